@@ -1,0 +1,143 @@
+//! The log of an actor: one item an entry, each written on the condition that it is absent.
+//!
+//! That one conditional write is the state change, the fencing token, the outbox and the persisted event stream at once
+//! (architecture.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.
+
+use domain::{CommandId, Timestamp};
+use ports::{Key, Outgoing, Query, Result, Table};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fmt;
+
+/// An actor: also its queue group, its partition in the table, and its channel on the bus. Such as `chat/<workspace>/<chat>`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ActorId(String);
+
+impl ActorId {
+    /// The actor of a kind, found under `name`.
+    pub fn new(kind: &str, name: impl fmt::Display) -> Self {
+        Self(format!("{kind}/{name}"))
+    }
+    /// From a queue group.
+    pub fn from_group(group: &str) -> Self {
+        Self(group.into())
+    }
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+    /// The channel on which requests to stop are announced.
+    pub fn control_channel(&self) -> String {
+        format!("{}/control", self.0)
+    }
+    /// Where the entry is whose first event has the number `first`.
+    pub fn entry_key(&self, first: u64) -> Key {
+        Key::new(&self.0, format!("log/{first:020}"))
+    }
+    /// Where the newest snapshot is.
+    pub fn snapshot_key(&self) -> Key {
+        Key::new(&self.0, "snapshot")
+    }
+    /// Where the newest request to stop is.
+    pub fn control_key(&self) -> Key {
+        Key::new(&self.0, "control")
+    }
+}
+
+impl fmt::Display for ActorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ActorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One entry of a log: what one step decided. Its JSON is what the table keeps and what the bus carries.
+///
+/// Events are numbered through: the one at position `i` has the number `first + i`, beginning with 1 for an actor's first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry<E> {
+    /// The number of the first event.
+    pub first: u64,
+    /// The number that the next entry begins with. At least `first + 1`, also for an entry without events; larger than
+    /// `first + events.len()` where numbers were skipped.
+    pub next: u64,
+    /// When the step began.
+    pub at: Timestamp,
+    /// The command that this entry consumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandId>,
+    /// What happened.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<E>,
+    /// What is to be sent because of it; sent again after a crash, under the same ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outbox: Vec<Outgoing>,
+}
+
+impl<E> Entry<E> {
+    /// The events with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (u64, &E)> {
+        (self.first..).zip(&self.events)
+    }
+}
+
+/// A page of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogPage<E> {
+    /// The entries, oldest first. The first one may also hold events up to and including `after`.
+    pub entries: Vec<Entry<E>>,
+    /// Whether there is more.
+    pub more: bool,
+}
+
+/// Reads the entries that hold events numbered above `after`, oldest first, at most `limit` (at least 1) of them.
+///
+/// Entries of transient events may have expired: numbers can be missing between two entries, and what they told is in
+/// the whole message that follows.
+pub async fn read_after<E: DeserializeOwned>(
+    table: &dyn Table,
+    actor: &ActorId,
+    after: u64,
+    limit: usize,
+) -> Result<LogPage<E>> {
+    let wanted = after + 1;
+    let from = actor.entry_key(wanted);
+    let range = Query { from: Some(from.sk.clone()), to: Some("log0".into()), ..Query::all(from.pk, limit) };
+    let page = table.query(&range).await?;
+    let mut entries = page.items.iter().map(|item| parse(&item.body)).collect::<Result<Vec<Entry<E>>>>()?;
+    let begins_inside_an_entry = after > 0 && entries.first().is_none_or(|entry| entry.first != wanted);
+    if begins_inside_an_entry {
+        let before =
+            Query { from: Some("log/".into()), to: Some(from.sk), ..Query::all(actor.as_str(), 1) }.descending();
+        if let Some(item) = table.query(&before).await?.items.first() {
+            let entry: Entry<E> = parse(&item.body)?;
+            if entry.first + entry.events.len() as u64 > wanted {
+                entries.insert(0, entry);
+            }
+        }
+    }
+    Ok(LogPage { entries, more: page.next.is_some() })
+}
+
+/// The number that the next entry begins with: 1 for an actor without a log.
+pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
+    #[derive(Deserialize)]
+    struct Next {
+        next: u64,
+    }
+    let newest =
+        Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), 1) }.descending();
+    match table.query(&newest).await?.items.first() {
+        None => Ok(1),
+        Some(item) => parse::<Next>(&item.body).map(|entry| entry.next),
+    }
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
+    serde_json::from_str(body).map_err(|error| ports::Error::Damaged(error.to_string()))
+}

@@ -1,0 +1,204 @@
+//! The commands of a chat, its configuration, and the view of it that lists show.
+
+use crate::{ChatId, FileId, FilePath, PermissionId, QuestionId, StopId, Timestamp, TurnId, Usage, WorkspaceId, event};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a chat can be told to do. The envelope around it (its id, who, when) is the actor runtime's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum ChatCommand {
+    /// Start a turn with a person's message; the first one of a chat brings its configuration.
+    StartTurn {
+        /// The person's words.
+        content: String,
+        /// Files to attach.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FilePath>,
+        /// Set on the first turn of a chat.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        create: Option<Box<ChatConfig>>,
+        /// Narrower limits for this turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
+        /// End a turn that waits for an answer or a permission instead of waiting behind it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupt: bool,
+    },
+    /// Stop a turn (seed 000 §6).
+    Stop {
+        /// The request to stop; the same request twice stops once.
+        stop_id: StopId,
+        /// The turn that was seen running; none for the first one posted before the request.
+        turn_id: Option<TurnId>,
+    },
+    /// Answer questions of `ask_user`.
+    Answer {
+        /// Which questions.
+        question_id: QuestionId,
+        /// One value a question, by its name.
+        answers: serde_json::Map<String, Value>,
+    },
+    /// Decide on a permission.
+    Decide {
+        /// Which permission.
+        permission_id: PermissionId,
+        /// Yes or no.
+        outcome: event::PermissionOutcome,
+    },
+    /// A permission or a question was not answered in time.
+    Expire {
+        /// The permission, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permission_id: Option<PermissionId>,
+        /// The question, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question_id: Option<QuestionId>,
+    },
+    /// Change the configuration from the next turn on.
+    Configure {
+        /// A new title.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// Another model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Another mode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<Mode>,
+    },
+}
+
+/// What to do with a message that comes while a turn runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// Wait for the turn to end.
+    #[default]
+    Enqueue,
+    /// Refuse with `CONFLICT`.
+    Reject,
+    /// Stop the turn, then start.
+    Interrupt,
+}
+
+/// How far a chat may go (seed 000 §4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Tools run at once.
+    #[default]
+    Chat,
+    /// Only plan files may be written.
+    Plan,
+    /// An approved plan is carried out.
+    Build,
+}
+
+/// How a chat is set up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatConfig {
+    /// The workspace that it is in.
+    pub workspace: WorkspaceId,
+    /// Its id; also the id of its file.
+    pub chat: ChatId,
+    /// Its title, for lists.
+    pub title: String,
+    /// The persona: the name of a folder under `/system/agents`.
+    pub role: String,
+    /// The model; none for the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How far it may go.
+    #[serde(default)]
+    pub mode: Mode,
+    /// What a turn may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The system text, fixed when the chat was made so that the bytes sent to a model do not change.
+    #[serde(default)]
+    pub system: String,
+    /// The context budget in tokens: history is cut to this.
+    pub context_tokens: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What one turn may use; a limit that is reached ends the turn with a stop reason and keeps what was made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Model calls.
+    pub max_steps: u32,
+    /// Tokens read and written, all model calls together.
+    pub max_tokens: u64,
+    /// Milliseconds since the turn started, without the time that it waited for people.
+    pub max_wall_ms: u64,
+    /// US dollars.
+    pub max_cost_usd: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_steps: 200, max_tokens: 5_000_000, max_wall_ms: 3_600_000, max_cost_usd: 20.0 }
+    }
+}
+
+/// What a chat is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatStatus {
+    /// Accepted, not begun.
+    Queued,
+    /// A turn is running.
+    Running,
+    /// A turn waits for an answer or a permission.
+    Suspended,
+    /// Waiting for the next message.
+    Idle,
+    /// A command failed again and again and was put aside; see `paused_reason`.
+    Paused,
+}
+
+/// A chat as lists and clients see it; written with the log entries that change it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatView {
+    /// Its id.
+    pub chat_id: ChatId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its title.
+    pub title: String,
+    /// Its persona.
+    pub role: String,
+    /// Its model, where one was chosen.
+    pub model: Option<String>,
+    /// Its mode.
+    pub mode: Mode,
+    /// What it is doing.
+    pub status: ChatStatus,
+    /// Why it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_reason: Option<String>,
+    /// The turn that runs or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    /// The sequence number of the running turn's first event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_seq: Option<u64>,
+    /// What is asked while it is suspended: a question or a permission, as its event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<Value>,
+    /// What all its turns used.
+    pub usage: Usage,
+    /// Turns ended.
+    pub turns: u64,
+    /// The plan file, where there is one.
+    pub plan_path: Option<FilePath>,
+    /// The chat's own file.
+    pub file_id: FileId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last began or ended an interaction.
+    pub active_at: Timestamp,
+}

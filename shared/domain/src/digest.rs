@@ -1,0 +1,76 @@
+//! SHA-256 as a value: the name of a content in the archive.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::Digest as _;
+use std::{fmt, str::FromStr};
+
+/// The SHA-256 of a content; 64 lower-case hexadecimal digits in text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sha256([u8; 32]);
+
+impl Sha256 {
+    /// The digest of `content`.
+    pub fn of(content: &[u8]) -> Self {
+        Self(sha2::Sha256::digest(content).into())
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WHAT: &str = "a SHA-256 is 64 hexadecimal digits";
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return Err(WHAT);
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| WHAT)?;
+            if !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                return Err(WHAT);
+            }
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| WHAT)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Sha256 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sha256 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips_and_rejects_what_is_not_a_digest() {
+        let empty = Sha256::of(b"");
+        assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(empty.to_string().parse(), Ok(empty));
+        for bad in ["", "e3b0", &"+1".repeat(32), &"é".repeat(32)] {
+            assert!(bad.parse::<Sha256>().is_err(), "{bad:?}");
+        }
+    }
+}

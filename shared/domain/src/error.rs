@@ -1,0 +1,92 @@
+//! The errors that people and programs get: a stable code, a message in words, and a hint on what to do.
+//! How a code maps to a protocol (an HTTP status, an exit code) is the business of the adapter for that protocol.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Stable machine-readable error codes (api.md, "Conventions"). Codes never change meaning; messages may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// The request itself is malformed.
+    InvalidArgument,
+    /// No valid credentials.
+    Unauthorized,
+    /// Credentials without the right to do this.
+    Forbidden,
+    /// No such thing, or one that belongs to somebody else.
+    NotFound,
+    /// The thing is in a state that does not allow this.
+    Conflict,
+    /// The idempotency key was used with another request.
+    IdempotencyMismatch,
+    /// The version named is not the current one.
+    StaleVersion,
+    /// The body or the content is over its limit.
+    PayloadTooLarge,
+    /// Well-formed, but it cannot be done as asked.
+    Unprocessable,
+    /// Too many requests; try again later.
+    RateLimited,
+    /// A limit of the turn (steps, tokens, wall time, money) was reached.
+    LimitReached,
+    /// Stopped on request.
+    Cancelled,
+    /// A fault on our side.
+    Internal,
+    /// A model or another service that we depend on did not answer as it should.
+    UpstreamUnavailable,
+    /// It took too long.
+    Timeout,
+    /// A command failed again and again and was put aside.
+    Paused,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// An error as a client reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What kind of error, for programs.
+    pub code: Code,
+    /// What happened, for people.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Further facts, for programs: the field at fault, the version found.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub details: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Error {
+    /// An error with a code and a message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, details: serde_json::Map::new() }
+    }
+    /// `INVALID_ARGUMENT` about `field`.
+    pub fn invalid(field: &str, message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message).detail("field", field)
+    }
+    /// `NOT_FOUND` for a `kind` of thing named `name`.
+    pub fn not_found(kind: &str, name: impl fmt::Display) -> Self {
+        Self::new(Code::NotFound, format!("there is no {kind} {name}"))
+    }
+    /// The same error with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+    /// The same error with one more fact.
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.details.insert(key.into(), value.into());
+        self
+    }
+}

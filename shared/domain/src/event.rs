@@ -1,0 +1,303 @@
+//! The events of a chat: past-tense facts, one enum, one sequence a chat (architecture.md, "Events and SSE").
+//!
+//! The same values are folded into the machine's state, kept in the log, and rendered for clients. The rendering for
+//! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
+
+use crate::{
+    CallId, ChatConfig, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, QuestionId,
+    Sha256, StopId, Timestamp, TurnId, Usage,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One fact about a chat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ChatEvent {
+    /// The chat was made, with this configuration.
+    Created {
+        /// How it is set up.
+        config: Box<ChatConfig>,
+    },
+    /// The configuration was changed.
+    Configured {
+        /// How it is set up from now on.
+        config: Box<ChatConfig>,
+    },
+    /// A turn was asked for while another waits for a person; it starts when that one has ended.
+    TurnQueued {
+        /// The command that asked for it.
+        command_id: CommandId,
+        /// When it was asked for.
+        at: Timestamp,
+        /// The person's words.
+        content: String,
+        /// Attached files.
+        files: Vec<FilePath>,
+        /// Narrower limits.
+        limits: Option<Limits>,
+    },
+    /// A turn began, or began again after a crash (`attempt` above 1: what was streamed and not completed is void).
+    TurnStarted {
+        /// The turn.
+        turn_id: TurnId,
+        /// Counts from 1.
+        attempt: u32,
+        /// When it was asked for; a stop that was asked for later applies to it.
+        asked_at: Timestamp,
+        /// What it may use.
+        limits: Limits,
+    },
+    /// The model is asked; the answer becomes the message with this id.
+    ModelStarted {
+        /// The message to come.
+        message_id: MessageId,
+        /// Counts from 1 a message.
+        attempt: u32,
+        /// When.
+        at: Timestamp,
+    },
+    /// A piece of the model's reasoning; expires once the message is complete.
+    Thought {
+        /// The piece.
+        text: String,
+        /// The message to come.
+        message_id: MessageId,
+    },
+    /// A piece of the model's text; expires once the message is complete.
+    Chunk {
+        /// The piece.
+        text: String,
+        /// The message to come.
+        message_id: MessageId,
+    },
+    /// A message is complete. Answers of tools are [`ChatEvent::Observed`] instead.
+    MessageAdded {
+        /// The whole message.
+        message: Message,
+    },
+    /// The context was too long: this many of the oldest whole turns are no longer sent to the model.
+    ContextCut {
+        /// Turns left out from now on, counted from the oldest one that was still sent.
+        turns: u32,
+    },
+    /// A tool call was decided on and starts.
+    CallStarted {
+        /// The call.
+        call_id: CallId,
+        /// Counts from 1; above 1 after a crash.
+        attempt: u32,
+        /// The tool.
+        tool: String,
+        /// The path it is about, where it has one.
+        path: Option<String>,
+        /// Its arguments, as the model wrote them.
+        args: String,
+    },
+    /// A tool call was answered.
+    Observed {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// What the model reads.
+        output: String,
+        /// Whether it did what it was asked to.
+        success: bool,
+        /// Whether the output was cut to its cap.
+        truncated: bool,
+        /// Contents that the agent has now seen, by path: later writes of it must build on these.
+        seen: Vec<(FilePath, Option<Sha256>)>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A file has a new version, a new place, or is gone (`v` 0).
+    FileUpdated {
+        /// Where it is.
+        path: FilePath,
+        /// Its version.
+        v: u64,
+        /// Which file.
+        file_id: FileId,
+        /// Who did it.
+        author: String,
+    },
+    /// A step of the plan changed.
+    PlanStep {
+        /// Counts from 1.
+        step: u32,
+        /// `pending`, `in_progress`, `done`, `failed` or `skipped`.
+        status: String,
+        /// What the step is.
+        title: String,
+        /// The plan file.
+        plan_path: FilePath,
+        /// Steps done.
+        done: u32,
+        /// Steps in all.
+        total: u32,
+    },
+    /// A call waits for a person's permission.
+    PermissionRequired {
+        /// The permission.
+        permission_id: PermissionId,
+        /// The call that waits.
+        call_id: CallId,
+        /// `command`, `file`, `network` or `mcp` (seed 004 §5).
+        category: String,
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        args: String,
+        /// Why it is asked.
+        reason: String,
+        /// When no answer becomes a no.
+        expires_at: Timestamp,
+    },
+    /// A permission was decided.
+    PermissionResolved {
+        /// The permission.
+        permission_id: PermissionId,
+        /// How.
+        outcome: PermissionOutcome,
+        /// By whom: a principal, or `timeout`.
+        by: String,
+    },
+    /// The agent asks people; its call waits for the answers.
+    Asked {
+        /// The set of questions.
+        question_id: QuestionId,
+        /// The call that waits.
+        call_id: CallId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When no answer becomes a refusal.
+        expires_at: Timestamp,
+    },
+    /// The mode was changed.
+    ModeChanged {
+        /// The new mode.
+        mode: Mode,
+        /// The plan it is about.
+        plan_path: Option<FilePath>,
+    },
+    /// A model call was paid for.
+    Used {
+        /// By this call.
+        usage: Usage,
+        /// Tokens of context sent.
+        context_used: u64,
+        /// Tokens of context allowed.
+        context_limit: u64,
+    },
+    /// A stop was asked for while a tool runs: the tool completes first.
+    StopRequested {
+        /// The request.
+        stop_id: StopId,
+        /// Why.
+        reason: String,
+    },
+    /// The turn ended by itself or at a limit.
+    Done {
+        /// The turn.
+        turn_id: TurnId,
+        /// The model's last words.
+        message: String,
+        /// Why it ended.
+        stop_reason: StopReason,
+        /// When.
+        at: Timestamp,
+    },
+    /// The turn was stopped.
+    Stopped {
+        /// The turn.
+        turn_id: TurnId,
+        /// The request that stopped it, if a person's.
+        stop_id: Option<StopId>,
+        /// Why, such as `user_cancelled`.
+        reason: String,
+        /// What the model had said so far.
+        partial_response: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Something failed; a `Done` or `Stopped` follows when it ended the turn.
+    Failed {
+        /// What.
+        error: Error,
+    },
+    /// A command failed again and again: the chat pauses until a person resumes it or drops the command.
+    Paused {
+        /// Why.
+        reason: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A person resumed the chat.
+    Unpaused {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl ChatEvent {
+    /// Whether it is only of interest until the message that it belongs to is complete.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Chunk { .. } | Self::Thought { .. })
+    }
+
+    /// Whether it ends a turn.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Stopped { .. })
+    }
+}
+
+/// Why a turn ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had nothing more to do.
+    EndTurn,
+    /// The model reached the length that it may write at once.
+    MaxOutputTokens,
+    /// The provider refused to go on.
+    Refusal,
+    /// `max_steps` was reached.
+    StepLimit,
+    /// `max_tokens` was reached.
+    TokenLimit,
+    /// `max_wall_ms` was reached.
+    TimeLimit,
+    /// `max_cost_usd` was reached.
+    CostLimit,
+    /// The turn alone is longer than the context budget.
+    ContextLimit,
+    /// A failure, told in the `error` event before.
+    Error,
+}
+
+/// How a permission was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionOutcome {
+    /// Yes.
+    Approved,
+    /// No.
+    Declined,
+    /// Withdrawn: the turn was stopped, or nobody answered in time.
+    Cancelled,
+}
+
+/// One question of `ask_user`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The key of the answer.
+    pub name: String,
+    /// What is asked.
+    pub question: String,
+    /// The JSON Schema of the answer.
+    pub schema: Value,
+    /// Ready answers to show as buttons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buttons: Option<Vec<Value>>,
+}

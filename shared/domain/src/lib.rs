@@ -1,0 +1,28 @@
+//! The vocabulary of BuildScale: ids, times, paths, principals, messages, commands, events and errors.
+//!
+//! Everything here is plain data with pure functions. It knows no I/O, no async, no HTTP and no vendor, so that every
+//! other crate can speak it and no test needs a fake for it.
+
+pub mod chat;
+mod digest;
+pub mod error;
+pub mod event;
+mod id;
+pub mod message;
+pub mod native;
+mod path;
+mod principal;
+mod time;
+
+pub use chat::{ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy};
+pub use digest::Sha256;
+pub use error::{Code, Error};
+pub use event::{ChatEvent, StopReason};
+pub use id::{
+    CallId, ChatId, CommandId, FileId, IdError, MessageId, PermissionId, QuestionId, StopId, TurnId, UserId,
+    WorkspaceId,
+};
+pub use message::{Message, ToolCall, ToolSpec, Usage};
+pub use path::{FilePath, PathError};
+pub use principal::Principal;
+pub use time::{Stamp, Timestamp};

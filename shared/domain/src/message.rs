@@ -1,0 +1,151 @@
+//! What is said in a chat, and what models are told about tools.
+
+use crate::{CallId, FilePath, MessageId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One message of a chat's history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// What a person said.
+    User {
+        /// Its id.
+        id: MessageId,
+        /// When.
+        at: Timestamp,
+        /// The text.
+        content: String,
+        /// Files that were attached.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FilePath>,
+    },
+    /// What the model said and which tools it called.
+    Assistant {
+        /// Its id.
+        id: MessageId,
+        /// When it was complete.
+        at: Timestamp,
+        /// The text; may be empty when there are calls.
+        content: String,
+        /// The calls, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+        /// The model's reasoning text, where it gave one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reasoning: String,
+        /// What the provider wants back unchanged with this message (signatures); opaque to us.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        provider: Value,
+    },
+    /// The answer to one tool call.
+    Tool {
+        /// Which call.
+        call_id: CallId,
+        /// The tool's name.
+        tool: String,
+        /// When it was answered.
+        at: Timestamp,
+        /// What the model reads.
+        output: String,
+        /// Whether it did what it was asked to.
+        success: bool,
+    },
+    /// A note by BuildScale that the model reads, such as the marker of an interruption (seed 000 §6).
+    System {
+        /// Its id.
+        id: MessageId,
+        /// When.
+        at: Timestamp,
+        /// The text.
+        content: String,
+    },
+}
+
+impl Message {
+    /// When it was said.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::User { at, .. } | Self::Assistant { at, .. } | Self::Tool { at, .. } | Self::System { at, .. } => *at,
+        }
+    }
+
+    /// Its size as a model counts it, estimated at four characters a token (seed 003 §14) with a little for its frame.
+    pub fn tokens(&self) -> u64 {
+        const FRAME: u64 = 4;
+        let bytes = match self {
+            Self::User { content, files, .. } => {
+                content.len() + files.iter().map(|file| file.as_str().len()).sum::<usize>()
+            }
+            Self::Assistant { content, calls, reasoning, .. } => {
+                content.len()
+                    + reasoning.len()
+                    + calls.iter().map(|call| call.tool.len() + call.args.len() + 40).sum::<usize>()
+            }
+            Self::Tool { output, .. } => output.len() + 40,
+            Self::System { content, .. } => content.len(),
+        };
+        bytes as u64 / 4 + FRAME
+    }
+}
+
+/// One call of a tool by a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Its id, also towards the model.
+    pub call_id: CallId,
+    /// The tool's name as the model gave it; it may not exist.
+    pub tool: String,
+    /// The arguments exactly as the model wrote them: JSON, or what it took for JSON. Kept as text so that the bytes that
+    /// a model gets back never change.
+    pub args: String,
+}
+
+impl ToolCall {
+    /// The arguments as JSON; an empty text is an empty object.
+    pub fn parsed(&self) -> Result<Value, serde_json::Error> {
+        if self.args.trim().is_empty() {
+            Ok(Value::Object(Default::default()))
+        } else {
+            serde_json::from_str(&self.args)
+        }
+    }
+
+    /// The `path` argument, for showing.
+    pub fn path(&self) -> Option<String> {
+        self.parsed().ok()?.get("path")?.as_str().map(String::from)
+    }
+}
+
+/// A tool as a model is told about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name: lower case and underscores.
+    pub name: String,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    /// The JSON Schema (2020-12) of its arguments.
+    pub parameters: Value,
+}
+
+/// What a model call, a turn or a chat used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Those of the tokens read that came from the provider's cache.
+    pub cached_tokens: u64,
+    /// What it cost, in US dollars; 0 where the price is not known.
+    pub cost_usd: f64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.cost_usd += other.cost_usd;
+    }
+}

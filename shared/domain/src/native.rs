@@ -1,0 +1,105 @@
+//! BuildScale's own wire format for the events of a chat (api.md, "Native SSE events of a chat").
+
+use crate::{ChatEvent, Message};
+use serde_json::{Value, json};
+
+/// The name and the data of `event` on the wire; none for a fact that only the machine needs.
+pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
+    Some(match event {
+        ChatEvent::Created { .. }
+        | ChatEvent::Configured { .. }
+        | ChatEvent::TurnQueued { .. }
+        | ChatEvent::ModelStarted { attempt: 1, .. }
+        | ChatEvent::CallStarted { attempt: 2.., .. }
+        | ChatEvent::ContextCut { .. }
+        | ChatEvent::StopRequested { .. }
+        | ChatEvent::Unpaused { .. } => return None,
+        // A second model call for the same message voids what was streamed of it, as a restarted turn does.
+        ChatEvent::ModelStarted { message_id, attempt, .. } => {
+            ("message_restarted", json!({ "message_id": message_id, "attempt": attempt }))
+        }
+        ChatEvent::TurnStarted { turn_id, attempt, .. } => {
+            ("turn_started", json!({ "turn_id": turn_id, "attempt": attempt }))
+        }
+        ChatEvent::Thought { text, message_id } => ("thought", json!({ "text": text, "message_id": message_id })),
+        ChatEvent::Chunk { text, message_id } => ("chunk", json!({ "text": text, "message_id": message_id })),
+        ChatEvent::MessageAdded { message } => ("message", message_data(message)),
+        ChatEvent::CallStarted { call_id, tool, path, args, .. } => {
+            let mut data = json!({ "call_id": call_id, "tool": tool, "args": args_data(args) });
+            if let Some(path) = path {
+                data["path"] = json!(path);
+            }
+            ("call", data)
+        }
+        ChatEvent::Observed { call_id, tool, output, success, truncated, .. } => {
+            let mut data = json!({ "call_id": call_id, "tool": tool, "output": output, "success": success });
+            if *truncated {
+                data["truncated"] = json!(true);
+            }
+            ("observation", data)
+        }
+        ChatEvent::FileUpdated { path, v, file_id, author } => {
+            ("file_updated", json!({ "path": path, "v": v, "file_id": file_id, "author": author }))
+        }
+        ChatEvent::PlanStep { step, status, title, plan_path, done, total } => (
+            "plan_step",
+            json!({ "step": step, "status": status, "title": title, "plan_path": plan_path, "done": done, "total": total }),
+        ),
+        ChatEvent::PermissionRequired { permission_id, call_id, category, tool, args, reason, expires_at } => (
+            "permission_required",
+            json!({
+                "permission_id": permission_id, "call_id": call_id, "category": category, "tool": tool,
+                "args": args_data(args), "reason": reason, "expires_at": expires_at,
+            }),
+        ),
+        ChatEvent::PermissionResolved { permission_id, outcome, by } => {
+            ("permission_resolved", json!({ "permission_id": permission_id, "outcome": outcome, "by": by }))
+        }
+        ChatEvent::Asked { question_id, call_id, questions, expires_at } => (
+            "question",
+            json!({ "question_id": question_id, "call_id": call_id, "questions": questions, "expires_at": expires_at }),
+        ),
+        ChatEvent::ModeChanged { mode, plan_path } => ("mode_changed", json!({ "mode": mode, "plan_path": plan_path })),
+        ChatEvent::Used { usage, context_used, context_limit } => (
+            "usage",
+            json!({
+                "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
+                "cached_tokens": usage.cached_tokens, "cost_usd": usage.cost_usd,
+                "context_used": context_used, "context_limit": context_limit,
+            }),
+        ),
+        ChatEvent::Done { turn_id, message, stop_reason, .. } => {
+            ("done", json!({ "message": message, "stop_reason": stop_reason, "turn_id": turn_id }))
+        }
+        ChatEvent::Stopped { turn_id, reason, partial_response, .. } => {
+            ("stopped", json!({ "reason": reason, "partial_response": partial_response, "turn_id": turn_id }))
+        }
+        ChatEvent::Failed { error } => ("error", json!(error)),
+        ChatEvent::Paused { reason, .. } => (
+            "error",
+            json!({
+                "code": crate::Code::Paused, "message": reason,
+                "hint": "POST …/chats/:cid/resume goes on; with {\"drop\": true} the command is dropped",
+            }),
+        ),
+    })
+}
+
+fn message_data(message: &Message) -> Value {
+    match message {
+        Message::User { id, content, files, .. } if files.is_empty() => {
+            json!({ "message_id": id, "role": "user", "content": content })
+        }
+        Message::User { id, content, files, .. } => {
+            json!({ "message_id": id, "role": "user", "content": content, "files": files })
+        }
+        Message::Assistant { id, content, .. } => json!({ "message_id": id, "role": "assistant", "content": content }),
+        Message::System { id, content, .. } => json!({ "message_id": id, "role": "system", "content": content }),
+        Message::Tool { call_id, output, .. } => json!({ "message_id": call_id, "role": "tool", "content": output }),
+    }
+}
+
+/// Arguments as JSON where they are, as text where the model wrote something else.
+fn args_data(args: &str) -> Value {
+    serde_json::from_str(args).unwrap_or_else(|_| json!(args))
+}

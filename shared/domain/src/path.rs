@@ -1,0 +1,170 @@
+//! Paths inside a workspace: absolute, normalised, and safe to join under a folder on disk.
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use std::{fmt, str::FromStr, sync::Arc};
+
+/// The longest path, in bytes.
+const MAX_PATH: usize = 4096;
+/// The longest name of one file or folder, in bytes.
+const MAX_NAME: usize = 255;
+
+/// Why a text is not a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It does not begin with `/`.
+    #[error("the path {0:?} is not absolute: begin it with /, as in /projects/app/main.rs")]
+    Relative(String),
+    /// It has a `..` in it.
+    #[error("the path {0:?} has a .. in it: name the file by its full path")]
+    Traversal(String),
+    /// It has a control character in it.
+    #[error("the path {0:?} has a control character or a NUL in it")]
+    Control(String),
+    /// A name is over 255 bytes.
+    #[error("a name in the path is {0} bytes long; the limit is {MAX_NAME}")]
+    LongName(usize),
+    /// The path is over 4 KiB.
+    #[error("the path is {0} bytes long; the limit is {MAX_PATH}")]
+    LongPath(usize),
+}
+
+impl From<PathError> for crate::Error {
+    fn from(error: PathError) -> Self {
+        Self::invalid("path", error.to_string())
+            .hint("paths are absolute inside the workspace, such as /projects/app/main.rs")
+    }
+}
+
+/// A path inside a workspace. Always begins with `/`, never ends with one (but for the root), has no empty, `.` or `..`
+/// part, no control character, no name over 255 bytes, and is at most 4 KiB long.
+///
+/// Those rules make it safe to join under a folder; what a symbolic link on disk points to is checked where files are
+/// opened.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct FilePath(Arc<str>);
+
+impl FilePath {
+    /// The root folder, `/`.
+    pub fn root() -> Self {
+        Self("/".into())
+    }
+
+    /// Parses and normalises: doubled and trailing slashes and `.` parts are dropped.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if text.len() > MAX_PATH {
+            return Err(PathError::LongPath(text.len()));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(PathError::Control(text.into()));
+        }
+        let Some(rest) = text.strip_prefix('/') else { return Err(PathError::Relative(text.into())) };
+        let mut path = String::with_capacity(text.len());
+        for name in rest.split('/').filter(|name| !name.is_empty() && *name != ".") {
+            if name == ".." {
+                return Err(PathError::Traversal(text.into()));
+            }
+            if name.len() > MAX_NAME {
+                return Err(PathError::LongName(name.len()));
+            }
+            path.push('/');
+            path.push_str(name);
+        }
+        Ok(if path.is_empty() { Self::root() } else { Self(path.into()) })
+    }
+
+    /// The text, beginning with `/`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+    /// Whether it is `/`.
+    pub fn is_root(&self) -> bool {
+        &*self.0 == "/"
+    }
+    /// The text without the leading `/`, to join under a folder on disk; empty for the root.
+    pub fn relative(&self) -> &str {
+        &self.0[1..]
+    }
+    /// The names from the root down.
+    pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.relative().split('/').filter(|name| !name.is_empty())
+    }
+    /// The last name; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+    /// The folder that it is in; none for the root.
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        match self.0.rfind('/') {
+            None | Some(0) => Some(Self::root()),
+            Some(end) => Some(Self(self.0[..end].into())),
+        }
+    }
+    /// What `name` (one name or several with slashes between) is called inside this folder.
+    pub fn join(&self, name: &str) -> Result<Self, PathError> {
+        Self::parse(&format!("{}/{name}", self.0))
+    }
+    /// Whether it is `folder` or inside of it.
+    pub fn is_within(&self, folder: &Self) -> bool {
+        folder.is_root() || self == folder || self.0.strip_prefix(&*folder.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl FromStr for FilePath {
+    type Err = PathError;
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        Self::parse(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for FilePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalises_and_takes_apart() -> Result<(), PathError> {
+        let path = FilePath::parse("//projects/./app//main.rs/")?;
+        assert_eq!(path.as_str(), "/projects/app/main.rs");
+        assert_eq!(path.name(), "main.rs");
+        assert_eq!(path.parent(), Some(FilePath::parse("/projects/app")?));
+        assert_eq!(FilePath::parse("/a")?.parent(), Some(FilePath::root()));
+        assert_eq!(FilePath::root().parent(), None);
+        assert_eq!(FilePath::root().join("a/b")?.as_str(), "/a/b");
+        assert!(path.is_within(&FilePath::parse("/projects")?));
+        assert!(!FilePath::parse("/projects2")?.is_within(&FilePath::parse("/projects")?));
+        Ok(())
+    }
+
+    #[test]
+    fn refuses_what_could_escape() {
+        for bad in ["", "a", "../a", "/a/../b", "/a\0b", "/a\nb", "/a\u{85}b"] {
+            assert!(FilePath::parse(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(FilePath::parse(&format!("/{}", "a".repeat(256))), Err(PathError::LongName(256)));
+        assert!(FilePath::parse(&format!("/{}", "a".repeat(255))).is_ok());
+        assert_eq!(FilePath::parse(&"/a".repeat(2049)), Err(PathError::LongPath(4098)));
+        assert!(FilePath::parse("/a/..b/...").is_ok());
+    }
+}

@@ -1,0 +1,53 @@
+//! Who does something.
+
+use crate::{ChatId, UserId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Who asks for a read or a write: every one of them names a principal (architecture.md, "Security").
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Principal {
+    /// A person.
+    User {
+        /// Who.
+        id: UserId,
+    },
+    /// An agent that works in a chat for a person.
+    Agent {
+        /// The persona, such as `assistant`.
+        role: String,
+        /// The chat it works in.
+        chat: ChatId,
+        /// Whom it works for.
+        user: UserId,
+    },
+    /// BuildScale itself, for housekeeping.
+    System,
+}
+
+impl Principal {
+    /// The one person of a machine without accounts.
+    pub fn local() -> Self {
+        Self::User { id: UserId(uuid::Uuid::nil()) }
+    }
+
+    /// The person behind it; the nil id for the system.
+    pub fn user(&self) -> UserId {
+        match self {
+            Self::User { id } | Self::Agent { user: id, .. } => *id,
+            Self::System => UserId(uuid::Uuid::nil()),
+        }
+    }
+}
+
+/// As it is shown as an author: `user:<id>`, `agent:<role>`, `system`.
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User { id } => write!(f, "user:{id}"),
+            Self::Agent { role, .. } => write!(f, "agent:{role}"),
+            Self::System => f.write_str("system"),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Time as the machines see it: milliseconds since 1970, RFC 3339 in UTC on the wire.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::{fmt, str::FromStr, time::Duration};
+use uuid::Uuid;
+
+/// A moment, in whole milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since 1970.
+    pub const fn from_millis(ms: i64) -> Self {
+        Self(ms)
+    }
+    /// Milliseconds since 1970.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Self;
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        write!(f, "{moment:.3}")
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        text.parse::<jiff::Timestamp>().map(|moment| Self(moment.as_millisecond()))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The time and the randomness of one step, drawn before the step and recorded in what it commits, so that a machine
+/// stays pure: the same state, input and stamp give the same decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// When the step began.
+    pub at: Timestamp,
+    /// A fresh version 7 UUID.
+    pub id: Uuid,
+}
+
+impl Stamp {
+    /// The `n`th id of this step. Different for each `n`; still a version 7 UUID of the same moment.
+    pub fn id(&self, n: u32) -> Uuid {
+        let mut bytes = *self.id.as_bytes();
+        for (byte, flip) in bytes[12..].iter_mut().zip(n.to_be_bytes()) {
+            *byte ^= flip;
+        }
+        Uuid::from_bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rfc_3339_utc_with_milliseconds() {
+        let moment = Timestamp::from_millis(1_700_000_000_042);
+        assert_eq!(moment.to_string(), "2023-11-14T22:13:20.042Z");
+        assert_eq!("2023-11-14T23:13:20.042+01:00".parse::<Timestamp>().ok(), Some(moment));
+        assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn derived_ids_differ_and_stay_version_7() {
+        let stamp = Stamp { at: Timestamp::default(), id: Uuid::now_v7() };
+        let ids: std::collections::BTreeSet<_> = (0..100).map(|n| stamp.id(n)).collect();
+        assert_eq!(ids.len(), 100);
+        assert!(ids.iter().all(|id| id.get_version_num() == 7));
+    }
+}

@@ -1,0 +1,22 @@
+//! The bus: pub/sub of short messages. Lossy by contract: the log is the truth, the bus is a hint.
+
+use crate::Result;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+/// The messages of one channel from the subscription on. Ends when the bus is gone.
+pub type Subscription = BoxStream<'static, Bytes>;
+
+/// A bus.
+///
+/// Guarantees: publishing never waits for a subscriber; a subscriber gets messages published after `subscribe` returned.
+///
+/// Not promised: that each message arrives, arrives once, or arrives in order. A subscriber that is too slow loses messages.
+#[async_trait]
+pub trait Bus: Send + Sync {
+    /// Sends `message` to whoever listens to `channel`.
+    async fn publish(&self, channel: &str, message: Bytes) -> Result<()>;
+    /// Listens to `channel`.
+    async fn subscribe(&self, channel: &str) -> Result<Subscription>;
+}

@@ -1,0 +1,21 @@
+//! What BuildScale needs from the outside, as small traits, shaped like what the cloud really gives: an adapter on a
+//! laptop cannot promise more than DynamoDB, SQS or S3 do (architecture.md, "Ports").
+//!
+//! Each trait says what it guarantees and what it does not. `testkit` has one conformance suite a trait; every adapter
+//! passes the same one.
+
+mod blobs;
+mod bus;
+mod clock;
+mod error;
+mod model;
+mod queue;
+mod table;
+
+pub use blobs::Blobs;
+pub use bus::{Bus, Subscription};
+pub use clock::{Clock, SystemClock};
+pub use error::{Error, Kind, Result};
+pub use model::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+pub use queue::{DeadLetter, Delivery, Outgoing, Queue, Receipt};
+pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

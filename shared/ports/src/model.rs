@@ -1,0 +1,108 @@
+//! The model port: a request in, a stream of deltas out.
+
+use async_trait::async_trait;
+use domain::{Message, ToolSpec, Usage, event::StopReason};
+use futures::stream::BoxStream;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+
+/// One request to a model.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// Which model, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`; none for the default one.
+    pub model: Option<String>,
+    /// The system text: persona, skills index. The same for the whole chat.
+    pub system: Arc<str>,
+    /// The history, oldest first; each call is followed by its result.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools that it may call.
+    pub tools: Arc<[ToolSpec]>,
+    /// The chat, for the provider's cache and for correlation.
+    pub conversation: String,
+}
+
+/// A piece of a model's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    /// A piece of its reasoning.
+    Reasoning(String),
+    /// A piece of its text.
+    Text(String),
+    /// One whole tool call. `args` is what the model wrote: JSON, or what it took for JSON.
+    Call {
+        /// The tool's name.
+        tool: String,
+        /// The arguments.
+        args: String,
+    },
+    /// The end; nothing comes after it. A stream that ends without it was cut off.
+    End {
+        /// Why: `EndTurn` also when it ends in calls.
+        reason: StopReason,
+        /// What it used, with its cost where prices are known.
+        usage: Usage,
+        /// What the provider wants back with this message.
+        provider: Value,
+    },
+}
+
+/// The answer as it comes.
+pub type ModelStream = BoxStream<'static, Result<Delta, ModelError>>;
+
+/// Why a model did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// Too many requests (429).
+    #[error("the model provider is limiting requests")]
+    RateLimited {
+        /// When it says to come again.
+        retry_after: Option<Duration>,
+    },
+    /// A fault on the provider's side or on the way (5xx, connection, time-out).
+    #[error("the model provider did not answer: {0}")]
+    Unavailable(String),
+    /// The provider refuses the credentials, or none are configured.
+    #[error("the model provider refuses the credentials: {0}")]
+    Unauthorized(String),
+    /// The request cannot be served as it is: unknown model, context too long.
+    #[error("the model provider refuses the request: {0}")]
+    Rejected(String),
+    /// The stream broke off or made no sense.
+    #[error("the model's answer broke off: {0}")]
+    Broken(String),
+}
+
+impl ModelError {
+    /// Whether the same request may be served later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable(_) | Self::Broken(_))
+    }
+}
+
+/// A model that can be asked for.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ModelInfo {
+    /// What to ask for.
+    pub id: String,
+    /// Who serves it: `openai`, `anthropic`, `gemini`, `scripted`, ….
+    pub provider: String,
+    /// Whether it can be asked now: its credentials are configured.
+    pub available: bool,
+    /// Why not, or what to know about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Whether it serves requests that name no model.
+    pub default: bool,
+    /// The tokens that fit its context, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+}
+
+/// Models.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Asks the model that the request names. Dropping the stream ends the request.
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
+    /// What can be asked for.
+    fn catalog(&self) -> Vec<ModelInfo>;
+}

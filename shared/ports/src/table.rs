@@ -1,0 +1,201 @@
+//! The table: items under two keys, conditional writes, ordered ranges. Modelled on DynamoDB.
+
+use crate::Result;
+use async_trait::async_trait;
+use domain::Timestamp;
+
+/// The most writes in one commit (DynamoDB: `TransactWriteItems`).
+pub const MAX_WRITES: usize = 100;
+/// The longest body of one item, in bytes (DynamoDB: 400 KiB an item). Writers keep to 64 KiB and put more into blobs.
+pub const MAX_BODY: usize = 380 * 1024;
+
+/// Where an item is: items with one `pk` are a partition, ordered by `sk` as bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The partition key; not empty.
+    pub pk: String,
+    /// The sort key; not empty.
+    pub sk: String,
+}
+
+impl Key {
+    /// From both parts.
+    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into() }
+    }
+}
+
+/// An item as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Where it is.
+    pub key: Key,
+    /// 1 when it was made, one more with every put.
+    pub rev: u64,
+    /// A JSON text of at most [`MAX_BODY`] bytes. The table never looks inside.
+    pub body: String,
+    /// Where the index has it, if it does.
+    pub index: Option<Key>,
+    /// From when on it is gone.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What a write expects to find. An expired item counts as absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// No item.
+    Absent,
+    /// An item with this revision.
+    Rev(u64),
+    /// Some item.
+    Present,
+    /// Anything.
+    Any,
+}
+
+/// One write of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Makes or replaces an item. Its revision becomes 1, or one more than the one replaced.
+    Put {
+        /// Where.
+        key: Key,
+        /// What.
+        body: String,
+        /// Where the index has it; none takes it out of the index.
+        index: Option<Key>,
+        /// From when on it is gone.
+        expires_at: Option<Timestamp>,
+        /// On what condition.
+        expect: Expect,
+    },
+    /// Removes an item; removing none is fine under [`Expect::Any`] and [`Expect::Absent`].
+    Delete {
+        /// Where.
+        key: Key,
+        /// On what condition.
+        expect: Expect,
+    },
+    /// Changes nothing.
+    Check {
+        /// Where.
+        key: Key,
+        /// What must hold.
+        expect: Expect,
+    },
+}
+
+impl Write {
+    /// A put outside the index that never expires.
+    pub fn put(key: Key, body: impl Into<String>, expect: Expect) -> Self {
+        Self::Put { key, body: body.into(), index: None, expires_at: None, expect }
+    }
+    /// A delete.
+    pub fn delete(key: Key, expect: Expect) -> Self {
+        Self::Delete { key, expect }
+    }
+    /// A check.
+    pub fn check(key: Key, expect: Expect) -> Self {
+        Self::Check { key, expect }
+    }
+    /// The same put, found in the index under `index`.
+    #[must_use]
+    pub fn indexed(mut self, under: Key) -> Self {
+        if let Self::Put { index, .. } = &mut self {
+            *index = Some(under);
+        }
+        self
+    }
+    /// The same put, gone from `at` on.
+    #[must_use]
+    pub fn expiring(mut self, at: Timestamp) -> Self {
+        if let Self::Put { expires_at, .. } = &mut self {
+            *expires_at = Some(at);
+        }
+        self
+    }
+    /// Where it writes.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Put { key, .. } | Self::Delete { key, .. } | Self::Check { key, .. } => key,
+        }
+    }
+    /// On what condition.
+    pub fn expect(&self) -> Expect {
+        match self {
+            Self::Put { expect, .. } | Self::Delete { expect, .. } | Self::Check { expect, .. } => *expect,
+        }
+    }
+}
+
+/// A range of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The partition.
+    pub pk: String,
+    /// The first sort key, inclusive; the beginning when none.
+    pub from: Option<String>,
+    /// The last sort key, exclusive; the end when none.
+    pub to: Option<String>,
+    /// From the highest sort key down.
+    pub descending: bool,
+    /// At most this many items (at least 1); a page may be shorter, as it also ends at 1 MiB.
+    pub limit: usize,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+}
+
+impl Query {
+    /// The whole partition, ascending, in pages of `limit`.
+    pub fn all(pk: impl Into<String>, limit: usize) -> Self {
+        Self { pk: pk.into(), from: None, to: None, descending: false, limit, cursor: None }
+    }
+    /// The sort keys that begin with `prefix`.
+    pub fn prefix(pk: impl Into<String>, prefix: &str, limit: usize) -> Self {
+        // The sort keys are UTF-8, so nothing in them is above this character's successor.
+        Self { from: Some(prefix.into()), to: Some(format!("{prefix}\u{10ffff}")), ..Self::all(pk, limit) }
+    }
+    /// The same range from the highest sort key down.
+    #[must_use]
+    pub fn descending(mut self) -> Self {
+        self.descending = true;
+        self
+    }
+    /// The same range, going on where a page ended.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
+        self
+    }
+}
+
+/// A range of the index: the same as [`Query`], over [`Item::index`] instead of [`Item::key`].
+pub type IndexQuery = Query;
+
+/// A page of a range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The items, in order.
+    pub items: Vec<Item>,
+    /// Where the next page begins; none at the end. Opaque, good for the same range only.
+    pub next: Option<String>,
+}
+
+/// A store of items.
+///
+/// Guarantees: a commit is all or nothing, and durable when it returns; `get` and `query` see every commit that returned
+/// before they were called, and each item either before or after a commit, never between. Expired items are never returned.
+///
+/// Not promised: that `query_index` sees a commit at once (an index may lag); that pages of one query see one moment;
+/// that a failed call had no effect (only [`crate::Error::Conflict`] and [`crate::Error::Invalid`] promise that).
+#[async_trait]
+pub trait Table: Send + Sync {
+    /// One item.
+    async fn get(&self, key: &Key) -> Result<Option<Item>>;
+    /// One page of a range of a partition.
+    async fn query(&self, query: &Query) -> Result<Page>;
+    /// One page of a range of the index.
+    async fn query_index(&self, query: &IndexQuery) -> Result<Page>;
+    /// All of the writes or none. At most [`MAX_WRITES`], no key twice.
+    async fn commit(&self, writes: Vec<Write>) -> Result<()>;
+}

@@ -1,8 +1,23 @@
 //! The actor runtime: rehydrate, decide, commit, publish, send, run effects, rest. It knows no chat and no task.
 //!
-//! An actor is an id, a mailbox (a queue group), an append-only log, and a pure state machine. No actor lives anywhere: a
-//! worker loads it, drives it to rest, and forgets it (or keeps it warm; the log decides, not the memory).
+//! An actor is an id, a mailbox (a queue group), an append-only log, and a pure state machine ([`Machine`]). No actor
+//! lives anywhere: a worker loads it, drives it to rest, and forgets it or keeps it warm. The log decides, not the memory.
+//!
+//! What happens to a command, by file: [`mail`] brings it, [`load`] rehydrates the actor, [`machine`] is what decides,
+//! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] settles the delivery.
 
+mod drive;
+mod effect;
+mod load;
 pub mod log;
+pub mod machine;
+pub mod mail;
+mod retry;
+mod runtime;
+mod warm;
 
-pub use log::{ActorId, Entry};
+pub use effect::{EffectContext, Perform};
+pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
+pub use machine::{Decision, EffectKey, Follow, Input, Letter, Machine, StopRequest, View};
+pub use mail::{Content, Mail, Mailbox};
+pub use runtime::{Options, Runtime, Verdict};

@@ -7,6 +7,7 @@ use domain::{CommandId, Timestamp};
 use ports::{Key, Outgoing, Query, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
+use uuid::Uuid;
 
 /// An actor: also its queue group, its partition in the table, and its channel on the bus. Such as `chat/<workspace>/<chat>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -68,6 +69,8 @@ pub struct Entry<E> {
     pub next: u64,
     /// When the step began.
     pub at: Timestamp,
+    /// The step's own random id: how a worker knows its entry when the table did not say whether a write took effect.
+    pub step: Uuid,
     /// The command that this entry consumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandId>,
@@ -77,6 +80,19 @@ pub struct Entry<E> {
     /// What is to be sent because of it; sent again after a crash, under the same ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbox: Vec<Outgoing>,
+    /// Set when the actor was paused or resumed, or mail was put aside while it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parking: Option<Parking>,
+}
+
+/// What an entry says about an actor being paused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parking {
+    /// Whether it is paused from now on. When it is not, all mail put aside is in the outbox or dropped.
+    pub parked: bool,
+    /// Mail that was put aside: ids and bodies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mail: Vec<(CommandId, String)>,
 }
 
 impl<E> Entry<E> {
@@ -140,4 +156,10 @@ pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
 
 pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
     serde_json::from_str(body).map_err(|error| ports::Error::Damaged(error.to_string()))
+}
+
+/// The part of an entry that tells whose it is.
+#[derive(Deserialize)]
+pub(crate) struct Step {
+    pub step: Uuid,
 }

@@ -15,6 +15,9 @@ pub enum ChatCommand {
         /// Files to attach.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FilePath>,
+        /// What the model reads after the words: the attached files and the plan as they are now.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        context: String,
         /// Set on the first turn of a chat.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         create: Option<Box<ChatConfig>>,

@@ -34,6 +34,8 @@ pub enum ChatEvent {
         content: String,
         /// Attached files.
         files: Vec<FilePath>,
+        /// What the model reads after the words.
+        context: String,
         /// Narrower limits.
         limits: Option<Limits>,
     },

@@ -19,6 +19,9 @@ pub enum Message {
         /// Files that were attached.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FilePath>,
+        /// What the model reads after the text: the attached files and the plan as they were then.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        context: String,
     },
     /// What the model said and which tools it called.
     Assistant {

@@ -9,15 +9,11 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::Created { .. }
         | ChatEvent::Configured { .. }
         | ChatEvent::TurnQueued { .. }
-        | ChatEvent::ModelStarted { attempt: 1, .. }
+        | ChatEvent::ModelStarted { .. }
         | ChatEvent::CallStarted { attempt: 2.., .. }
         | ChatEvent::ContextCut { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Unpaused { .. } => return None,
-        // A second model call for the same message voids what was streamed of it, as a restarted turn does.
-        ChatEvent::ModelStarted { message_id, attempt, .. } => {
-            ("message_restarted", json!({ "message_id": message_id, "attempt": attempt }))
-        }
         ChatEvent::TurnStarted { turn_id, attempt, .. } => {
             ("turn_started", json!({ "turn_id": turn_id, "attempt": attempt }))
         }

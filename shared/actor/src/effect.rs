@@ -1,0 +1,118 @@
+//! Running effects: what a machine wants done outside, each in a task of its own, each with a way to report.
+
+use crate::{EffectKey, Machine};
+use async_trait::async_trait;
+use futures::FutureExt;
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
+use tokio::{sync::mpsc, task::AbortHandle};
+use tokio_util::sync::CancellationToken;
+
+/// Does what machines want done.
+#[async_trait]
+pub trait Perform<M: Machine>: Send + Sync {
+    /// Runs one effect to its end. What it returns is its last report. It may be run again after a crash, with a new
+    /// attempt in its key: what it does outside must take that.
+    async fn perform(&self, effect: M::Effect, context: EffectContext<M>) -> M::Report;
+}
+
+/// What a running effect knows and has.
+pub struct EffectContext<M: Machine> {
+    /// Which attempt of which effect.
+    pub key: EffectKey,
+    /// Set when nobody wants its reports any more. An effect that must not be cut short ignores it.
+    pub cancelled: CancellationToken,
+    reports: mpsc::Sender<(EffectKey, Message<M>)>,
+}
+
+impl<M: Machine> EffectContext<M> {
+    /// Reports something before the end. Waits while the reports before it are still being made durable.
+    pub async fn report(&self, report: M::Report) {
+        // Without a receiver the worker is gone, and this task is about to be aborted.
+        let _ = self.reports.send((self.key.clone(), Message::Progress(report))).await;
+    }
+}
+
+pub(crate) enum Message<M: Machine> {
+    Progress(M::Report),
+    Finished(M::Report),
+    Panicked(String),
+}
+
+/// The effects that run for one drive. Dropping it aborts them.
+pub(crate) struct Running<M: Machine> {
+    perform: Arc<dyn Perform<M>>,
+    tasks: HashMap<EffectKey, (AbortHandle, CancellationToken)>,
+    sender: mpsc::Sender<(EffectKey, Message<M>)>,
+    receiver: mpsc::Receiver<(EffectKey, Message<M>)>,
+}
+
+impl<M: Machine> Running<M> {
+    pub fn new(perform: Arc<dyn Perform<M>>) -> Self {
+        // Small: an effect that reports faster than its reports become durable has to wait, and joins them meanwhile.
+        let (sender, receiver) = mpsc::channel(4);
+        Self { perform, tasks: HashMap::new(), sender, receiver }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    pub fn start(&mut self, key: EffectKey, effect: M::Effect) {
+        let cancelled = CancellationToken::new();
+        let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
+        let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
+        let task = tokio::spawn(async move {
+            let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
+            let message = match outcome {
+                Ok(report) => Message::Finished(report),
+                Err(panic) => Message::Panicked(panic_text(panic.as_ref())),
+            };
+            let _ = sender.send((name, message)).await;
+        });
+        self.tasks.insert(key, (task.abort_handle(), cancelled));
+    }
+
+    /// Cancels an effect; what it still reports is dropped.
+    pub fn cancel(&mut self, key: &EffectKey) {
+        if let Some((_, cancelled)) = self.tasks.remove(key) {
+            cancelled.cancel();
+        }
+    }
+
+    /// The next report of an effect that was not cancelled, or what it panicked with. Never ends by itself.
+    pub async fn next(&mut self) -> Result<M::Report, String> {
+        loop {
+            let Some((key, message)) = self.receiver.recv().await else { std::future::pending().await };
+            if !self.tasks.contains_key(&key) {
+                continue;
+            }
+            match message {
+                Message::Progress(report) => return Ok(report),
+                Message::Finished(report) => {
+                    self.tasks.remove(&key);
+                    return Ok(report);
+                }
+                Message::Panicked(text) => {
+                    self.tasks.remove(&key);
+                    return Err(text);
+                }
+            }
+        }
+    }
+}
+
+impl<M: Machine> Drop for Running<M> {
+    fn drop(&mut self) {
+        for (task, _) in self.tasks.values() {
+            task.abort();
+        }
+    }
+}
+
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".into())
+}

@@ -1,0 +1,145 @@
+//! Rehydration: the newest snapshot and the log after it, folded into a state; and the way back, a snapshot.
+
+use crate::{ActorId, Entry, Machine, View, log};
+use domain::{CommandId, Timestamp};
+use ports::{Expect, Outgoing, Result, Table, Write};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, and the queue
+/// delivers in order, so one would do; more covers senders that repeat themselves after the queue forgot.
+const CONSUMED_REMEMBERED: usize = 256;
+
+/// An actor in memory.
+pub(crate) struct Loaded<M: Machine> {
+    pub state: M::State,
+    /// The number of the next entry.
+    pub next: u64,
+    /// The last commands consumed, oldest first.
+    pub consumed: VecDeque<CommandId>,
+    /// Mail that was put aside, oldest first; the actor is paused while there is some or while it is `parked`.
+    pub parked_mail: Vec<(CommandId, String)>,
+    /// Whether the actor is paused.
+    pub parked: bool,
+    /// What the entries since the last consumed command sent, or would have sent but for a crash.
+    pub unsettled_outbox: Vec<Outgoing>,
+    /// The view as it was last written, once that is known.
+    pub view: Option<View>,
+    /// When the newest entry was written.
+    pub newest_at: Timestamp,
+    /// Bytes of log since the newest snapshot, and the size of that.
+    pub logged_bytes: usize,
+    pub snapshot_bytes: usize,
+}
+
+#[derive(Deserialize)]
+struct Snapshot<S> {
+    next: u64,
+    at: Timestamp,
+    consumed: VecDeque<CommandId>,
+    parked: bool,
+    parked_mail: Vec<(CommandId, String)>,
+    state: S,
+}
+
+#[derive(Serialize)]
+struct SnapshotRef<'a, S> {
+    next: u64,
+    at: Timestamp,
+    consumed: &'a VecDeque<CommandId>,
+    parked: bool,
+    parked_mail: &'a [(CommandId, String)],
+    state: &'a S,
+}
+
+impl<M: Machine> Loaded<M> {
+    /// Reads the actor; an unknown one is its default state.
+    pub async fn read(table: &dyn Table, actor: &ActorId) -> Result<Self> {
+        const PAGE: usize = 256;
+        let mut loaded = Self {
+            state: M::State::default(),
+            next: 1,
+            consumed: VecDeque::new(),
+            parked_mail: Vec::new(),
+            parked: false,
+            unsettled_outbox: Vec::new(),
+            view: None,
+            newest_at: Timestamp::default(),
+            logged_bytes: 0,
+            snapshot_bytes: 0,
+        };
+        if let Some(item) = table.get(&actor.snapshot_key()).await? {
+            let snapshot: Snapshot<M::State> = log::parse(&item.body)?;
+            loaded.snapshot_bytes = item.body.len();
+            loaded.state = snapshot.state;
+            loaded.next = snapshot.next;
+            loaded.newest_at = snapshot.at;
+            loaded.consumed = snapshot.consumed;
+            loaded.parked = snapshot.parked;
+            loaded.parked_mail = snapshot.parked_mail;
+        }
+        loop {
+            let from = actor.entry_key(loaded.next).sk;
+            let range =
+                ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
+            let page = table.query(&range).await?;
+            for item in &page.items {
+                let entry: Entry<M::Event> = log::parse(&item.body)?;
+                loaded.apply(&entry, item.body.len());
+            }
+            if page.next.is_none() {
+                return Ok(loaded);
+            }
+        }
+    }
+
+    /// Folds one entry.
+    pub fn apply(&mut self, entry: &Entry<M::Event>, bytes: usize) {
+        for (number, event) in entry.numbered() {
+            M::apply(&mut self.state, number, event);
+        }
+        if let Some(command) = entry.command {
+            self.unsettled_outbox.clear();
+            if self.consumed.len() == CONSUMED_REMEMBERED {
+                self.consumed.pop_front();
+            }
+            self.consumed.push_back(command);
+        }
+        self.unsettled_outbox.extend(entry.outbox.iter().cloned());
+        if let Some(parking) = &entry.parking {
+            self.parked = parking.parked;
+            if !parking.parked {
+                self.parked_mail.clear();
+            }
+            self.parked_mail.extend(parking.mail.iter().cloned());
+        }
+        self.next = entry.next;
+        self.newest_at = entry.at;
+        self.logged_bytes += bytes;
+    }
+
+    /// Whether the log has grown so much that reading it costs more than reading a new snapshot. Snapshots double in
+    /// distance as they grow, so that what they cost stays in proportion to what is logged.
+    pub fn wants_snapshot(&self) -> bool {
+        const SMALLEST: usize = 32 * 1024;
+        self.logged_bytes > self.snapshot_bytes.max(SMALLEST)
+    }
+
+    /// Writes a snapshot. A stale one, by a worker that lost its actor, does no harm: the entries after it are still there.
+    pub async fn write_snapshot(&mut self, table: &dyn Table, actor: &ActorId) -> Result<()> {
+        let snapshot = SnapshotRef {
+            next: self.next,
+            at: self.newest_at,
+            consumed: &self.consumed,
+            parked: self.parked,
+            parked_mail: &self.parked_mail,
+            state: &self.state,
+        };
+        let body = serde_json::to_string(&snapshot).map_err(|error| ports::Error::Invalid(error.to_string()))?;
+        let bytes = body.len();
+        table.commit(vec![Write::put(actor.snapshot_key(), body, Expect::Any)]).await?;
+        self.snapshot_bytes = bytes;
+        self.logged_bytes = 0;
+        Ok(())
+    }
+}

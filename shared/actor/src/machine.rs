@@ -1,0 +1,145 @@
+//! What the runtime asks of a state machine: pure functions only.
+
+use crate::{ActorId, Entry};
+use async_trait::async_trait;
+use domain::{CommandId, Principal, Stamp, StopId, Timestamp};
+use ports::Key;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// A pure state machine. The same state, input and stamp give the same decision, on every machine and after every crash.
+pub trait Machine: Send + Sync + Sized + 'static {
+    /// The first part of its actors' ids.
+    const KIND: &'static str;
+    /// What the log folds to. Its default is an actor that nothing has happened to.
+    type State: Default + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// What it can be told to do.
+    type Command: Serialize + DeserializeOwned + Send + 'static;
+    /// What can happen: past-tense facts.
+    type Event: Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// What it wants done outside.
+    type Effect: Send + 'static;
+    /// What an effect has to tell.
+    type Report: Send + 'static;
+
+    /// Folds the event with this number into the state. Total: it never fails, whatever the event.
+    fn apply(state: &mut Self::State, number: u64, event: &Self::Event);
+    /// Decides what an input means.
+    fn handle(&self, state: &Self::State, input: Input<Self>, stamp: &Stamp) -> Decision<Self>;
+    /// Whether effects are in flight: what was decided on and has not reported yet.
+    fn in_flight(state: &Self::State) -> bool;
+    /// Whether the event may expire from the log.
+    fn is_transient(event: &Self::Event) -> bool;
+    /// The actor as lists show it, kept in the table along with the entries that change it.
+    fn view(state: &Self::State) -> Option<View>;
+    /// A record to keep for good beside the log because of `event`, such as what a turn cost. `state` is the one before it.
+    fn record(state: &Self::State, event: &Self::Event) -> Option<View> {
+        let _ = (state, event);
+        None
+    }
+}
+
+/// Who follows what actors commit, on the machine that drives them: a projection, such as the chat's file.
+#[async_trait]
+pub trait Follow<M: Machine>: Send + Sync {
+    /// The actor was read from its log, because a worker may have died between a commit and what follows it.
+    async fn loaded(&self, actor: &ActorId, state: &M::State);
+    /// An entry was committed; `state` is the one after it. Called in order, before the worker goes on.
+    async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);
+}
+
+/// What a machine decides on.
+#[derive(Debug)]
+pub enum Input<M: Machine> {
+    /// A command, for the first time.
+    Command {
+        /// Its id.
+        id: CommandId,
+        /// Who.
+        by: Principal,
+        /// When it was accepted.
+        at: Timestamp,
+        /// What.
+        command: M::Command,
+    },
+    /// What a running effect has to tell.
+    Report(M::Report),
+    /// The worker that ran the effects in flight is gone: decide to run them again, as a new attempt.
+    Resume,
+    /// Somebody wants the running work stopped.
+    Stop(StopRequest),
+    /// A command failed again and again; nothing more is done until somebody resumes the actor.
+    Park {
+        /// Why.
+        reason: String,
+    },
+    /// Somebody resumes the actor; with `drop`, what was in flight is given up.
+    Unpark {
+        /// Whether what was in flight is given up.
+        drop: bool,
+    },
+}
+
+/// A request to stop, as it is kept for the worker to find.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopRequest {
+    /// The request.
+    pub stop_id: StopId,
+    /// What was seen running; none for the first work asked for before the request.
+    pub target: Option<uuid::Uuid>,
+    /// When it was asked for.
+    pub at: Timestamp,
+    /// Why, such as `user_cancelled`.
+    pub reason: String,
+}
+
+/// What a machine decided.
+#[derive(Debug)]
+pub struct Decision<M: Machine> {
+    /// What happened.
+    pub events: Vec<M::Event>,
+    /// What to send, once the events are durable.
+    pub send: Vec<Letter>,
+    /// What to run, once the events are durable, each under a key that no other effect of this actor ever has.
+    pub effects: Vec<(EffectKey, M::Effect)>,
+    /// Effects whose reports are no longer wanted.
+    pub cancel: Vec<EffectKey>,
+}
+
+impl<M: Machine> Default for Decision<M> {
+    fn default() -> Self {
+        Self { events: Vec::new(), send: Vec::new(), effects: Vec::new(), cancel: Vec::new() }
+    }
+}
+
+impl<M: Machine> Decision<M> {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.send.is_empty() && self.effects.is_empty() && self.cancel.is_empty()
+    }
+}
+
+/// A command to some actor, itself included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Letter {
+    /// To whom.
+    pub to: ActorId,
+    /// What, as JSON.
+    pub command: serde_json::Value,
+    /// Not before this time.
+    pub deliver_at: Option<Timestamp>,
+}
+
+/// One attempt of one effect, such as `model/<message>/1`. Also its idempotency key towards the outside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EffectKey(pub String);
+
+/// One item beside the log, written with the entry that it follows from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Where it is kept.
+    pub key: Key,
+    /// Where the index has it.
+    pub index: Option<Key>,
+    /// Its JSON.
+    pub body: String,
+}

@@ -1,0 +1,212 @@
+//! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
+
+use crate::{
+    ActorId, Follow, Machine, Mail, Perform,
+    drive::{Drive, Ended, Failure},
+    effect::panic_text,
+    load::Loaded,
+    retry::while_unavailable,
+    warm::Warm,
+};
+use domain::CommandId;
+use futures::FutureExt;
+use ports::{Bus, Clock, Delivery, Queue, Table};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How to settle a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Acknowledge it: all that it asked for is done or durable.
+    Ack,
+    /// Give it back, to come again after this time.
+    Retry(Duration),
+}
+
+/// How the runtime behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A delivery that was tried more often than this pauses its actor. Below the queue's own limit, so that the queue's
+    /// dead letters are only what even this could not settle.
+    pub max_attempts: u32,
+    /// How long a resting actor stays in memory (seed 000 §3).
+    pub inactivity: Duration,
+    /// The most actors that stay in memory.
+    pub warm_actors: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_attempts: 4, inactivity: Duration::from_secs(600), warm_actors: 1024 }
+    }
+}
+
+/// What actors of one kind are driven with.
+pub(crate) struct Ports<M: Machine> {
+    pub machine: M,
+    pub perform: Arc<dyn Perform<M>>,
+    pub table: Arc<dyn Table>,
+    pub queue: Arc<dyn Queue>,
+    pub bus: Arc<dyn Bus>,
+    pub clock: Arc<dyn Clock>,
+    pub follow: Arc<dyn Follow<M>>,
+}
+
+/// Drives the actors of one machine.
+pub struct Runtime<M: Machine> {
+    ports: Ports<M>,
+    warm: Warm<M>,
+    options: Options,
+}
+
+impl<M: Machine> Runtime<M> {
+    /// A runtime over these ports.
+    #[expect(clippy::too_many_arguments, reason = "one a port, named where they are put together")]
+    pub fn new(
+        machine: M,
+        perform: Arc<dyn Perform<M>>,
+        table: Arc<dyn Table>,
+        queue: Arc<dyn Queue>,
+        bus: Arc<dyn Bus>,
+        clock: Arc<dyn Clock>,
+        follow: Arc<dyn Follow<M>>,
+        options: Options,
+    ) -> Self {
+        let ports = Ports { machine, perform, table, queue, bus, clock, follow };
+        Self { ports, warm: Warm::new(options.warm_actors), options }
+    }
+
+    /// Drives the actor that `delivery` is for, until it rests or `cut` says that time is up; the actor then tells itself
+    /// to continue. The caller keeps the delivery invisible meanwhile, and settles it as told.
+    pub async fn deliver(&self, delivery: &Delivery, cut: &CancellationToken) -> Verdict {
+        let actor = ActorId::from_group(&delivery.group);
+        let mail = match serde_json::from_str::<Mail<M::Command>>(&delivery.body) {
+            Ok(mail) => mail,
+            Err(error) => return self.park(&actor, delivery, format!("the command cannot be read: {error}")).await,
+        };
+        if delivery.attempt > self.options.max_attempts {
+            let reason = format!("the command {} failed {} times", mail.id, delivery.attempt - 1);
+            return self.park(&actor, delivery, reason).await;
+        }
+        let warm = self.warm.take(&actor);
+        let was_warm = warm.is_some();
+        let first = self.drive(&actor, mail, &delivery.body, warm, cut).await;
+        let outcome = match (first, serde_json::from_str(&delivery.body)) {
+            // Memory was behind the log, and nothing was decided on it yet: once more, from the log.
+            (Err((Failure::Lost, 0)), Ok(mail)) if was_warm => {
+                self.drive(&actor, mail, &delivery.body, None, cut).await
+            }
+            (outcome, _) => outcome,
+        };
+        match outcome {
+            Ok(()) => Verdict::Ack,
+            Err((Failure::Lost, _)) => {
+                tracing::info!(%actor, "another worker drives this actor");
+                Verdict::Retry(Duration::from_millis(200))
+            }
+            Err((failure, _)) => {
+                let error: &dyn std::error::Error = &failure;
+                tracing::error!(%actor, attempt = delivery.attempt, error, "a delivery failed");
+                Verdict::Retry(Duration::from_millis(250 << delivery.attempt.min(8)))
+            }
+        }
+    }
+
+    async fn drive(
+        &self,
+        actor: &ActorId,
+        mail: Mail<M::Command>,
+        body: &str,
+        warm: Option<Loaded<M>>,
+        cut: &CancellationToken,
+    ) -> Result<(), (Failure, u32)> {
+        let loaded = match warm {
+            Some(loaded) => loaded,
+            None => self.read(actor).await.map_err(|error| (error.into(), 0))?,
+        };
+        let mut drive = Drive::new(&self.ports, actor, loaded);
+        let ended = AssertUnwindSafe(drive.run(mail, body, cut)).catch_unwind().await;
+        let committed = drive.committed;
+        let ended = match ended {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(failure)) => return Err((failure, committed)),
+            Err(panic) => return Err((Failure::Panicked(panic_text(panic.as_ref())), committed)),
+        };
+        let mut loaded = drive.loaded;
+        if loaded.wants_snapshot() {
+            self.snapshot(actor, &mut loaded).await;
+        }
+        if ended == Ended::AtRest
+            && let Some((actor, mut oldest)) = self.warm.put(actor.clone(), loaded)
+        {
+            self.snapshot(&actor, &mut oldest).await;
+        }
+        Ok(())
+    }
+
+    /// Pauses the actor and keeps the delivery for when it is resumed.
+    async fn park(&self, actor: &ActorId, delivery: &Delivery, reason: String) -> Verdict {
+        #[derive(serde::Deserialize)]
+        struct Id {
+            id: CommandId,
+        }
+        let id = serde_json::from_str::<Id>(&delivery.body)
+            .map_or_else(|_| CommandId::from_key(actor.as_str(), &delivery.id), |mail| mail.id);
+        drop(self.warm.take(actor));
+        let parked = async {
+            let mut drive = Drive::new(&self.ports, actor, self.read(actor).await?);
+            drive.park((id, delivery.body.clone()), reason.clone()).await
+        };
+        match parked.await {
+            Ok(()) => {
+                tracing::error!(%actor, reason, "paused");
+                Verdict::Ack
+            }
+            Err(failure) => {
+                let error: &dyn std::error::Error = &failure;
+                tracing::error!(%actor, error, "an actor could not be paused");
+                Verdict::Retry(Duration::from_secs(30))
+            }
+        }
+    }
+
+    async fn read(&self, actor: &ActorId) -> ports::Result<Loaded<M>> {
+        let loaded = while_unavailable(|| Loaded::<M>::read(&*self.ports.table, actor)).await?;
+        self.ports.follow.loaded(actor, &loaded.state).await;
+        Ok(loaded)
+    }
+
+    /// A snapshot only saves time: without it the log is read instead.
+    async fn snapshot(&self, actor: &ActorId, loaded: &mut Loaded<M>) {
+        if loaded.logged_bytes > 0
+            && let Err(error) = loaded.write_snapshot(&*self.ports.table, actor).await
+        {
+            tracing::warn!(%actor, %error, "a snapshot was not written");
+        }
+    }
+
+    /// Flushes and forgets the actors that have rested for the inactivity time-out. Returns when to call it again.
+    pub async fn flush_idle(&self) -> Instant {
+        let (idle, next) = self.warm.take_idle(self.options.inactivity);
+        self.flush(idle).await;
+        next.unwrap_or_else(|| Instant::now() + self.options.inactivity)
+    }
+
+    /// Flushes and forgets all actors in memory: the process is about to end.
+    pub async fn flush_all(&self) {
+        self.flush(self.warm.take_idle(Duration::ZERO).0).await;
+    }
+
+    async fn flush(&self, actors: Vec<(ActorId, Loaded<M>)>) {
+        for (actor, mut loaded) in actors {
+            self.snapshot(&actor, &mut loaded).await;
+            tracing::debug!(%actor, "flushed");
+        }
+    }
+
+    /// How many actors are in memory at rest.
+    pub fn warm_actors(&self) -> usize {
+        self.warm.len()
+    }
+}

@@ -1,0 +1,81 @@
+//! Which crate may name which: the arrows of ARCHITECTURE.md, and what must not be in a tree at all.
+
+use crate::repository::{layer, metadata, none, tree};
+use cargo_metadata::{Dependency, DependencyKind, Package};
+
+/// What each crate in `shared/` may name. A new crate gets a line here and an arrow in ARCHITECTURE.md.
+const SHARED: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("ports", &["domain"]),
+    ("actor", &["domain", "ports"]),
+    ("workspace", &["domain", "ports"]),
+    ("tools", &["domain", "ports", "workspace"]),
+    ("chat", &["actor", "domain", "ports", "tools", "workspace"]),
+    ("embedded", &["domain", "ports"]),
+    ("models", &["domain", "ports"]),
+    ("testkit", &["actor", "chat", "domain", "embedded", "models", "ports", "tools", "workspace"]),
+];
+
+/// What no build of a crate may hold, by the start of the name, and why.
+const BANNED: &[(&str, &[&str], &str)] = &[
+    ("domain", &["tokio", "futures", "async-trait"], "the vocabulary has no I/O and no async"),
+    ("hub", &["aws-", "momento", "lambda_", "google-cloud", "azure_"], "the hub runs where there is no cloud"),
+    (
+        "hub",
+        &["aws-lc-", "openssl-sys", "native-tls"],
+        "one TLS stack: rustls with ring; some crate is on its defaults",
+    ),
+    ("hub", &["testkit"], "fakes stay out of what people run"),
+];
+
+#[test]
+fn crates_name_only_those_below_them() {
+    let metadata = metadata();
+    let members = metadata.workspace_packages();
+    let mut faults = Vec::new();
+    for package in &members {
+        for dependency in &package.dependencies {
+            let Some(target) = members.iter().find(|other| other.name == dependency.name) else { continue };
+            if let Some(fault) = fault(package, dependency, target) {
+                faults.push(format!("{} -> {}: {fault}", package.name, target.name));
+            }
+        }
+    }
+    none(faults, "These arrows are not in ARCHITECTURE.md");
+}
+
+fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option<&'static str> {
+    let development = dependency.kind == DependencyKind::Development;
+    match (layer(package).as_str(), layer(target).as_str()) {
+        ("tests", _) => None,
+        (_, "tests") => Some("nothing is built on a test"),
+        ("shared", "functions") => Some("no crate in shared/ names one in functions/, not even in its tests"),
+        (_, "shared") if development => None,
+        ("shared", "shared") => match SHARED.iter().find(|(name, _)| package.name == *name) {
+            None => Some("give the crate a line in tests/guards/src/arrows.rs and an arrow in ARCHITECTURE.md"),
+            Some((_, below)) if below.iter().any(|name| target.name == *name) => None,
+            Some(_) => Some("take a port instead, or move what both need down to a crate below both"),
+        },
+        ("functions", "shared") if target.name == "testkit" => Some("fakes are for tests: make it a dev-dependency"),
+        ("functions", "shared") => None,
+        ("functions", "functions") if package.name == "hub" || development => None,
+        ("functions", "functions") => Some("only the hub puts deployables together: share code through shared/"),
+        _ => Some("crates live in shared/, functions/ or tests/"),
+    }
+}
+
+#[test]
+fn trees_hold_nothing_that_is_banned() {
+    let metadata = metadata();
+    let mut faults = Vec::new();
+    for (root, starts, reason) in BANNED {
+        for name in tree(&metadata, root) {
+            if starts.iter().any(|start| name.starts_with(start)) {
+                faults.push(format!(
+                    "{root} holds {name}: {reason}; `cargo tree -p {root} -e normal,build -i {name}` says how"
+                ));
+            }
+        }
+    }
+    none(faults, "These crates are where they must not be");
+}

@@ -1,0 +1,17 @@
+//! The rules of the house that a compiler cannot check, as tests over the manifests, the resolved graph and the files.
+//!
+//! Each failure lists every place at fault and says what to do there. Nothing needs to be installed for them: what
+//! cargo-deny and cargo-machete would say of licences, bans and unused dependencies is said here too.
+
+#[cfg(test)]
+mod arrows;
+#[cfg(test)]
+mod dependencies;
+#[cfg(test)]
+mod licences;
+#[cfg(test)]
+mod repository;
+#[cfg(test)]
+mod sleeps;
+#[cfg(test)]
+mod sources;

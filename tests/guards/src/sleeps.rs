@@ -1,0 +1,75 @@
+//! Tests wait on conditions. A sleep is either too short, and the test fails at random, or too long, and everyone waits.
+
+use crate::repository::{none, rust_files};
+
+/// What a line above a sleep says, with the reason, where nothing but polling can tell (a process from outside, say).
+const EXCUSE: &str = "// poll: ";
+
+#[test]
+fn tests_do_not_sleep() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files("") {
+        let whole = path.starts_with("tests/") || path.contains("/tests/");
+        faults.extend(sleeps(&text, whole).into_iter().map(|(line, code)| format!("{path}:{line}: {code}")));
+    }
+    none(
+        faults,
+        "These tests sleep; wait on the condition, pause time (`#[tokio::test(start_paused = true)]`), or say `// poll: why`",
+    );
+}
+
+/// The lines that sleep under a clock that runs, numbered from 1. `whole`: all of the file is tests, not only what
+/// follows `#[cfg(test)]`.
+fn sleeps(text: &str, whole: bool) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut in_tests = whole;
+    let mut attributes = String::new();
+    let mut paused = false;
+    let mut previous = "";
+    // A function without a test attribute is called by tests: it may sleep where some test of the file pauses time.
+    let some_paused = text.contains("start_paused") || text.contains("time::pause()");
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim();
+        in_tests |= code == "#[cfg(test)]";
+        if code.starts_with("#[") {
+            attributes.push_str(code);
+        } else if code.contains("fn ") && !code.starts_with("//") {
+            paused = if attributes.contains("test") { attributes.contains("start_paused") } else { some_paused };
+            attributes.clear();
+        }
+        if in_tests && !paused && is_sleep(code) && !previous.starts_with(EXCUSE) {
+            found.push((number + 1, code));
+        }
+        previous = code;
+    }
+    found
+}
+
+fn is_sleep(code: &str) -> bool {
+    !code.starts_with("//")
+        && code.match_indices("sleep(").any(|(at, _)| {
+            let before = &code[..at];
+            let named_otherwise = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '"');
+            !named_otherwise && !before.ends_with("fn ")
+        })
+}
+
+#[test]
+fn a_sleep_is_seen_where_time_runs() {
+    let nap = concat!("    tokio::time::", "sleep(second).await;\n");
+    for (text, whole, expected) in [
+        (format!("fn waits() {{\n{nap}}}"), false, 0),
+        (format!("fn waits() {{\n{nap}}}"), true, 1),
+        (format!("#[cfg(test)]\nmod tests {{\n#[tokio::test]\nasync fn t() {{\n{nap}}}}}"), false, 1),
+        (format!("#[tokio::test(start_paused = true)]\nasync fn t() {{\n{nap}}}"), true, 0),
+        (
+            format!("#[tokio::test(start_paused = true)]\nasync fn t() {{}}\n#[tokio::test]\nasync fn u() {{\n{nap}}}"),
+            true,
+            1,
+        ),
+        (format!("fn boots() {{\n    // poll: the process tells nobody\n{nap}}}"), true, 0),
+        ("fn sleep(duration: Duration) {}".into(), true, 0),
+    ] {
+        assert_eq!(sleeps(&text, whole).len(), expected, "{text}");
+    }
+}

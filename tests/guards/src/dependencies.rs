@@ -1,6 +1,6 @@
 //! Dependencies are chosen once, in the root manifest; none is unused, and each has its reason in the README.
 
-use crate::repository::{folder, mentions, metadata, none, parse_toml, readme, rust_files};
+use crate::repository::{folder, metadata, none, parse_toml, readme, rust_files};
 use std::collections::BTreeSet;
 
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
@@ -44,7 +44,7 @@ fn declared_dependencies_are_used() {
         let sources: String = rust_files(folder(package)).into_iter().map(|(_, text)| text).collect();
         for dependency in &package.dependencies {
             let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
-            if !mentions(&sources, &name.replace('-', "_")) {
+            if !names(&sources, &name.replace('-', "_")) {
                 faults.push(format!("{}: remove {name}, which no file of the crate names", package.name));
             }
         }
@@ -76,4 +76,23 @@ fn root_dependencies() -> toml::Table {
     let manifest = parse_toml("Cargo.toml");
     let table = manifest.get("workspace").and_then(|workspace| workspace.get("dependencies"));
     table.and_then(toml::Value::as_table).cloned().expect("the root manifest declares the dependencies")
+}
+
+/// Whether `code` has a path that starts with `name`; prose that happens to use the word is none.
+fn names(code: &str, name: &str) -> bool {
+    code.match_indices(&format!("{name}::"))
+        .any(|(at, _)| !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_'))
+}
+
+#[test]
+fn only_paths_name_a_crate() {
+    for (code, expected) in [
+        ("use tokio::time;", true),
+        ("#[tokio::test]", true),
+        ("// on tokio", false),
+        ("my_tokio::time", false),
+        ("tokio_util::io", false),
+    ] {
+        assert_eq!(names(code, "tokio"), expected, "{code}");
+    }
 }

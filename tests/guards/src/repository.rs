@@ -109,16 +109,6 @@ pub fn tree(metadata: &Metadata, name: &str) -> BTreeSet<String> {
     seen.into_iter().filter_map(|id| packages.get(id)).map(|package| package.name.to_string()).collect()
 }
 
-/// Whether `text` holds `word` with nothing that could belong to a name on either side.
-pub fn mentions(text: &str, word: &str) -> bool {
-    let is_part = |character: char| character.is_alphanumeric() || character == '_';
-    text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
-    })
-}
-
 /// Fails with every line of `faults`, if there is one.
 #[track_caller]
 pub fn none(faults: Vec<String>, rule: &str) {

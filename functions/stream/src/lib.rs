@@ -1,1 +1,55 @@
-//! Under construction.
+//! The stream server: it holds the SSE connections of people who watch an actor, and serves all of the hub's HTTP.
+//!
+//! ```text
+//!   bus (a hint)  ─┐                    ┌─ Subscription ─ handed-over socket   (the usual way: serve.rs, pump.rs)
+//!                  ├─ Feed: a window ───┼─ Subscription ─ SseBody in hyper     (tests, other servers)
+//!   log (the truth)┘  of frames         └─ ...
+//! ```
+//!
+//! One [`Feeds`] a process keeps one feed an actor that somebody watches. A feed listens to the bus *first*, then asks the
+//! log where it ends, and from then on knows which number must come next: what does not fit is read from the log. It
+//! renders each event once and keeps the newest frames in a window bounded by bytes and count.
+//!
+//! Each watcher has nothing but a cursor. Live, replay and lag are the same read: frames after the cursor, from the window
+//! when it reaches that far back, else from the log. Hence the invariants:
+//!
+//! - **Nobody waits for a reader.** Publishing ends at the window. A reader that cannot keep up falls behind the window and
+//!   costs its socket buffer and one chunk, however far it lags; one that takes nothing at all is closed.
+//! - **Each visible event once, in order.** The cursor only grows, and both sources are ordered by number.
+//! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
+//!   of the log at a beat.
+//!
+//! What it does not do: authorise, know what a chat is doing (`functions/api` says where a stream without a cursor begins),
+//! or accept commands.
+
+mod block;
+mod cursor;
+mod feed;
+mod feeds;
+mod frame;
+mod handover;
+mod metrics;
+mod options;
+mod pump;
+mod respond;
+mod serve;
+mod stall;
+mod subscription;
+mod waiters;
+mod window;
+
+pub use cursor::{Cursor, Start};
+pub use feeds::Feeds;
+pub use metrics::{Counts, Metrics};
+pub use options::{FeedOptions, ServeOptions};
+pub use respond::{SseBody, events};
+pub use serve::serve;
+pub use stall::StallGuard;
+pub use subscription::Subscription;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also after a panic elsewhere: every critical section here leaves its data whole at each step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

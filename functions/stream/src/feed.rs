@@ -1,0 +1,304 @@
+//! The feed of one actor: listens to the bus, heals from the log, and wakes whoever waits for its window to move.
+
+use crate::{
+    block::Blocks,
+    feeds::Shared,
+    frame, lock,
+    metrics::{count, uncount},
+    waiters::Waiters,
+    window::{Read, Window},
+};
+use actor::{
+    ActorId, Entry,
+    log::{next_number, read_after},
+};
+use bytes::Bytes;
+use domain::ChatEvent;
+use futures::{StreamExt, stream};
+use ports::Result;
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Waker},
+};
+use tokio::{
+    sync::OnceCell,
+    time::{MissedTickBehavior, interval},
+};
+
+/// Bus messages taken at once, so that readers are woken once for all of them.
+const BATCH: usize = 64;
+/// Entries read at once while healing.
+const PAGE: usize = 128;
+/// Beats without a message between two checks of the log: 1, 2, 4, ... up to this many (one minute by default).
+const MOST_BEATS_UNCHECKED: u32 = 12;
+/// Beats without a message after which the window is dropped: who comes back to an idle actor reads its log.
+const BEATS_TO_FORGET: u32 = 12;
+
+/// One actor that somebody watches. It lives as long as a subscription or its task holds it.
+pub(crate) struct Feed {
+    actor: ActorId,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+    /// Blocks of the log for readers behind the window.
+    pub(crate) blocks: Blocks,
+    /// Set once the feed listens and knows the log's end.
+    oldest: OnceCell<u64>,
+}
+
+struct State {
+    window: Window,
+    waiters: Waiters,
+    /// Counts up with every beat; a waiter that sees another number than before has been silent for a beat.
+    beat: u32,
+    closing: bool,
+}
+
+/// What a subscription finds.
+pub(crate) enum Next {
+    /// The window's answer.
+    Read(Read),
+    /// Nothing, for one more beat: this is its number.
+    Beat(u32),
+    /// Nothing, and the server shuts down.
+    Closing,
+    /// Nothing: the waker is parked. The cursor may move here.
+    Wait(u64),
+}
+
+impl Feed {
+    pub(crate) fn new(actor: ActorId, shared: Arc<Shared>) -> Self {
+        count(&shared.metrics.feeds);
+        let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, closing: false };
+        Self { actor, shared, state: Mutex::new(state), blocks: Blocks::default(), oldest: OnceCell::new() }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn actor(&self) -> &ActorId {
+        &self.actor
+    }
+
+    pub(crate) fn floor(&self) -> u64 {
+        lock(&self.state).window.floor()
+    }
+
+    fn next(&self) -> u64 {
+        lock(&self.state).window.next()
+    }
+
+    /// Listens, and tells the numbers of the log's oldest event and of the one to come. Whoever comes first does the work;
+    /// when that fails, the next one tries again.
+    pub(crate) async fn start(self: &Arc<Self>) -> Result<(u64, u64)> {
+        let oldest = self.oldest.get_or_try_init(|| async {
+            // First the bus, then the log: what is published in between arrives twice, and none is missed.
+            let messages = self.shared.bus.subscribe(self.actor.as_str()).await?;
+            let next = next_number(&*self.shared.table, &self.actor).await?;
+            let first = read_after::<serde::de::IgnoredAny>(&*self.shared.table, &self.actor, 0, 1).await?;
+            lock(&self.state).window = Window::at(next);
+            tokio::spawn(self.clone().run(messages));
+            Ok(first.entries.first().map_or(1, |entry| entry.first))
+        });
+        Ok((*oldest.await?, self.next()))
+    }
+
+    async fn run(self: Arc<Self>, messages: ports::Subscription) {
+        let mut messages = messages.ready_chunks(BATCH);
+        let mut beats = interval(self.shared.options.beat());
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        beats.tick().await; // the first one is at once
+        let mut pulse = Pulse::default();
+        let shutdown = self.shared.shutdown.clone();
+        let closing = shutdown.cancelled();
+        tokio::pin!(closing);
+        loop {
+            tokio::select! {
+                batch = messages.next() => match batch {
+                    Some(batch) => {
+                        pulse.heard();
+                        pulse.behind |= !self.receive(batch).await;
+                    }
+                    None => {
+                        pulse.deaf = true;
+                        messages = stream::pending().boxed().ready_chunks(BATCH);
+                    }
+                },
+                _ = beats.tick() => {
+                    // A whole beat without subscribers is the linger: a client that reconnects finds its feed.
+                    let alone = Arc::strong_count(&self) == 1;
+                    if alone && pulse.alone && self.shared.retire(&self) {
+                        return;
+                    }
+                    pulse.alone = alone;
+                    if pulse.deaf && let Ok(again) = self.shared.bus.subscribe(self.actor.as_str()).await {
+                        messages = again.ready_chunks(BATCH);
+                        (pulse.deaf, pulse.behind) = (false, true);
+                    }
+                    self.beat(&mut pulse).await;
+                }
+                () = &mut closing => {
+                    return self.change(|state| state.closing = true);
+                }
+            }
+        }
+    }
+
+    /// Takes in what the bus brought; false when the log has more but could not be read.
+    async fn receive(&self, messages: Vec<Bytes>) -> bool {
+        let mut next = self.next();
+        let mut frames = Vec::new();
+        let mut gap = false;
+        for message in messages {
+            match serde_json::from_slice::<Entry<ChatEvent>>(&message) {
+                Ok(entry) if entry.next <= next => {} // again, or late: a message that overtook it had it read from the log
+                Ok(entry) if entry.first <= next => {
+                    frames.extend(frame::render_entry(&entry, next));
+                    next = entry.next;
+                }
+                // Something is missing before it, or it is only a hint that the log has more.
+                Ok(_) | Err(_) => {
+                    gap = true;
+                    break;
+                }
+            }
+        }
+        self.append(frames, next);
+        if !gap {
+            return true;
+        }
+        // The entries after the gap are in the log too: they were committed before they were published.
+        self.heal().await
+    }
+
+    /// Reads what the log has and the window has not; false when it could not be read.
+    async fn heal(&self) -> bool {
+        match self.catch_up().await {
+            Ok(found) => {
+                if found {
+                    count(&self.shared.metrics.healed_gaps);
+                }
+                true
+            }
+            Err(error) => {
+                tracing::warn!(actor = %self.actor, %error, "the log could not be read for a gap in the bus messages");
+                false
+            }
+        }
+    }
+
+    async fn catch_up(&self) -> Result<bool> {
+        let mut found = false;
+        loop {
+            let mut next = self.next();
+            let page = read_after::<ChatEvent>(&*self.shared.table, &self.actor, next - 1, PAGE).await?;
+            let mut frames = Vec::new();
+            for entry in page.entries.iter().filter(|entry| entry.next > self.next()) {
+                frames.extend(frame::render_entry(entry, next));
+                next = next.max(entry.next);
+                found = true;
+            }
+            self.append(frames, next);
+            if !page.more {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Moves the window and wakes the waiters. Only the feed's own task does.
+    fn append(&self, frames: Vec<(u64, Bytes)>, next: u64) {
+        if next > self.next() {
+            self.change(|state| state.window.append(frames, next, &self.shared.options));
+        }
+    }
+
+    async fn beat(&self, pulse: &mut Pulse) {
+        self.blocks.clear();
+        let before = self.next();
+        if pulse.check_is_due() {
+            pulse.behind = !self.heal().await;
+        }
+        if self.next() != before {
+            pulse.heard();
+        }
+        self.change(|state| {
+            state.beat = state.beat.wrapping_add(1);
+            if pulse.silent == BEATS_TO_FORGET {
+                state.window.forget();
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let woken = {
+            let mut state = lock(&self.state);
+            change(&mut state);
+            state.waiters.take()
+        };
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// A slot for a subscription, and the beat that it begins at.
+    pub(crate) fn claim(&self) -> (u32, u32) {
+        let mut state = lock(&self.state);
+        (state.waiters.claim(), state.beat)
+    }
+
+    pub(crate) fn release(&self, slot: u32) {
+        let waker = lock(&self.state).waiters.release(slot);
+        drop(waker); // outside the lock: it may be the last hold on a task
+    }
+
+    /// What there is after `cursor` for the subscription in `slot`, which has seen `beat`.
+    pub(crate) fn poll(&self, slot: u32, cursor: u64, beat: u32, context: &Context<'_>) -> Next {
+        let mut state = lock(&self.state);
+        match state.window.after(cursor, &self.shared.options) {
+            read @ Read::Frames(_) => Next::Read(read),
+            _ if state.closing => Next::Closing,
+            read @ Read::Before => Next::Read(read),
+            Read::CaughtUp(_) if state.beat != beat => Next::Beat(state.beat),
+            Read::CaughtUp(cursor) => {
+                state.waiters.park(slot, context.waker());
+                Next::Wait(cursor)
+            }
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        uncount(&self.shared.metrics.feeds);
+        self.shared.dropped(&self.actor);
+    }
+}
+
+/// What a feed's task remembers from beat to beat.
+#[derive(Default)]
+struct Pulse {
+    /// Beats since something came.
+    silent: u32,
+    /// At which silent beat the log is looked at next: its last message may have been lost, and no other one will tell.
+    check_at: u32,
+    /// The log is known to have more.
+    behind: bool,
+    /// The bus has ended the subscription.
+    deaf: bool,
+    /// Nobody was subscribed at the last beat.
+    alone: bool,
+}
+
+impl Pulse {
+    fn heard(&mut self) {
+        (self.silent, self.check_at) = (0, 0);
+    }
+
+    /// Counts a beat, and tells whether to look at the log.
+    fn check_is_due(&mut self) -> bool {
+        self.silent = self.silent.saturating_add(1);
+        let due = self.silent > self.check_at;
+        if due {
+            self.check_at = self.silent + self.silent.min(MOST_BEATS_UNCHECKED);
+        }
+        due || self.behind || self.deaf
+    }
+}

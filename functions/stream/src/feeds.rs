@@ -1,0 +1,89 @@
+//! The feeds of a process, one an actor that somebody watches.
+
+use crate::{
+    cursor::{Cursor, Position, Start},
+    feed::Feed,
+    lock,
+    metrics::Metrics,
+    options::FeedOptions,
+    subscription::Subscription,
+};
+use actor::ActorId;
+use ports::{Bus, Table};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Where event streams come from. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Feeds(Arc<Shared>);
+
+/// What every feed needs.
+pub(crate) struct Shared {
+    pub(crate) table: Arc<dyn Table>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) options: FeedOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) shutdown: CancellationToken,
+    /// A feed is found here while its task or a subscription holds it. A hold is only gained under this lock.
+    feeds: Mutex<HashMap<ActorId, Weak<Feed>>>,
+}
+
+impl Feeds {
+    /// Feeds over the log in `table` and the hints of `bus`. Cancelling `shutdown` ends every stream, each with a hint when
+    /// to come back, spread over some seconds so that not all do at once.
+    pub fn new(
+        table: Arc<dyn Table>,
+        bus: Arc<dyn Bus>,
+        options: FeedOptions,
+        metrics: Arc<Metrics>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self(Arc::new(Shared { table, bus, options, metrics, shutdown, feeds: Mutex::default() }))
+    }
+
+    /// The counters that this counts in.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
+    }
+
+    /// A stream of the events of `actor` after `cursor`; without a cursor of use, from `start` on. A cursor that is unknown
+    /// or too old is no error: the stream then begins with a `reset` event. Fails when the bus or the table does not answer.
+    pub async fn subscribe(&self, actor: &ActorId, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
+        let feed = self.0.find(actor);
+        let (oldest, next) = feed.start().await?;
+        Ok(Subscription::new(feed, Position::resolve(cursor, start, oldest, next)))
+    }
+}
+
+impl Shared {
+    fn find(self: &Arc<Self>, actor: &ActorId) -> Arc<Feed> {
+        let mut feeds = lock(&self.feeds);
+        if let Some(feed) = feeds.get(actor).and_then(Weak::upgrade) {
+            return feed;
+        }
+        let feed = Arc::new(Feed::new(actor.clone(), self.clone()));
+        feeds.insert(actor.clone(), Arc::downgrade(&feed));
+        feed
+    }
+
+    /// Takes `feed` out when its task is the only one that holds it.
+    pub(crate) fn retire(&self, feed: &Arc<Feed>) -> bool {
+        let mut feeds = lock(&self.feeds);
+        let alone = Arc::strong_count(feed) == 1;
+        if alone {
+            feeds.remove(feed.actor());
+        }
+        alone
+    }
+
+    /// Forgets a feed that is gone, unless a new one has taken its place.
+    pub(crate) fn dropped(&self, actor: &ActorId) {
+        let mut feeds = lock(&self.feeds);
+        if feeds.get(actor).is_some_and(|feed| feed.strong_count() == 0) {
+            feeds.remove(actor);
+        }
+    }
+}

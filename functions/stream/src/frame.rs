@@ -1,0 +1,80 @@
+//! What goes over the wire: one frame an event, and the few frames that are not events.
+
+use actor::Entry;
+use bytes::Bytes;
+use domain::{ChatEvent, native};
+use serde_json::json;
+use std::{io::Write, time::Duration};
+
+/// Proxies hold back the first 1 to 2 KiB of a response; a comment as long as that pushes the first event through.
+const PADDING: &str = match std::str::from_utf8(&[b' '; 2048]) {
+    Ok(spaces) => spaces,
+    Err(_) => "",
+};
+
+/// What is sent when there was nothing to send.
+pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// Appends `event` as a frame; false when it is a fact that clients do not see.
+pub(crate) fn render(out: &mut Vec<u8>, number: u64, event: &ChatEvent) -> bool {
+    let Some((name, data)) = native::encode(event) else { return false };
+    // JSON text escapes line ends, so the data is one line. Writing to memory does not fail.
+    let _ = write!(out, "id: {number}\nevent: {name}\ndata: {data}\n\n");
+    true
+}
+
+/// The visible events of `entry` numbered `from` or above, each as one frame.
+pub(crate) fn render_entry(entry: &Entry<ChatEvent>, from: u64) -> impl Iterator<Item = (u64, Bytes)> {
+    entry.numbered().filter(move |(number, _)| *number >= from).filter_map(|(number, event)| {
+        let mut out = Vec::new();
+        render(&mut out, number, event).then(|| (number, Bytes::from(out)))
+    })
+}
+
+/// The first bytes of a stream: its cursor, so that a client that is cut off before its first event can resume; how long
+/// to wait before that; padding; and when the client's own cursor is of no use, a `reset` that says so.
+pub(crate) fn opening(cursor: u64, retry: Duration, reset: Option<&'static str>) -> Bytes {
+    let mut out = Vec::with_capacity(PADDING.len() + 160);
+    let _ = write!(out, "id: {cursor}\nretry: {}\n\n:{PADDING}\n\n", retry.as_millis());
+    if let Some(reason) = reset {
+        let data = json!({ "reason": reason, "after": cursor });
+        let _ = write!(out, "id: {cursor}\nevent: reset\ndata: {data}\n\n");
+    }
+    Bytes::from(out)
+}
+
+/// The last bytes of a stream that the server ends: when to come back.
+pub(crate) fn farewell(retry: Duration) -> Bytes {
+    Bytes::from(format!("retry: {}\n\n", retry.as_millis()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_begins_with_the_cursor_and_passes_proxy_buffers() {
+        let bytes = opening(17, Duration::from_secs(2), None);
+        assert!(bytes.starts_with(b"id: 17\nretry: 2000\n\n: "));
+        assert!(bytes.len() > 2048 && bytes.ends_with(b" \n\n"));
+    }
+
+    #[test]
+    fn a_reset_carries_where_to_go_on_as_data_and_as_id() {
+        let bytes = opening(3, Duration::from_secs(2), Some("too_old"));
+        let text = String::from_utf8_lossy(&bytes);
+        let reset = "id: 3\nevent: reset\ndata: {\"after\":3,\"reason\":\"too_old\"}\n\n";
+        assert!(text.ends_with(reset), "{text}");
+    }
+
+    #[test]
+    fn text_with_line_ends_stays_one_line_of_data() {
+        let event = ChatEvent::Paused { reason: "a\nb\r\nc".into(), at: domain::Timestamp::from_millis(0) };
+        let mut out = Vec::new();
+        assert!(render(&mut out, 5, &event));
+        let text = String::from_utf8_lossy(&out).into_owned();
+        assert!(text.starts_with("id: 5\nevent: error\ndata: {"), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(text.ends_with("}\n\n"));
+    }
+}

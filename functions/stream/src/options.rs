@@ -1,0 +1,67 @@
+//! What can be configured, with the defaults that the figures in the README were measured with.
+
+use std::time::Duration;
+
+/// How feeds keep and send events.
+#[derive(Clone, Debug)]
+pub struct FeedOptions {
+    /// The most frames that one feed keeps.
+    pub window_frames: usize,
+    /// The most bytes of frames that one feed keeps; one frame larger than that is still kept.
+    pub window_bytes: usize,
+    /// The most bytes joined into one write; one frame larger than that is written alone.
+    pub chunk_bytes: usize,
+    /// The longest silence on a connection: a comment is sent before it is over.
+    pub keep_alive: Duration,
+    /// What clients are told to wait before they connect again.
+    pub retry: Duration,
+}
+
+impl Default for FeedOptions {
+    fn default() -> Self {
+        Self {
+            window_frames: 1024,
+            window_bytes: 256 * 1024,
+            chunk_bytes: 64 * 1024,
+            keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+impl FeedOptions {
+    /// The pulse of a feed. A comment is due after two silent beats, so the third is left for a busy machine.
+    pub(crate) fn beat(&self) -> Duration {
+        (self.keep_alive / 3).max(Duration::from_millis(10))
+    }
+}
+
+/// How connections are served.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The most connections at once; further ones wait in the kernel's backlog.
+    pub max_connections: usize,
+    /// The longest head of a request, in bytes (at least 8 KiB); a longer one is answered with 431.
+    pub max_head_bytes: usize,
+    /// How long a head may take to arrive, and how long a connection may be idle between requests.
+    pub head_timeout: Duration,
+    /// How long a peer may take nothing of what it is sent, before its connection is closed.
+    pub stall_limit: Duration,
+    /// What the kernel may buffer for a peer, in bytes (the kernel doubles it for its own bookkeeping).
+    pub send_buffer_bytes: usize,
+    /// How long requests in flight may take to end after a shutdown began.
+    pub drain: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 16 * 1024,
+            max_head_bytes: 32 * 1024,
+            head_timeout: Duration::from_secs(30),
+            stall_limit: Duration::from_secs(30),
+            send_buffer_bytes: 64 * 1024,
+            drain: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The HTTP server of the hub: hyper's HTTP/1.1 with small buffers, one task a connection, and a way out for event streams.
+
+use crate::{
+    handover::{Handover, head},
+    lock,
+    metrics::{Metrics, count, uncount},
+    options::ServeOptions,
+    pump::Pump,
+    stall::StallGuard,
+    subscription::Subscription,
+};
+use axum::{Router, body::Body, extract::ConnectInfo};
+use http::{Method, Request, Response, Version, response::Parts};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ports::SystemClock;
+use std::{
+    convert::Infallible,
+    future::{Future, pending, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt;
+
+/// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight
+/// end, and returns when they have, after `options.drain` at the latest. What is left then ends with the runtime.
+///
+/// Requests carry the peer's address as [`ConnectInfo<SocketAddr>`]. Event streams end when the token of their
+/// [`crate::Feeds`] is cancelled, which should be the same one or a child of it.
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    options: ServeOptions,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    // Accepted sockets inherit it. It also ends the kernel's own growing of the buffer, up to 4 MiB a slow reader.
+    socket2::SockRef::from(&listener).set_send_buffer_size(options.send_buffer_bytes)?;
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(options.head_timeout).max_buf_size(options.max_head_bytes.max(8192));
+    let permits = Arc::new(Semaphore::new(options.max_connections));
+    let tasks = TaskTracker::new();
+    let drain = options.drain;
+    let server = Arc::new(Server { http, app, options, metrics, shutdown, tasks });
+
+    let accepting = async {
+        loop {
+            let Ok(permit) = permits.clone().acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((socket, peer)) => {
+                    let held = Held::new(permit, &server.metrics);
+                    server.tasks.spawn(connection(server.clone(), socket, peer, held));
+                }
+                Err(error) if is_about_one_connection(&error) => {}
+                Err(error) => {
+                    // Out of file descriptors, usually: those of connections that end are the remedy.
+                    tracing::error!(%error, "no connection can be accepted");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    };
+    server.shutdown.run_until_cancelled(accepting).await;
+    drop(listener);
+    server.tasks.close();
+    if timeout(drain, server.tasks.wait()).await.is_err() {
+        tracing::warn!(connections = server.tasks.len(), "connections are cut off: they did not end in time");
+    }
+    Ok(())
+}
+
+struct Server {
+    http: http1::Builder,
+    app: Router,
+    options: ServeOptions,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// A place among the connections, given back when dropped.
+struct Held {
+    metrics: Arc<Metrics>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Held {
+    fn new(permit: OwnedSemaphorePermit, metrics: &Arc<Metrics>) -> Self {
+        count(&metrics.connections);
+        Self { metrics: metrics.clone(), _permit: permit }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        uncount(&self.metrics.connections);
+    }
+}
+
+fn is_about_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Serves requests with hyper until the connection ends or one of them turns into an event stream.
+async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, held: Held) {
+    // Frames are small and each should leave at once.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "a connection was gone before it was served");
+        return;
+    }
+    // A stuck peer's unsent bytes go with its connection, else the kernel would keep them for minutes.
+    let guard = StallGuard::new(socket, server.options.stall_limit, |socket: &TcpStream| {
+        let _ = socket.set_zero_linger();
+    });
+    let flow = guard.flow().clone();
+    let leaving: Arc<Leaving> = Arc::default();
+    let service = service_fn(|request| answer(server.app.clone(), request, peer, leaving.clone()));
+    let mut http = server.http.serve_connection(TokioIo::new(guard), service);
+
+    let mut closing = pin!(server.shutdown.cancelled());
+    let mut told = false;
+    let left = poll_fn(|context| {
+        if !told && closing.as_mut().poll(context).is_ready() {
+            told = true;
+            Pin::new(&mut http).graceful_shutdown();
+        }
+        match Pin::new(&mut http).poll(context) {
+            Poll::Ready(result) => Poll::Ready(Err(result)),
+            // hyper flushes in every poll. So when the last write was taken, nothing of an earlier, pipelined response
+            // is left in its buffer, and the socket can be taken from it.
+            Poll::Pending if flow.is_free() => match lock(&leaving).take() {
+                Some(left) => Poll::Ready(Ok(left)),
+                None => Poll::Pending,
+            },
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await;
+    match left {
+        Ok((parts, subscription)) => {
+            let io = http.into_parts().io.into_inner();
+            let head = head(&parts, &SystemClock).into();
+            // A task of its own: this one's memory is as large as hyper's state was.
+            server.tasks.spawn(stream(Pump::new(io, head, subscription), flow, peer, held));
+        }
+        Err(result) => {
+            if flow.is_stalled() {
+                count(&server.metrics.stalled_closed);
+            }
+            if let Err(error) = result {
+                tracing::debug!(%peer, %error, "a connection ended");
+            }
+        }
+    }
+}
+
+async fn stream(pump: Pump, flow: Arc<crate::stall::Flow>, peer: SocketAddr, held: Held) {
+    if let Err(error) = pump.await {
+        if flow.is_stalled() {
+            count(&held.metrics.stalled_closed);
+        }
+        tracing::debug!(%peer, %error, "an event stream ended");
+    }
+}
+
+/// An event stream on its way out of hyper.
+type Leaving = Mutex<Option<(Parts, Subscription)>>;
+
+async fn answer(
+    app: Router,
+    mut request: Request<Incoming>,
+    peer: SocketAddr,
+    leaving: Arc<Leaving>,
+) -> Result<Response<Body>, Infallible> {
+    let can_leave = request.method() == Method::GET && request.version() == Version::HTTP_11;
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let mut response = app.oneshot(request).await?;
+    let handover = response.extensions_mut().remove::<Handover>();
+    if can_leave && let Some(subscription) = handover.and_then(|handover| handover.take()) {
+        *lock(&leaving) = Some((response.into_parts().0, subscription));
+        return pending().await;
+    }
+    Ok(response)
+}

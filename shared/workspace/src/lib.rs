@@ -1,1 +1,47 @@
-//! Under construction.
+//! Workspaces: files with a permanent identity, immutable versions, and a folder on disk that any tool can read
+//! (seeds 000 §1 and 001 §3; architecture.md, "Workspace").
+//!
+//! There are three stores, and one of them decides:
+//!
+//! - The **index** is in the table. An entry (`dir/<folder>`, name) says what is current; a node says where a file id is;
+//!   versions are never changed. As in a Unix file system, an entry names its folder by id and not by path, so that to move
+//!   or to remove a folder is one commit, whatever is inside.
+//! - The **archive** has every content by its SHA-256: small texts in the table, everything else in [`ports::Blobs`].
+//! - The **mirror** is `latest/` on disk, for readers such as `grep`. It is written after the commit and never synced: it can
+//!   be made again from the other two at any time, and [`Workspace::repair`] does so after a crash.
+//!
+//! A write is: hash, archive, one conditional commit, flush to `latest/` by rename. So it costs one grouped commit, and one
+//! blob sync when the content is large. A tool call that runs again after a crash finds its result under its call id and
+//! changes nothing.
+//!
+//! What this crate does not do: it decides no permissions beyond the workspace's own invariants (the taxonomy stays, only
+//! the chat writes its chat file), and it publishes no events: a [`Change`] has what an event needs.
+
+mod archive;
+mod commit;
+mod error;
+mod files;
+mod index;
+mod keys;
+mod mirror;
+mod model;
+mod projection;
+mod repair;
+mod taxonomy;
+mod trash;
+mod tree;
+mod versions;
+mod workspaces;
+mod write;
+
+pub use model::{
+    Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
+    WorkspaceInfo, WorkspacePage, Writer,
+};
+pub use workspaces::{Workspace, Workspaces};
+
+/// The result of everything here. The error is what a client reads; causes are in the log.
+pub type Result<T> = std::result::Result<T, domain::Error>;
+
+/// The longest content of one write, in bytes.
+pub const MAX_FILE: usize = 32 * 1024 * 1024;

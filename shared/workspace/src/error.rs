@@ -1,0 +1,54 @@
+//! How the errors of ports and disks become what a client reads.
+
+use crate::Result;
+use domain::{Code, Error, FilePath};
+use serde::{Serialize, de::DeserializeOwned};
+use std::io;
+
+/// A port's error. Whether to try again is in the code: `UPSTREAM_UNAVAILABLE` and `CONFLICT` yes, others no.
+pub(crate) fn port(error: ports::Error) -> Error {
+    match error {
+        ports::Error::Conflict { .. } => busy(),
+        ports::Error::Invalid(what) => Error::new(Code::InvalidArgument, what),
+        ports::Error::Damaged(what) => {
+            tracing::error!(%what, "stored data is damaged");
+            Error::new(Code::Internal, "stored data of the workspace is damaged")
+        }
+        ports::Error::Unavailable { what, source } => {
+            tracing::warn!(what, error = &*source as &dyn std::error::Error, "a store did not answer");
+            Error::new(Code::UpstreamUnavailable, format!("{what} is unavailable")).hint("try again")
+        }
+    }
+}
+
+/// A disk's error while doing `what`. The path on this machine is nobody's business; the log has the cause.
+pub(crate) fn disk(what: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |error| {
+        tracing::error!(what, %error, "the workspace's disk failed");
+        Error::new(Code::Internal, format!("{what} failed on disk: {}", error.kind()))
+    }
+}
+
+/// A task of ours did not end by itself.
+pub(crate) fn task(error: tokio::task::JoinError) -> Error {
+    tracing::error!(%error, "a task of the workspace failed");
+    Error::new(Code::Internal, "the operation did not run to its end")
+}
+
+/// Others were faster, again and again.
+pub(crate) fn busy() -> Error {
+    Error::new(Code::Conflict, "others changed the same place at the same time").hint("look again, then try again")
+}
+
+/// `path` is a `there`, which the operation cannot use.
+pub(crate) fn wrong_kind(path: &FilePath, is: &str, hint: &str) -> Error {
+    Error::new(Code::Unprocessable, format!("{path} is {is}")).hint(hint)
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
+    serde_json::from_str(body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
+}
+
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| port(ports::Error::Damaged(error.to_string())))
+}

@@ -1,0 +1,196 @@
+//! Reading: one file, one folder, a tree.
+
+use crate::{
+    Content, Info, Kind, Listing, MAX_FILE, Result, Workspace, archive, error,
+    index::Found,
+    mirror::{Area, OnDisk},
+};
+use bytes::Bytes;
+use domain::{FileId, FilePath};
+use std::ops::Range;
+
+/// How often a read is begun anew because the file got a new version meanwhile.
+const READS: u32 = 8;
+
+impl Workspace {
+    /// What is at a path.
+    pub async fn stat(&self, path: &FilePath) -> Result<Info> {
+        if path.is_root() {
+            return Ok(self.root_info());
+        }
+        let mut info = self.found(path).await?.entry.info(path.clone());
+        self.measure(std::slice::from_mut(&mut info)).await?;
+        Ok(info)
+    }
+
+    /// What has this identity.
+    pub async fn by_id(&self, file_id: FileId) -> Result<Info> {
+        self.stat(&self.path_of(file_id).await?).await
+    }
+
+    /// What is in a folder, by name; `limit` is cut to 1 to 1,000.
+    pub async fn ls(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
+        let folder = self.folder_at(path).await?;
+        let page = self.entries(folder, limit.clamp(1, 1000), cursor).await?;
+        let named = |(name, entry): (String, crate::model::Entry)| Ok(entry.info(path.join(&name)?));
+        let mut entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
+        self.measure(&mut entries).await?;
+        Ok(Listing { entries, next_cursor: page.next })
+    }
+
+    /// What is at and below a path, folders before what is in them, at most `max`; and whether that was all.
+    pub async fn list_tree(&self, path: &FilePath, max: usize) -> Result<(Vec<Info>, bool)> {
+        let mut found = Vec::new();
+        let mut folders = vec![(path.clone(), self.folder_at(path).await?)];
+        while let Some((path, folder)) = folders.pop() {
+            let (mut cursor, mut inner) = (None, Vec::new());
+            loop {
+                let page = self.entries(folder, 500, cursor).await?;
+                for (name, entry) in page.entries {
+                    if found.len() >= max {
+                        return Ok((found, false));
+                    }
+                    let info = entry.info(path.join(&name)?);
+                    if info.kind == Kind::Folder {
+                        inner.push((info.path.clone(), info.file_id));
+                    }
+                    found.push(info);
+                }
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            folders.extend(inner.into_iter().rev());
+        }
+        self.measure(&mut found).await?;
+        Ok((found, true))
+    }
+
+    /// A file's content, or the bytes of it in `range` (cut to its end).
+    ///
+    /// The content is that of the version told in the answer, also while others write: what `latest/` has is compared with
+    /// the index's digest, and where it is missing or torn the archive has it, and `latest/` is put right.
+    pub async fn read(&self, path: &FilePath, range: Option<Range<u64>>) -> Result<Content> {
+        for _ in 0..READS {
+            let found = self.found(path).await?;
+            let mut info = found.entry.info(path.clone());
+            let bytes = match (info.kind, info.sha256) {
+                (Kind::File, Some(digest)) => {
+                    if let Some(bytes) = self.from_latest(path, info.size).await?
+                        && archive::digest(&bytes).await? == digest
+                    {
+                        bytes
+                    } else if let Some(bytes) = self.0.archive.get(digest, info.size).await? {
+                        let (this, path) = (self.clone(), path.clone());
+                        crate::commit::whole(async move { this.heal(&path).await }).await?;
+                        bytes
+                    } else if self.found(path).await?.entry.v != info.v {
+                        continue;
+                    } else {
+                        return Err(error::port(ports::Error::Damaged(format!(
+                            "the content {digest} is not archived"
+                        ))));
+                    }
+                }
+                (Kind::Projection, _) => {
+                    let bytes = self.from_latest(path, u64::MAX).await?.unwrap_or_default();
+                    info.size = bytes.len() as u64;
+                    info.sha256 = Some(archive::digest(&bytes).await?);
+                    bytes
+                }
+                _ => return Err(error::wrong_kind(path, "a folder", "list it instead")),
+            };
+            return Ok(Content { info, bytes: cut(bytes, range) });
+        }
+        Err(error::busy())
+    }
+
+    /// The folder at a path.
+    pub(crate) async fn folder_at(&self, path: &FilePath) -> Result<FileId> {
+        if path.is_root() {
+            return Ok(self.0.keys.root());
+        }
+        let Found { entry, .. } = self.found(path).await?;
+        if entry.kind == Kind::Folder {
+            Ok(entry.file_id)
+        } else {
+            Err(error::wrong_kind(path, "a file, not a folder", "read it instead, or list the folder that it is in"))
+        }
+    }
+
+    async fn from_latest(&self, path: &FilePath, limit: u64) -> Result<Option<Bytes>> {
+        let path = path.clone();
+        let content = self.disk("to read a file", move |mirror| mirror.read(&path, limit)).await?;
+        Ok(content.map(Bytes::from))
+    }
+
+    /// Writes what the index says to `latest/`, unless a writer has just done so.
+    async fn heal(&self, path: &FilePath) -> Result<()> {
+        let _tree = self.0.tree.read().await;
+        let _file = self.lock_file(path).await;
+        if let Some(found) = self.walk(path).await?.found {
+            self.restore_to_latest(path, &found.entry).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts one file right in `latest/`; whether it was wrong. Under the file's lock, or the tree's.
+    pub(crate) async fn restore_to_latest(&self, path: &FilePath, entry: &crate::model::Entry) -> Result<bool> {
+        let Some(digest) = entry.sha256 else { return Ok(false) };
+        if let Some(bytes) = self.from_latest(path, entry.size).await?
+            && archive::digest(&bytes).await? == digest
+        {
+            return Ok(false);
+        }
+        let Some(content) = self.0.archive.get(digest, entry.size).await? else {
+            tracing::error!(workspace = %self.0.id, %path, %digest, "a content is not in the archive");
+            return Ok(false);
+        };
+        let (path, id) = (path.clone(), self.0.clock.id());
+        self.disk("to write a file", move |mirror| mirror.write(&path, &content, id)).await?;
+        Ok(true)
+    }
+
+    /// Fills in the sizes of projections, which only the disk knows.
+    async fn measure(&self, infos: &mut [Info]) -> Result<()> {
+        let projections: Vec<(usize, FilePath)> = infos
+            .iter()
+            .enumerate()
+            .filter(|(_, info)| info.kind == Kind::Projection)
+            .map(|(position, info)| (position, info.path.clone()))
+            .collect();
+        if projections.is_empty() {
+            return Ok(());
+        }
+        let sizes = move |mirror: &crate::mirror::Mirror| {
+            let size = |(position, path): (usize, FilePath)| match mirror.look(Area::Latest, &path)? {
+                OnDisk::File(size) => Ok((position, size)),
+                _ => Ok((position, 0)),
+            };
+            projections.into_iter().map(size).collect::<std::io::Result<Vec<_>>>()
+        };
+        for (position, size) in self.disk("to look at files", sizes).await? {
+            if let Some(info) = infos.get_mut(position) {
+                info.size = size;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cut(bytes: Bytes, range: Option<Range<u64>>) -> Bytes {
+    let Some(range) = range else { return bytes };
+    let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
+    let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(end);
+    bytes.slice(start..end)
+}
+
+/// That a content is not too long for one write.
+pub(crate) fn fits(path: &FilePath, length: usize) -> Result<()> {
+    if length <= MAX_FILE {
+        return Ok(());
+    }
+    let message = format!("the content for {path} is {length} bytes long; the limit is {MAX_FILE}");
+    Err(domain::Error::new(domain::Code::PayloadTooLarge, message).hint("split it into several files"))
+}

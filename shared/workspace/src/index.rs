@@ -1,0 +1,145 @@
+//! Reading the index: from a path to its entry, and from an identity to its path.
+
+use crate::{
+    Info, Kind, Result, Workspace, error,
+    model::{Entry, Node},
+};
+use domain::{Code, Error, FileId, FilePath};
+use ports::Query;
+
+/// The most names in a path: what makes or moves one has to fit into one commit.
+pub(crate) const MAX_DEPTH: usize = 40;
+
+/// An entry that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// The folder that it is in.
+    pub folder: FileId,
+    pub name: String,
+    pub entry: Entry,
+    pub rev: u64,
+}
+
+/// How far a path leads.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    /// The folders on the way, from the root down; at least the root.
+    pub above: Vec<FileId>,
+    /// What is at the path; none when it is the root, or when nothing is.
+    pub found: Option<Found>,
+    /// The names that lead to nothing; the last one is the path's own. Empty when something was found.
+    pub missing: Vec<String>,
+}
+
+impl Walk {
+    /// The deepest folder that is there.
+    pub fn deepest(&self) -> FileId {
+        self.above.last().copied().unwrap_or(FileId(uuid::Uuid::nil()))
+    }
+}
+
+impl Workspace {
+    /// Follows a path. An error when there is a file where a folder is needed.
+    pub(crate) async fn walk(&self, path: &FilePath) -> Result<Walk> {
+        let names: Vec<&str> = path.names().collect();
+        let mut walk = Walk { above: vec![self.0.keys.root()], found: None, missing: Vec::new() };
+        for (depth, name) in names.iter().enumerate() {
+            let folder = walk.deepest();
+            let key = self.0.keys.entry(folder, name);
+            let Some(item) = self.0.table.get(&key).await.map_err(error::port)? else {
+                walk.missing = names.iter().skip(depth).map(|name| (*name).into()).collect();
+                return Ok(walk);
+            };
+            let entry: Entry = error::parse(&item.body)?;
+            if depth + 1 == names.len() {
+                walk.found = Some(Found { folder, name: (*name).into(), entry, rev: item.rev });
+            } else if entry.kind == Kind::Folder {
+                walk.above.push(entry.file_id);
+            } else {
+                let above: Vec<&str> = names.iter().take(depth + 1).copied().collect();
+                let file = format!("/{}", above.join("/"));
+                return Err(Error::new(Code::NotFound, format!("there is no {path}: {file} is a file, not a folder")));
+            }
+        }
+        Ok(walk)
+    }
+
+    /// What is at the path; `NOT_FOUND` with similar names when nothing is.
+    pub(crate) async fn found(&self, path: &FilePath) -> Result<Found> {
+        let walk = self.walk(path).await?;
+        match walk.found {
+            Some(found) => Ok(found),
+            None if path.is_root() => Err(error::wrong_kind(path, "the root folder", "name something inside of it")),
+            None => Err(self.nothing_at(path, &walk).await),
+        }
+    }
+
+    /// The error for a path that leads to nothing, with what is there instead.
+    async fn nothing_at(&self, path: &FilePath, walk: &Walk) -> Error {
+        const LOOK_AT: usize = 500;
+        let error = Error::not_found("file or folder", path);
+        let Some(wrong) = walk.missing.first() else { return error };
+        let there = self.0.table.query(&Query::all(self.0.keys.folder(walk.deepest()), LOOK_AT)).await;
+        let there = there.unwrap_or_default();
+        let names: Vec<&str> = there.items.iter().map(|item| item.key.sk.as_str()).collect();
+        let near = similar::get_close_matches(wrong.as_str(), &names, 3, 0.6);
+        if near.is_empty() {
+            error.hint("list the folder to see what is there")
+        } else {
+            error.hint(format!("similar names there: {}", near.join(", ")))
+        }
+    }
+
+    /// Where an identity is; `NOT_FOUND` when it is nowhere, or in the trash.
+    pub async fn path_of(&self, file_id: FileId) -> Result<FilePath> {
+        let mut names = Vec::new();
+        let mut at = file_id;
+        while at != self.0.keys.root() {
+            let item = self.0.table.get(&self.0.keys.node(at)).await.map_err(error::port)?;
+            let Some(item) = item else {
+                let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(error::port)?.is_some();
+                let error = Error::not_found("file", file_id);
+                return Err(if trashed { error.hint("it is in the trash: restore it first") } else { error });
+            };
+            let node: Node = error::parse(&item.body)?;
+            names.push(node.name);
+            // More than could be made: a cycle, which conditional moves rule out.
+            let Some(folder) = node.folder.filter(|_| names.len() <= MAX_DEPTH) else {
+                return Err(error::port(ports::Error::Damaged(format!("the node {file_id} leads nowhere"))));
+            };
+            at = folder;
+        }
+        names.reverse();
+        Ok(FilePath::parse(&format!("/{}", names.join("/")))?)
+    }
+
+    /// All entries of a folder, in pages.
+    pub(crate) async fn entries(&self, folder: FileId, limit: usize, cursor: Option<String>) -> Result<Page> {
+        let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
+        let page = self.0.table.query(&query).await.map_err(error::port)?;
+        let entries = page.items.into_iter().map(|item| Ok((item.key.sk, error::parse(&item.body)?)));
+        Ok(Page { entries: entries.collect::<Result<_>>()?, next: page.next })
+    }
+
+    /// The root folder, which has no entry.
+    pub(crate) fn root_info(&self) -> Info {
+        Info {
+            file_id: self.0.keys.root(),
+            path: FilePath::root(),
+            name: String::new(),
+            kind: Kind::Folder,
+            v: 0,
+            sha256: None,
+            size: 0,
+            author: domain::Principal::System.to_string(),
+            created_at: domain::Timestamp::default(),
+            updated_at: domain::Timestamp::default(),
+        }
+    }
+}
+
+/// A page of a folder, as the index has it.
+pub(crate) struct Page {
+    pub entries: Vec<(String, Entry)>,
+    pub next: Option<String>,
+}

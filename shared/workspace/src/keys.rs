@@ -1,0 +1,86 @@
+//! Where everything is in the table.
+
+use domain::{CallId, FileId, Sha256, Timestamp, WorkspaceId};
+use ports::Key;
+use uuid::Uuid;
+
+/// The partition of all workspaces, by id.
+pub(crate) const WORKSPACES: &str = "workspaces";
+
+/// The keys of one workspace. All its partitions begin with its id, so that no query can reach another's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys(pub WorkspaceId);
+
+impl Keys {
+    pub fn workspace(self) -> Key {
+        Key::new(WORKSPACES, self.0.to_string())
+    }
+    /// What is in a folder, by name.
+    pub fn folder(self, folder: FileId) -> String {
+        format!("{}/dir/{folder}", self.0)
+    }
+    pub fn entry(self, folder: FileId, name: &str) -> Key {
+        Key::new(self.folder(folder), name)
+    }
+    pub fn nodes(self) -> String {
+        format!("{}/node", self.0)
+    }
+    pub fn node(self, file: FileId) -> Key {
+        Key::new(self.nodes(), file.to_string())
+    }
+    pub fn versions(self, file: FileId) -> String {
+        format!("{}/versions/{file}", self.0)
+    }
+    pub fn version(self, file: FileId, v: u64) -> Key {
+        Key::new(self.versions(file), format!("{v:010}"))
+    }
+    /// Small contents, by digest.
+    pub fn texts(self) -> String {
+        format!("{}/text", self.0)
+    }
+    pub fn text(self, digest: Sha256) -> Key {
+        Key::new(self.texts(), digest.to_string())
+    }
+    pub fn trash(self) -> String {
+        format!("{}/trash", self.0)
+    }
+    pub fn trashed(self, file: FileId) -> Key {
+        Key::new(self.trash(), file.to_string())
+    }
+    pub fn calls(self) -> String {
+        format!("{}/calls", self.0)
+    }
+    pub fn call(self, call: CallId) -> Key {
+        Key::new(self.calls(), call.to_string())
+    }
+    /// What was done, by version 7 UUID: in the order of time.
+    pub fn changes(self) -> String {
+        format!("{}/changes", self.0)
+    }
+    pub fn change(self, id: Uuid) -> Key {
+        Key::new(self.changes(), id.hyphenated().to_string())
+    }
+    /// The sort key of [`Self::changes`] below every change made at `at` or later: how a version 7 UUID begins.
+    pub fn changes_from(at: Timestamp) -> String {
+        let ms = u64::try_from(at.as_millis()).unwrap_or(0);
+        format!("{:08x}-{:04x}", (ms >> 16) & 0xffff_ffff, ms & 0xffff)
+    }
+    /// The root folder's identity: the workspace's own.
+    pub fn root(self) -> FileId {
+        FileId(self.0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_found_by_time() {
+        let id = Uuid::parse_str("019bf537-f228-7cd3-aa1c-3da8af302e12").unwrap_or_default();
+        let at = Timestamp::from_millis(0x019b_f537_f228);
+        let text = id.hyphenated().to_string();
+        assert!(Keys::changes_from(at) < text);
+        assert!(Keys::changes_from(at + std::time::Duration::from_millis(1)) > text);
+    }
+}

@@ -1,0 +1,303 @@
+//! The mirror: a workspace's folder on disk, `{root}/{workspace_id}`, with `latest/`, `trash/`, `tmp/` and the mark.
+//!
+//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with
+//! `O_NOFOLLOW`, relative to the folder opened before, so that a link planted in `latest/` (by a tool with a shell, say)
+//! leads nowhere, not even when it is planted while we walk. Where the index has a folder, a link in its place is replaced.
+//!
+//! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
+
+use domain::{FilePath, Timestamp};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, renameat, statat, unlinkat},
+    io::Errno,
+};
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write as _},
+    os::fd::OwnedFd,
+    path::PathBuf,
+};
+use uuid::Uuid;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+
+/// The parts of a workspace's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Area {
+    /// What is current, under its path.
+    Latest,
+    /// What was removed, under its file id.
+    Trash,
+}
+
+impl Area {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Latest => "latest",
+            Self::Trash => "trash",
+        }
+    }
+}
+
+/// What is found on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDisk {
+    Nothing,
+    Folder,
+    /// A file with this many bytes.
+    File(u64),
+    /// A link, a socket, a device: never one of ours.
+    Stray,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Mirror {
+    home: PathBuf,
+}
+
+impl Mirror {
+    pub fn new(home: PathBuf) -> Self {
+        Self { home }
+    }
+
+    pub fn latest(&self) -> PathBuf {
+        self.home.join(Area::Latest.name())
+    }
+
+    /// Makes the parts of the workspace's folder.
+    pub fn lay_out(&self) -> io::Result<()> {
+        for part in ["latest", "archive", "trash", "tmp"] {
+            fs::create_dir_all(self.home.join(part))?;
+        }
+        Ok(())
+    }
+
+    pub fn delete(&self) -> io::Result<()> {
+        absent_is_fine(fs::remove_dir_all(&self.home))
+    }
+
+    /// Removes what interrupted writes left behind.
+    pub fn clear_tmp(&self) -> io::Result<()> {
+        let tmp = self.home.join("tmp");
+        if fs::read_dir(&tmp).is_ok_and(|mut entries| entries.next().is_none()) {
+            return Ok(());
+        }
+        absent_is_fine(fs::remove_dir_all(&tmp))?;
+        fs::create_dir_all(&tmp)
+    }
+
+    /// Opens the folder that `path` is in. With `make`, folders on the way are made, and what is in their place and is not
+    /// a folder is removed; without, the error is `NotFound` for both.
+    fn folder_of(&self, area: Area, path: &FilePath, make: bool) -> io::Result<OwnedFd> {
+        let mut folder = open(self.home.join(area.name()), FOLDER, Mode::empty())?;
+        let names: Vec<&str> = path.names().collect();
+        let Some((_, above)) = names.split_last() else { return Ok(folder) };
+        for name in above {
+            folder = match openat(&folder, *name, FOLDER, Mode::empty()) {
+                Ok(next) => next,
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) if !make => return Err(Errno::NOENT.into()),
+                Err(Errno::NOENT) => make_folder(&folder, name)?,
+                Err(Errno::LOOP | Errno::NOTDIR) => {
+                    unlinkat(&folder, *name, AtFlags::empty())?;
+                    make_folder(&folder, name)?
+                }
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(folder)
+    }
+
+    pub fn look(&self, area: Area, path: &FilePath) -> io::Result<OnDisk> {
+        if path.is_root() {
+            return Ok(if self.home.join(area.name()).is_dir() { OnDisk::Folder } else { OnDisk::Nothing });
+        }
+        let folder = match self.folder_of(area, path, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(OnDisk::Nothing),
+            folder => folder?,
+        };
+        look_in(&folder, path.name())
+    }
+
+    /// Replaces the content of a file at once: a reader sees the old or the new one, whole.
+    pub fn write(&self, path: &FilePath, content: &[u8], id: Uuid) -> io::Result<()> {
+        let tmp = open(self.home.join("tmp"), FOLDER, Mode::empty())?;
+        let temporary = id.simple().to_string();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let written = openat(&tmp, &temporary, flags, FILE_MODE)
+            .map_err(io::Error::from)
+            .and_then(|file| File::from(file).write_all(content))
+            .and_then(|()| {
+                let folder = self.folder_of(Area::Latest, path, true)?;
+                match renameat(&tmp, &temporary, &folder, path.name()) {
+                    Err(Errno::ISDIR) => {
+                        self.remove(Area::Latest, path, Uuid::from_u128(!id.as_u128()))?;
+                        Ok(renameat(&tmp, &temporary, &folder, path.name())?)
+                    }
+                    renamed => Ok(renamed?),
+                }
+            });
+        if written.is_err() {
+            let _ = unlinkat(&tmp, &temporary, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Makes a folder, and those above it. What is in its place and is not a folder is removed.
+    pub fn make(&self, path: &FilePath) -> io::Result<()> {
+        let folder = self.folder_of(Area::Latest, path, true)?;
+        if path.is_root() || look_in(&folder, path.name())? == OnDisk::Folder {
+            return Ok(());
+        }
+        absent_is_fine(unlinkat(&folder, path.name(), AtFlags::empty()).map_err(Into::into))?;
+        make_folder(&folder, path.name()).map(drop)
+    }
+
+    /// Moves a file or folder to where nothing is. Whether there was something to move.
+    pub fn rename(&self, from: (Area, &FilePath), to: (Area, &FilePath), id: Uuid) -> io::Result<bool> {
+        if self.look(from.0, from.1)? == OnDisk::Nothing {
+            return Ok(false);
+        }
+        self.remove(to.0, to.1, id)?;
+        let source = self.folder_of(from.0, from.1, false)?;
+        let target = self.folder_of(to.0, to.1, true)?;
+        renameat(&source, from.1.name(), &target, to.1.name())?;
+        Ok(true)
+    }
+
+    /// Removes a file, or a folder with all in it; at once as readers see it. Whether there was something.
+    pub fn remove(&self, area: Area, path: &FilePath, id: Uuid) -> io::Result<bool> {
+        let found = self.look(area, path)?;
+        if found == OnDisk::Nothing || path.is_root() {
+            return Ok(false);
+        }
+        let folder = self.folder_of(area, path, false)?;
+        if found == OnDisk::Folder {
+            let tmp = open(self.home.join("tmp"), FOLDER, Mode::empty())?;
+            let aside = id.simple().to_string();
+            renameat(&folder, path.name(), &tmp, &aside)?;
+            // The way there has no link in it, and std's own removal follows none below.
+            fs::remove_dir_all(self.home.join("tmp").join(aside))?;
+        } else {
+            unlinkat(&folder, path.name(), AtFlags::empty())?;
+        }
+        Ok(true)
+    }
+
+    /// Opens a regular file.
+    fn open_file(&self, path: &FilePath, flags: OFlags) -> io::Result<File> {
+        let folder = self.folder_of(Area::Latest, path, false)?;
+        // Without NONBLOCK, to open a planted FIFO would wait for ever.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match openat(&folder, path.name(), flags, FILE_MODE) {
+            Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(Errno::NOENT.into()),
+            file => file?,
+        };
+        let is_file = rustix::fs::FileType::from_raw_mode(fstat(&file)?.st_mode).is_file();
+        if is_file { Ok(File::from(file)) } else { Err(Errno::NOENT.into()) }
+    }
+
+    /// A file's content, none when there is no such file, or when it is longer than `limit`.
+    pub fn read(&self, path: &FilePath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.open_file(path, OFlags::RDONLY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut content = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(0) + 1);
+        file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
+        Ok((content.len() as u64 <= limit).then_some(content))
+    }
+
+    /// Appends to a file that is there.
+    pub fn append(&self, path: &FilePath, text: &[u8]) -> io::Result<u64> {
+        let mut file = self.open_file(path, OFlags::WRONLY | OFlags::APPEND)?;
+        file.write_all(text)?;
+        Ok(file.metadata()?.len())
+    }
+
+    /// The last `max` bytes of a file, and its length.
+    pub fn tail(&self, path: &FilePath, max: u64) -> io::Result<(u64, Vec<u8>)> {
+        let mut file = self.open_file(path, OFlags::RDONLY)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(max)))?;
+        let mut bytes = Vec::new();
+        file.take(max).read_to_end(&mut bytes)?;
+        Ok((length, bytes))
+    }
+
+    pub fn truncate(&self, path: &FilePath, length: u64) -> io::Result<()> {
+        self.open_file(path, OFlags::WRONLY)?.set_len(length)
+    }
+
+    /// The names in a folder of `latest/`.
+    pub fn names(&self, path: &FilePath) -> io::Result<Vec<String>> {
+        let folder = if path.is_root() {
+            open(self.latest(), FOLDER, Mode::empty())?
+        } else {
+            openat(self.folder_of(Area::Latest, path, false)?, path.name(), FOLDER, Mode::empty())?
+        };
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy();
+            if name != "." && name != ".." {
+                names.push(name.into_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Makes all that was written to the file system of this workspace durable.
+    pub fn sync(&self) -> io::Result<()> {
+        let folder = open(&self.home, FOLDER, Mode::empty())?;
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(folder)?;
+        #[cfg(not(target_os = "linux"))]
+        {
+            drop(folder);
+            rustix::fs::sync();
+        }
+        Ok(())
+    }
+
+    /// Up to when everything that was committed is durable in `latest/`; none when that is not known.
+    pub fn mark(&self) -> Option<Timestamp> {
+        let text = fs::read_to_string(self.home.join("mark")).ok()?;
+        text.strip_suffix('\n')?.parse().ok()
+    }
+
+    /// Advances the mark. Not synced: an older or a broken one only makes the next repair look at more.
+    pub fn set_mark(&self, at: Timestamp) -> io::Result<()> {
+        let temporary = self.home.join("tmp").join("mark");
+        fs::write(&temporary, format!("{at}\n"))?;
+        fs::rename(temporary, self.home.join("mark"))
+    }
+}
+
+fn look_in(folder: &OwnedFd, name: &str) -> io::Result<OnDisk> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(OnDisk::Nothing),
+        Err(error) => Err(error.into()),
+        Ok(stat) => Ok(match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
+            rustix::fs::FileType::Directory => OnDisk::Folder,
+            rustix::fs::FileType::RegularFile => OnDisk::File(u64::try_from(stat.st_size).unwrap_or(0)),
+            _ => OnDisk::Stray,
+        }),
+    }
+}
+
+fn make_folder(inside: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    match mkdirat(inside, name, FOLDER_MODE) {
+        // Another writer makes the same folder.
+        Ok(()) | Err(Errno::EXIST) => Ok(openat(inside, name, FOLDER, Mode::empty())?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,209 @@
+//! Bringing `latest/` back in line with the index.
+//!
+//! `latest/` is never synced on the way of a write, so after a crash of the process it may lack the last flushes, and after
+//! one of the machine any of those since the mark. The mark says up to when all is durable there: it is set after a sync of
+//! the file system, while nothing was between a commit and its flush. So a repair looks at the changes after the mark only;
+//! it looks at everything when `latest/` or the mark is missing.
+
+use crate::{
+    Change, Kind, Op, Repaired, Result, Workspace,
+    commit::CHANGES_KEPT,
+    error,
+    keys::Keys,
+    mirror::{Area, Mirror, OnDisk},
+    trash,
+};
+use domain::{FilePath, Timestamp};
+use ports::Query;
+use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
+
+/// How far before the mark a repair begins, for clocks that are set back a little.
+const OVERLAP: Duration = Duration::from_secs(60);
+/// With an older mark, changes may have expired that it does not cover.
+const TRUSTED: Duration = Duration::from_secs(CHANGES_KEPT.as_secs() - 24 * 3600);
+/// How old the mark of a workspace gets that nothing changes.
+const REFRESHED: Duration = Duration::from_secs(24 * 3600);
+
+impl Workspace {
+    /// Brings `latest/` in line with the index, looking only at what changed since its mark.
+    pub async fn repair(&self) -> Result<Repaired> {
+        let _tree = self.0.tree.write().await;
+        let (mark, whole) = self
+            .disk("to look at a workspace", |mirror| {
+                let whole = mirror.look(Area::Latest, &FilePath::root())? == OnDisk::Folder;
+                mirror.lay_out()?;
+                mirror.clear_tmp()?;
+                Ok((mirror.mark(), whole))
+            })
+            .await?;
+        let now = self.0.clock.now();
+        match mark {
+            Some(mark) if whole && now.since(mark) < TRUSTED => {
+                if now.since(mark) > REFRESHED {
+                    self.touched();
+                }
+                self.replay(mark).await
+            }
+            _ => self.rebuild().await,
+        }
+    }
+
+    /// Looks at the changes after the mark, in their order.
+    async fn replay(&self, mark: Timestamp) -> Result<Repaired> {
+        let from = Timestamp::from_millis(mark.as_millis() - i64::try_from(OVERLAP.as_millis()).unwrap_or(0));
+        let (mut cursor, mut done, mut paths) = (None, Repaired::default(), BTreeSet::new());
+        loop {
+            let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
+            let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
+            for item in &page.items {
+                let change: Change = error::parse(&item.body)?;
+                self.move_what_was_moved(&change).await?;
+                let deep = change.kind == Kind::Folder && matches!(change.op, Op::Moved | Op::Restored);
+                paths.extend(change.from.map(|path| (path, false)));
+                paths.insert((change.path, deep));
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        if !paths.is_empty() {
+            self.touched();
+        }
+        for (path, deep) in paths {
+            done += self.settle(&path, deep).await?;
+        }
+        Ok(done)
+    }
+
+    /// Does a rename on disk that a crash left out. Files could be made anew from the archive; projections could not.
+    async fn move_what_was_moved(&self, change: &Change) -> Result<()> {
+        let trashed = trash::place(change.file_id)?;
+        let (from, to) = match (change.op, &change.from) {
+            (Op::Moved, Some(from)) => ((Area::Latest, from.clone()), (Area::Latest, change.path.clone())),
+            (Op::Removed, _) => ((Area::Latest, change.path.clone()), (Area::Trash, trashed)),
+            (Op::Restored, _) => ((Area::Trash, trashed), (Area::Latest, change.path.clone())),
+            (Op::Made | Op::Written | Op::Moved | Op::Purged, _) => return Ok(()),
+        };
+        let is_at = |path: FilePath| async move {
+            let found = self.walk(&path).await.ok().and_then(|walk| walk.found);
+            found.map(|found| found.entry.file_id)
+        };
+        let id = change.file_id;
+        let leads = match to.0 {
+            Area::Latest => is_at(to.1.clone()).await == Some(id),
+            Area::Trash => self.0.table.get(&self.0.keys.trashed(id)).await.map_err(error::port)?.is_some(),
+        };
+        let left = from.0 == Area::Trash || is_at(from.1.clone()).await.is_none();
+        if !(leads && left) {
+            return Ok(());
+        }
+        let aside = self.0.clock.id();
+        self.disk("to move a file", move |mirror| {
+            if mirror.look(to.0, &to.1)? == OnDisk::Nothing {
+                mirror.rename((from.0, &from.1), (to.0, &to.1), aside)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Puts one path right on disk; with `deep`, all below it, and what is there and should not be. Under the tree's lock.
+    pub(crate) async fn settle(&self, path: &FilePath, deep: bool) -> Result<Repaired> {
+        let mut done = Repaired::default();
+        let mut paths = vec![path.clone()];
+        while let Some(path) = paths.pop() {
+            done.checked += 1;
+            let found = match self.walk(&path).await {
+                Ok(walk) => walk.found.map(|found| found.entry),
+                // A file on the way to it: so it is not there.
+                Err(_) if !path.is_root() => None,
+                Err(error) => return Err(error),
+            };
+            let (at, id) = (path.clone(), self.0.clock.id());
+            let kind = found.as_ref().map(|entry| entry.kind).or(path.is_root().then_some(Kind::Folder));
+            let fixed = match (kind, found) {
+                (Some(Kind::File), Some(entry)) => self.restore_to_latest(&path, &entry).await?,
+                (Some(Kind::Folder), entry) => {
+                    if deep {
+                        let folder = entry.map_or(self.0.keys.root(), |entry| entry.file_id);
+                        paths.extend(self.below(&path, folder).await?);
+                    }
+                    let make = move |mirror: &Mirror| match mirror.look(Area::Latest, &at)? {
+                        OnDisk::Folder => Ok(false),
+                        _ => mirror.make(&at).map(|()| true),
+                    };
+                    self.disk("to make a folder", make).await?
+                }
+                (Some(Kind::Projection), _) => {
+                    let make = move |mirror: &Mirror| match mirror.look(Area::Latest, &at)? {
+                        OnDisk::File(_) => Ok(false),
+                        _ => mirror.write(&at, b"", id).map(|()| true),
+                    };
+                    self.disk("to make a projection", make).await?
+                }
+                _ => self.disk("to remove a file", move |mirror| mirror.remove(Area::Latest, &at, id)).await?,
+            };
+            done.fixed += u64::from(fixed);
+        }
+        Ok(done)
+    }
+
+    /// What is in a folder, as the index has it or as the disk does.
+    async fn below(&self, path: &FilePath, folder: domain::FileId) -> Result<Vec<FilePath>> {
+        let (mut names, mut cursor) = (BTreeSet::new(), None);
+        loop {
+            let page = self.entries(folder, 500, cursor).await?;
+            names.extend(page.entries.into_iter().map(|(name, _)| name));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let at = path.clone();
+        let on_disk = self.disk("to list a folder", move |mirror| Ok(mirror.names(&at).unwrap_or_default())).await?;
+        names.extend(on_disk);
+        // A name that is no path (a control character in it) is not one of ours; there it stays.
+        Ok(names.into_iter().filter_map(|name| path.join(&name).ok()).collect())
+    }
+
+    /// Compares everything, and sets the mark. Under the tree's lock.
+    pub(crate) async fn rebuild(&self) -> Result<Repaired> {
+        self.disk("to lay out a workspace", |mirror| {
+            mirror.lay_out()?;
+            mirror.clear_tmp()
+        })
+        .await?;
+        let done = self.settle(&FilePath::root(), true).await?;
+        let now = self.0.clock.now();
+        self.disk("to set the mark", move |mirror| {
+            mirror.sync()?;
+            mirror.set_mark(now)
+        })
+        .await?;
+        Ok(Repaired { rebuilt: true, ..done })
+    }
+
+    /// Makes `latest/` durable and advances its mark.
+    pub(crate) async fn checkpoint(&self) -> Result<()> {
+        let mark = {
+            // Whoever holds the lock for reading is between commit and flush: so now nobody is.
+            let _tree = self.0.tree.write().await;
+            self.0.dirty.store(false, Ordering::Relaxed);
+            self.0.clock.now()
+        };
+        let set = move |mirror: &Mirror| {
+            if mirror.look(Area::Latest, &FilePath::root())? == OnDisk::Nothing {
+                // Deleted meanwhile.
+                return Ok(());
+            }
+            mirror.sync()?;
+            mirror.set_mark(mark)
+        };
+        let done = self.disk("to make a workspace durable", set).await;
+        if done.is_err() {
+            self.touched();
+        }
+        done
+    }
+}

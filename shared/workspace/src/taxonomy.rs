@@ -1,0 +1,94 @@
+//! The folders that every workspace has (seed 001 §1), what is in them to begin with, and what keeps them as they are.
+
+use crate::{Kind, Result, Version, Workspace, Writer, error, model::Entry};
+use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Stamp};
+use ports::{Expect, Write};
+use std::collections::BTreeMap;
+
+/// The folders that stay where they are; each after the one it is in.
+const FOLDERS: [&str; 7] = ["/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"];
+
+/// Folders and files of a new workspace that are its people's from then on.
+const TO_BEGIN_WITH: [(&str, &str); 2] = [
+    ("/system/agents/assistant/AGENT.md", include_str!("seeds/AGENT.md")),
+    ("/system/skills/write-a-report/SKILL.md", include_str!("seeds/SKILL.md")),
+];
+
+impl Workspace {
+    /// The writes that make the root, the taxonomy, and the files to begin with.
+    pub(crate) fn taxonomy(&self, by: &Principal, stamp: Stamp) -> Result<Vec<Write>> {
+        let keys = self.0.keys;
+        let system = Writer::new(Principal::System);
+        let root = crate::model::Node { folder: None, name: String::new() };
+        let mut writes = vec![Write::put(keys.node(keys.root()), error::json(&root)?, Expect::Absent)];
+        let mut folders = BTreeMap::from([(FilePath::root(), keys.root())]);
+        let mut ids = (1..).map(|n| FileId(stamp.id(n)));
+        let mut next = || ids.next().unwrap_or(FileId(stamp.id));
+
+        let mut wanted = FOLDERS.iter().map(|path| Ok(FilePath::parse(path)?)).collect::<Result<Vec<_>>>()?;
+        wanted.push(FilePath::parse(&format!("/users/{}", by.user()))?);
+        let files = TO_BEGIN_WITH.map(|(path, content)| (FilePath::parse(path), content));
+        for (path, _) in &files {
+            wanted.extend(path.clone()?.parent());
+        }
+        let inside = |folders: &BTreeMap<FilePath, FileId>, path: &FilePath| {
+            let folder = path.parent().and_then(|parent| folders.get(&parent).copied());
+            folder.ok_or_else(|| error::port(ports::Error::Invalid(format!("{path} is listed before its folder"))))
+        };
+        for path in wanted {
+            let entry = Entry::folder(next(), &system, stamp.at);
+            writes.extend(self.new_entry(inside(&folders, &path)?, path.name(), &entry)?);
+            folders.insert(path, entry.file_id);
+        }
+        for (path, content) in files {
+            let (path, sha256) = (path?, Sha256::of(content.as_bytes()));
+            let size = content.len() as u64;
+            let folder = Entry::folder(next(), &system, stamp.at);
+            let entry = Entry { kind: Kind::File, v: 1, sha256: Some(sha256), size, ..folder };
+            let (author, at) = (entry.author.clone(), stamp.at);
+            let version = Version { v: 1, sha256, size, author, at, call_id: None };
+            writes.extend(self.new_entry(inside(&folders, &path)?, path.name(), &entry)?);
+            writes.push(Write::put(keys.version(entry.file_id, 1), error::json(&version)?, Expect::Absent));
+            writes.push(Write::put(keys.text(sha256), error::json(&content)?, Expect::Any));
+        }
+        Ok(writes)
+    }
+}
+
+/// Whether something can be moved or removed: not the root, not the taxonomy, and no chat file by an agent.
+pub(crate) fn may_take_away(path: &FilePath, kind: Kind, writer: &Writer) -> Result<()> {
+    if path.is_root() || FOLDERS.contains(&path.as_str()) {
+        let message = format!("{path} is part of every workspace and stays where it is");
+        return Err(Error::new(Code::Forbidden, message).hint("change what is inside of it instead"));
+    }
+    if kind == Kind::Projection && is_agent(writer) {
+        return Err(kept_by_the_chat(path));
+    }
+    Ok(())
+}
+
+/// Whether a file can be written where this kind of thing is, or nothing.
+pub(crate) fn may_write(path: &FilePath, there: Option<Kind>, writer: &Writer) -> Result<()> {
+    match there {
+        Some(Kind::Folder) => Err(error::wrong_kind(path, "a folder", "name a file inside of it")),
+        Some(Kind::Projection) => Err(kept_by_the_chat(path)),
+        _ if path.is_root() => Err(error::wrong_kind(path, "the root folder", "name a file inside of it")),
+        None if is_agent(writer) && is_chat_file(path) => Err(kept_by_the_chat(path)),
+        None | Some(Kind::File) => Ok(()),
+    }
+}
+
+fn kept_by_the_chat(path: &FilePath) -> Error {
+    Error::new(Code::Forbidden, format!("{path} is kept by its chat: it shows what was said"))
+        .hint("write notes to another file, such as one under /users or /projects")
+}
+
+fn is_agent(writer: &Writer) -> bool {
+    matches!(writer.principal, Principal::Agent { .. })
+}
+
+/// `/chats/<id>.md`
+fn is_chat_file(path: &FilePath) -> bool {
+    path.parent().is_some_and(|parent| parent.as_str() == "/chats")
+        && path.name().strip_suffix(".md").is_some_and(|id| id.parse::<domain::ChatId>().is_ok())
+}

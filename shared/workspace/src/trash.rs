@@ -1,0 +1,198 @@
+//! Removing, in two steps: into the trash, from where it can come back, and for good.
+
+use crate::{
+    Change, Kind, Op, Result, TrashPage, Trashed, Workspace, Writer,
+    commit::{ATTEMPTS, whole},
+    error,
+    mirror::Area,
+    model::Entry,
+    taxonomy,
+};
+use domain::{Code, Error, FileId, FilePath};
+use ports::{Expect, Key, Query, Write};
+use serde::{Deserialize, Serialize};
+
+/// The body of an item of the trash.
+#[derive(Serialize, Deserialize)]
+struct Item {
+    path: FilePath,
+    entry: Entry,
+    by: String,
+    at: domain::Timestamp,
+}
+
+impl Item {
+    fn trashed(self) -> Trashed {
+        Trashed { info: self.entry.info(self.path), by: self.by, at: self.at }
+    }
+}
+
+/// Where something in the trash is on disk.
+pub(crate) fn place(file_id: FileId) -> Result<FilePath> {
+    Ok(FilePath::parse(&format!("/{file_id}"))?)
+}
+
+impl Workspace {
+    /// Puts a file, or a folder with all in it, into the trash.
+    pub async fn rm(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
+        let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
+        whole(async move { this.remove_whole(&path, &writer).await }).await
+    }
+
+    async fn remove_whole(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
+        let _tree = self.0.tree.write().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(done) = self.applied(writer).await? {
+                return Ok(done);
+            }
+            let found = self.found(path).await?;
+            let (entry, keys, at) = (&found.entry, self.0.keys, self.0.clock.now());
+            taxonomy::may_take_away(path, entry.kind, writer)?;
+            let item = Item { path: path.clone(), entry: entry.clone(), by: writer.principal.to_string(), at };
+            let writes = vec![
+                Write::delete(keys.entry(found.folder, &found.name), Expect::Rev(found.rev)),
+                Write::delete(keys.node(entry.file_id), Expect::Present),
+                Write::put(keys.trashed(entry.file_id), error::json(&item)?, Expect::Absent),
+            ];
+            let change = Change { v: 0, ..Change::of(Op::Removed, entry, path.clone(), writer, at) };
+            if self.commit(writes, &change, writer).await? {
+                let (path, to, id) = (path.clone(), place(entry.file_id)?, self.0.clock.id());
+                let work =
+                    move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Latest, &path), (Area::Trash, &to), id);
+                self.flush("to remove a file", work).await;
+                return Ok(change);
+            }
+        }
+        Err(error::busy())
+    }
+
+    /// What is in the trash; `limit` is cut to 1 to 1,000.
+    pub async fn trash(&self, limit: usize, cursor: Option<String>) -> Result<TrashPage> {
+        let query = Query::all(self.0.keys.trash(), limit.clamp(1, 1000)).after(cursor);
+        let page = self.0.table.query(&query).await.map_err(error::port)?;
+        let files = page.items.iter().map(|item| Ok(error::parse::<Item>(&item.body)?.trashed()));
+        Ok(TrashPage { files: files.collect::<Result<_>>()?, next_cursor: page.next })
+    }
+
+    /// Brings something back from the trash to where it was; folders above it are made again.
+    pub async fn restore(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
+        let (this, writer) = (self.clone(), writer.clone());
+        whole(async move { this.restore_whole(file_id, &writer).await }).await
+    }
+
+    async fn restore_whole(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
+        let _tree = self.0.tree.write().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(done) = self.applied(writer).await? {
+                return Ok(done);
+            }
+            let (Item { path, entry, .. }, rev) = self.trashed_item(file_id).await?;
+            let at = self.0.clock.now();
+            let mut writes = vec![Write::delete(self.0.keys.trashed(file_id), Expect::Rev(rev))];
+            let put = self.put_at(&path, &entry, Expect::Absent, writer, at).await;
+            writes.extend(put.map_err(|error| match error.code {
+                Code::Conflict => error.hint("move what is there now, then restore again"),
+                _ => error,
+            })?);
+            let change = Change::of(Op::Restored, &entry, path.clone(), writer, at);
+            if self.commit(writes, &change, writer).await? {
+                let (from, to, id) = (place(file_id)?, path.clone(), self.0.clock.id());
+                let work =
+                    move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Trash, &from), (Area::Latest, &to), id);
+                self.flush("to restore a file", work).await;
+                // What the trash did not have any more, the archive has.
+                self.settle(&path, true).await?;
+                return Ok(change);
+            }
+        }
+        Err(error::busy())
+    }
+
+    /// Removes something in the trash for good, with all versions. Its contents stay in the archive until the workspace is
+    /// deleted, as other files may have the same ones.
+    pub async fn purge(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
+        let (this, writer) = (self.clone(), writer.clone());
+        whole(async move { this.purge_whole(file_id, &writer).await }).await
+    }
+
+    async fn purge_whole(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
+        let _tree = self.0.tree.write().await;
+        if let Some(done) = self.applied(writer).await? {
+            return Ok(done);
+        }
+        let (Item { path, entry, .. }, rev) = self.trashed_item(file_id).await?;
+        // From the leaves up and the item of the trash last: a crash in between leaves something to purge again.
+        let mut folders = vec![(file_id, entry.kind)];
+        let mut inside = Vec::new();
+        while let Some((id, kind)) = folders.pop() {
+            inside.push(id);
+            let mut cursor = None;
+            while kind == Kind::Folder {
+                let page = self.entries(id, 500, cursor).await?;
+                folders.extend(page.entries.into_iter().map(|(_, entry)| (entry.file_id, entry.kind)));
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        for id in inside.into_iter().rev() {
+            self.clear(&self.0.keys.versions(id)).await?;
+            self.clear(&self.0.keys.folder(id)).await?;
+            let node = Write::delete(self.0.keys.node(id), Expect::Any);
+            self.0.table.commit(vec![node]).await.map_err(error::port)?;
+        }
+        let change = Change { v: 0, ..Change::of(Op::Purged, &entry, path, writer, self.0.clock.now()) };
+        let writes = vec![Write::delete(self.0.keys.trashed(file_id), Expect::Rev(rev))];
+        if !self.commit(writes, &change, writer).await? {
+            return Err(error::busy());
+        }
+        let (at, id) = (place(file_id)?, self.0.clock.id());
+        self.flush("to purge a file", move |mirror| mirror.remove(Area::Trash, &at, id)).await;
+        Ok(change)
+    }
+
+    async fn trashed_item(&self, file_id: FileId) -> Result<(Item, u64)> {
+        let item = self.0.table.get(&self.0.keys.trashed(file_id)).await.map_err(error::port)?;
+        let item = item.ok_or_else(|| Error::not_found("file in the trash", file_id))?;
+        Ok((error::parse(&item.body)?, item.rev))
+    }
+
+    /// Removes a partition.
+    pub(crate) async fn clear(&self, partition: &str) -> Result<()> {
+        loop {
+            let page = self.0.table.query(&Query::all(partition, ports::MAX_WRITES)).await.map_err(error::port)?;
+            if page.items.is_empty() {
+                return Ok(());
+            }
+            let delete = |item: ports::Item| Write::delete(Key { ..item.key }, Expect::Any);
+            self.0.table.commit(page.items.into_iter().map(delete).collect()).await.map_err(error::port)?;
+        }
+    }
+
+    /// Removes all that the index has of this workspace.
+    pub(crate) async fn clear_index(&self) -> Result<()> {
+        let keys = self.0.keys;
+        for partition in [keys.nodes(), keys.trash()] {
+            let mut cursor = None;
+            loop {
+                let query = Query::all(&partition, 500).after(cursor);
+                let page = self.0.table.query(&query).await.map_err(error::port)?;
+                for item in &page.items {
+                    if let Ok(id) = item.key.sk.parse::<FileId>() {
+                        self.clear(&keys.versions(id)).await?;
+                        self.clear(&keys.folder(id)).await?;
+                    }
+                }
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        for partition in [keys.nodes(), keys.trash(), keys.texts(), keys.calls(), keys.changes()] {
+            self.clear(&partition).await?;
+        }
+        Ok(())
+    }
+}

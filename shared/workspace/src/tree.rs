@@ -1,0 +1,87 @@
+//! Moving: one commit, whatever is inside.
+
+use crate::{
+    Change, Op, Result, Workspace, Writer,
+    commit::{ATTEMPTS, whole},
+    error,
+    mirror::Area,
+    model::{Entry, Node},
+    taxonomy,
+    write::taken,
+};
+use domain::{Code, Error, FileId, FilePath, Timestamp};
+use ports::{Expect, Write};
+
+impl Workspace {
+    /// Gives a file or a folder another path; folders above the new one are made. Identity and versions stay.
+    pub async fn mv(&self, from: &FilePath, to: &FilePath, writer: &Writer) -> Result<Change> {
+        let (this, from, to, writer) = (self.clone(), from.clone(), to.clone(), writer.clone());
+        whole(async move { this.move_whole(&from, &to, &writer).await }).await
+    }
+
+    async fn move_whole(&self, from: &FilePath, to: &FilePath, writer: &Writer) -> Result<Change> {
+        let _tree = self.0.tree.write().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(done) = self.applied(writer).await? {
+                return Ok(done);
+            }
+            let found = self.found(from).await?;
+            taxonomy::may_take_away(from, found.entry.kind, writer)?;
+            let at = self.0.clock.now();
+            let change =
+                Change { from: Some(from.clone()), ..Change::of(Op::Moved, &found.entry, to.clone(), writer, at) };
+            if from == to {
+                return Ok(change);
+            }
+            if to.is_within(from) {
+                return Err(Error::new(Code::Conflict, format!("{from} cannot be moved into itself, to {to}")));
+            }
+            let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
+            writes.extend(self.put_at(to, &found.entry, Expect::Present, writer, at).await?);
+            if self.commit(writes, &change, writer).await? {
+                let (from, to, id) = (from.clone(), to.clone(), self.0.clock.id());
+                let work =
+                    move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Latest, &from), (Area::Latest, &to), id);
+                self.flush("to move a file", work).await;
+                return Ok(change);
+            }
+        }
+        Err(error::busy())
+    }
+
+    /// The writes that put an entry where nothing is. Its node is expected to be there (it is moved) or not (it comes back).
+    ///
+    /// Every folder above must stay where it is until then: two moves at once could otherwise put two folders into each
+    /// other, where no path leads to them.
+    pub(crate) async fn put_at(
+        &self,
+        to: &FilePath,
+        entry: &Entry,
+        node_is: Expect,
+        writer: &Writer,
+        at: Timestamp,
+    ) -> Result<Vec<Write>> {
+        let walk = self.walk_to_make(to).await?;
+        if walk.found.is_some() || to.is_root() {
+            return Err(taken(to));
+        }
+        taxonomy::may_write(to, None, writer)?;
+        let above = walk.missing.len().saturating_sub(1);
+        let missing = walk.missing.get(..above).unwrap_or_default();
+        let (mut writes, folder) = self.new_folders(walk.deepest(), missing, writer, at)?;
+        // The deepest one is checked by `new_folders`, by its existence alone; here its place counts, too.
+        writes.retain(|write| !matches!(write, Write::Check { .. }));
+        for folder in walk.above {
+            writes.push(Write::check(self.0.keys.node(folder), Expect::Rev(self.node_rev(folder).await?)));
+        }
+        let node = Node { folder: Some(folder), name: to.name().into() };
+        writes.push(Write::put(self.0.keys.entry(folder, to.name()), error::json(entry)?, Expect::Absent));
+        writes.push(Write::put(self.0.keys.node(entry.file_id), error::json(&node)?, node_is));
+        Ok(writes)
+    }
+
+    async fn node_rev(&self, folder: FileId) -> Result<u64> {
+        let item = self.0.table.get(&self.0.keys.node(folder)).await.map_err(error::port)?;
+        item.map(|item| item.rev).ok_or_else(error::busy)
+    }
+}

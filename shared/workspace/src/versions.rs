@@ -1,0 +1,63 @@
+//! The history of a file: it only grows.
+
+use crate::{Change, Expect, Result, Version, VersionPage, Workspace, Writer, error};
+use bytes::Bytes;
+use domain::{Error, FileId};
+use ports::Query;
+use std::time::Duration;
+
+/// The longest diff, in bytes.
+const MAX_DIFF: usize = 8 * 1024;
+/// Contents over this length, in bytes, are not compared line by line.
+const MAX_DIFFED: usize = 1024 * 1024;
+
+impl Workspace {
+    /// The versions of a file, newest first, also of one in the trash; `limit` is cut to 1 to 1,000.
+    pub async fn versions(&self, file_id: FileId, limit: usize, cursor: Option<String>) -> Result<VersionPage> {
+        let query = Query::all(self.0.keys.versions(file_id), limit.clamp(1, 1000)).descending().after(cursor);
+        let page = self.0.table.query(&query).await.map_err(error::port)?;
+        let versions = page.items.iter().map(|item| error::parse(&item.body)).collect::<Result<_>>()?;
+        Ok(VersionPage { versions, next_cursor: page.next })
+    }
+
+    /// One version with its content.
+    pub async fn version(&self, file_id: FileId, v: u64) -> Result<(Version, Bytes)> {
+        let item = self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?;
+        let item = item.ok_or_else(|| {
+            Error::not_found("version", format!("{v} of the file {file_id}"))
+                .hint("list the versions to see which exist")
+        })?;
+        let version: Version = error::parse(&item.body)?;
+        let content = self.0.archive.get(version.sha256, version.size).await?;
+        let content = content.ok_or_else(|| error::port(ports::Error::Damaged(format!("no {}", version.sha256))))?;
+        Ok((version, content))
+    }
+
+    /// Makes the content of an old version the newest version.
+    pub async fn restore_version(&self, file_id: FileId, v: u64, expect: Expect, writer: &Writer) -> Result<Change> {
+        let (_, content) = self.version(file_id, v).await?;
+        self.write(&self.path_of(file_id).await?, content, expect, writer).await
+    }
+
+    /// What changed between two versions, as a unified diff, capped; none when either is not a text or too long.
+    pub async fn diff(&self, file_id: FileId, from: u64, to: u64) -> Result<Option<String>> {
+        let (_, old) = self.version(file_id, from).await?;
+        let (_, new) = self.version(file_id, to).await?;
+        Ok(diff_text(&old, &new, (&format!("version {from}"), &format!("version {to}"))))
+    }
+}
+
+/// A unified diff, cut to [`MAX_DIFF`].
+pub(crate) fn diff_text(old: &[u8], new: &[u8], names: (&str, &str)) -> Option<String> {
+    if old.len().max(new.len()) > MAX_DIFFED {
+        return None;
+    }
+    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    let diff = similar::TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(old, new);
+    let mut text = diff.unified_diff().context_radius(3).header(names.0, names.1).to_string();
+    if text.len() > MAX_DIFF {
+        text.truncate(text.floor_char_boundary(MAX_DIFF));
+        text.push_str("\n[the diff is longer and was cut here]\n");
+    }
+    Some(text)
+}

@@ -1,0 +1,253 @@
+//! All workspaces, and the handle of one.
+
+use crate::{
+    Result, WorkspaceInfo, WorkspacePage,
+    archive::Archive,
+    commit::whole,
+    error,
+    keys::{Keys, WORKSPACES},
+    mirror::Mirror,
+};
+use domain::{Code, Error, Principal, WorkspaceId};
+use ports::{Blobs, Clock, Expect, Query, Table, Write};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// The longest name of a workspace, in characters.
+const MAX_NAME: usize = 200;
+/// How many files of one workspace can be written at once at most.
+const STRIPES: usize = 64;
+
+/// All workspaces of one installation. Cheap to clone.
+///
+/// Invariant: one process owns the folder on disk. Within it, every handle of a workspace shares that workspace's locks,
+/// which keep the order of flushes the order of commits. The index needs no lock: its commits are conditional.
+#[derive(Clone)]
+pub struct Workspaces(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub table: Arc<dyn Table>,
+    pub blobs: Arc<dyn Blobs>,
+    pub clock: Arc<dyn Clock>,
+    root: PathBuf,
+    /// Weak, so that what nobody uses is freed; a workspace that changed since its mark was set is kept in `changed`.
+    open: Mutex<HashMap<WorkspaceId, Weak<Inner>>>,
+    pub changed: Mutex<HashMap<WorkspaceId, Arc<Inner>>>,
+}
+
+/// One workspace: every operation on its files. Cheap to clone.
+///
+/// An operation that has begun runs to its end, also when its caller goes away.
+#[derive(Clone)]
+pub struct Workspace(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub id: WorkspaceId,
+    pub keys: Keys,
+    pub table: Arc<dyn Table>,
+    pub clock: Arc<dyn Clock>,
+    pub archive: Archive,
+    pub mirror: Mirror,
+    /// Held for reading by what touches one file, for writing by what moves paths: so a path that was resolved stays
+    /// where it is until its flush is done.
+    pub tree: tokio::sync::RwLock<()>,
+    /// By a hash of the path: held from before the commit until after the flush of one file.
+    pub files: [tokio::sync::Mutex<()>; STRIPES],
+    /// Whether anything changed since the mark of the mirror was set; it is in [`Shared::changed`] then.
+    pub dirty: AtomicBool,
+    pub shared: Weak<Shared>,
+}
+
+impl std::fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Workspace({})", self.0.id)
+    }
+}
+
+impl Workspaces {
+    /// Over these stores, with the folders on disk under `root`.
+    pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>, root: PathBuf) -> Self {
+        Self(Arc::new(Shared { table, blobs, clock, root, open: Mutex::default(), changed: Mutex::default() }))
+    }
+
+    /// Makes a workspace with its folders, a persona and a skill to begin with. The same id by the same person again is
+    /// the same workspace; by another one it is a `CONFLICT`.
+    pub async fn create(&self, id: WorkspaceId, name: &str, by: &Principal) -> Result<WorkspaceInfo> {
+        let name = valid_name(name)?;
+        let stamp = self.0.clock.stamp();
+        let info = WorkspaceInfo { workspace_id: id, name, owner: by.user(), created_at: stamp.at };
+        let workspace = self.handle(id);
+        let by = by.clone();
+        whole(async move {
+            let _tree = workspace.0.tree.write().await;
+            if let Some(found) = workspace.record().await? {
+                let same = found.0.owner == info.owner;
+                return if same { Ok(found.0) } else { Err(Error::new(Code::Conflict, "this id is taken")) };
+            }
+            let mut writes = vec![Write::put(workspace.0.keys.workspace(), error::json(&info)?, Expect::Absent)];
+            writes.extend(workspace.taxonomy(&by, stamp)?);
+            workspace.0.table.commit(writes).await.map_err(error::port)?;
+            workspace.rebuild().await?;
+            Ok(info)
+        })
+        .await
+    }
+
+    /// What is known about a workspace.
+    pub async fn get(&self, id: WorkspaceId) -> Result<WorkspaceInfo> {
+        Ok(self.handle(id).existing().await?.0)
+    }
+
+    /// The workspaces, oldest id first; `limit` is cut to 1 to 200.
+    pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
+        let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
+        let page = self.0.table.query(&query).await.map_err(error::port)?;
+        let workspaces = page.items.iter().map(|item| error::parse(&item.body)).collect::<Result<_>>()?;
+        Ok(WorkspacePage { workspaces, next_cursor: page.next })
+    }
+
+    /// Gives it another name.
+    pub async fn rename(&self, id: WorkspaceId, name: &str) -> Result<WorkspaceInfo> {
+        let name = valid_name(name)?;
+        let (mut info, rev) = self.handle(id).existing().await?;
+        info.name = name;
+        let write = Write::put(Keys(id).workspace(), error::json(&info)?, Expect::Rev(rev));
+        self.0.table.commit(vec![write]).await.map_err(error::port)?;
+        Ok(info)
+    }
+
+    /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not
+    /// exist; a crash after that leaves what nobody can reach, and to delete it again removes that, too.
+    pub async fn delete(&self, id: WorkspaceId) -> Result<()> {
+        let workspace = self.handle(id);
+        workspace.existing().await?;
+        let shared = Arc::clone(&self.0);
+        whole(async move {
+            let _tree = workspace.0.tree.write().await;
+            let record = Write::delete(workspace.0.keys.workspace(), Expect::Any);
+            workspace.0.table.commit(vec![record]).await.map_err(error::port)?;
+            workspace.clear_index().await?;
+            shared.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
+            workspace.disk("to delete a workspace", |mirror| mirror.delete()).await
+        })
+        .await
+    }
+
+    /// The handle of a workspace that exists; else `NOT_FOUND`.
+    pub async fn open(&self, id: WorkspaceId) -> Result<Workspace> {
+        let workspace = self.handle(id);
+        workspace.existing().await?;
+        Ok(workspace)
+    }
+
+    /// Brings every workspace's `latest/` in line with its index. To be called once at start, before anything is served.
+    pub async fn repair_all(&self) -> Result<crate::Repaired> {
+        let mut done = crate::Repaired::default();
+        for id in self.ids().await? {
+            done += self.handle(id).repair().await?;
+        }
+        Ok(done)
+    }
+
+    /// Makes the mirrors that changed durable and advances their marks, so that the next start has less to look at. To
+    /// be called now and then and at the end; it waits for the disk, so never on the way of a request.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let changed = std::mem::take(&mut *self.0.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        for workspace in changed.into_values() {
+            Workspace(workspace).checkpoint().await?;
+        }
+        Ok(())
+    }
+
+    async fn ids(&self) -> Result<Vec<WorkspaceId>> {
+        let (mut ids, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.list(200, cursor).await?;
+            ids.extend(page.workspaces.iter().map(|workspace| workspace.workspace_id));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(ids);
+            }
+        }
+    }
+
+    fn handle(&self, id: WorkspaceId) -> Workspace {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(inner) = open.get(&id).and_then(Weak::upgrade) {
+            return Workspace(inner);
+        }
+        open.retain(|_, inner| inner.strong_count() > 0);
+        let (table, keys) = (Arc::clone(&self.0.table), Keys(id));
+        let inner = Arc::new(Inner {
+            id,
+            keys,
+            archive: Archive { table: Arc::clone(&table), blobs: Arc::clone(&self.0.blobs), keys },
+            table,
+            clock: Arc::clone(&self.0.clock),
+            mirror: Mirror::new(self.0.root.join(id.to_string())),
+            tree: tokio::sync::RwLock::default(),
+            files: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            dirty: AtomicBool::new(false),
+            shared: Arc::downgrade(&self.0),
+        });
+        open.insert(id, Arc::downgrade(&inner));
+        Workspace(inner)
+    }
+}
+
+impl Workspace {
+    /// Its id.
+    pub fn id(&self) -> WorkspaceId {
+        self.0.id
+    }
+
+    /// The folder on disk with the current files: for readers that walk it, such as `grep`. Never write there.
+    pub fn latest(&self) -> PathBuf {
+        self.0.mirror.latest()
+    }
+
+    async fn record(&self) -> Result<Option<(WorkspaceInfo, u64)>> {
+        let item = self.0.table.get(&self.0.keys.workspace()).await.map_err(error::port)?;
+        item.map(|item| Ok((error::parse(&item.body)?, item.rev))).transpose()
+    }
+
+    async fn existing(&self) -> Result<(WorkspaceInfo, u64)> {
+        self.record().await?.ok_or_else(|| Error::not_found("workspace", self.0.id))
+    }
+
+    /// Notes that `latest/` is ahead of its mark.
+    pub(crate) fn touched(&self) {
+        if !self.0.dirty.swap(true, Ordering::Relaxed)
+            && let Some(shared) = self.0.shared.upgrade()
+        {
+            let mut changed = shared.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            changed.insert(self.0.id, Arc::clone(&self.0));
+        }
+    }
+
+    /// Runs something that waits for the disk, on a thread that may.
+    pub(crate) async fn disk<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Mirror) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let mirror = self.0.mirror.clone();
+        tokio::task::spawn_blocking(move || work(&mirror)).await.map_err(error::task)?.map_err(error::disk(what))
+    }
+}
+
+fn valid_name(name: &str) -> Result<String> {
+    let name = name.trim();
+    let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if fits {
+        Ok(name.into())
+    } else {
+        Err(Error::invalid("name", format!("a workspace's name has 1 to {MAX_NAME} characters, none of them control")))
+    }
+}

@@ -1,0 +1,203 @@
+//! Writing: a new version of a file, a new folder.
+
+use crate::{
+    Change, Expect, Kind, Op, Result, Version, Workspace, Writer, archive,
+    commit::{ATTEMPTS, whole},
+    error, files,
+    index::{Found, MAX_DEPTH, Walk},
+    model::Entry,
+    taxonomy,
+};
+use bytes::Bytes;
+use domain::{Code, Error, FileId, FilePath, Sha256};
+use ports::Write;
+
+impl Workspace {
+    /// Makes `content` the newest version of the file at `path`; makes the file, and the folders above it, when they are
+    /// not there. A content that is current already makes no new version.
+    pub async fn write(
+        &self,
+        path: &FilePath,
+        content: impl Into<Bytes>,
+        expect: Expect,
+        writer: &Writer,
+    ) -> Result<Change> {
+        let content = content.into();
+        files::fits(path, content.len())?;
+        let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
+        whole(async move { this.write_whole(&path, content, expect, &writer).await }).await
+    }
+
+    async fn write_whole(&self, path: &FilePath, content: Bytes, expect: Expect, writer: &Writer) -> Result<Change> {
+        let digest = archive::digest(&content).await?;
+        let _tree = self.0.tree.read().await;
+        let _file = self.lock_file(path).await;
+        for _ in 0..ATTEMPTS {
+            if let Some(done) = self.applied(writer).await? {
+                return Ok(done);
+            }
+            let walk = self.walk_to_make(path).await?;
+            taxonomy::may_write(path, walk.found.as_ref().map(|found| found.entry.kind), writer)?;
+            self.check(path, walk.found.as_ref(), expect).await?;
+            let (entry, mut writes) = self.version_of(&walk, path, digest, content.len() as u64, writer)?;
+            let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
+            let is_current = walk.found.is_some_and(|found| found.entry.v == entry.v);
+            if is_current && writer.call.is_none() {
+                return Ok(change);
+            }
+            if !is_current {
+                writes.extend(self.0.archive.put(digest, &content).await?);
+            }
+            if self.commit(writes, &change, writer).await? {
+                let (path, id) = (path.clone(), self.0.clock.id());
+                self.flush("to write a file", move |mirror| mirror.write(&path, &content, id)).await;
+                return Ok(change);
+            }
+        }
+        Err(error::busy())
+    }
+
+    /// The entry with a content of this digest, and the writes that make it so; none when it is so.
+    fn version_of(
+        &self,
+        walk: &Walk,
+        path: &FilePath,
+        sha256: Sha256,
+        size: u64,
+        writer: &Writer,
+    ) -> Result<(Entry, Vec<Write>)> {
+        let (author, at) = (writer.principal.to_string(), self.0.clock.now());
+        let (entry, mut writes) = match &walk.found {
+            Some(found) if found.entry.sha256 == Some(sha256) => return Ok((found.entry.clone(), Vec::new())),
+            Some(Found { folder, name, entry, rev }) => {
+                let v = entry.v + 1;
+                let entry = Entry { v, sha256: Some(sha256), size, author, updated_at: at, ..entry.clone() };
+                let key = self.0.keys.entry(*folder, name);
+                let write = Write::put(key, error::json(&entry)?, ports::Expect::Rev(*rev));
+                (entry, vec![write])
+            }
+            None => {
+                let file_id = FileId(self.0.clock.id());
+                let (created_at, updated_at, sha256) = (at, at, Some(sha256));
+                let entry = Entry { file_id, kind: Kind::File, v: 1, sha256, size, author, created_at, updated_at };
+                let above = walk.missing.len().saturating_sub(1);
+                let folders = walk.missing.get(..above).unwrap_or_default();
+                let (mut writes, folder) = self.new_folders(walk.deepest(), folders, writer, at)?;
+                writes.extend(self.new_entry(folder, path.name(), &entry)?);
+                (entry, writes)
+            }
+        };
+        let author = entry.author.clone();
+        let version = Version { v: entry.v, sha256, size, author, at, call_id: writer.call };
+        let key = self.0.keys.version(entry.file_id, entry.v);
+        writes.push(Write::put(key, error::json(&version)?, ports::Expect::Absent));
+        Ok((entry, writes))
+    }
+
+    /// Makes a folder, and those above it. One that is there already is fine.
+    pub async fn mkdir(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
+        let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
+        whole(async move { this.mkdir_whole(&path, &writer).await }).await
+    }
+
+    async fn mkdir_whole(&self, path: &FilePath, writer: &Writer) -> Result<Change> {
+        let _tree = self.0.tree.read().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(done) = self.applied(writer).await? {
+                return Ok(done);
+            }
+            let at = self.0.clock.now();
+            if path.is_root() {
+                let root = Entry::folder(self.0.keys.root(), writer, at);
+                return Ok(Change::of(Op::Made, &root, path.clone(), writer, at));
+            }
+            let walk = self.walk_to_make(path).await?;
+            match walk.found {
+                Some(Found { entry, .. }) if entry.kind == Kind::Folder => {
+                    return Ok(Change::of(Op::Made, &entry, path.clone(), writer, at));
+                }
+                Some(_) => return Err(taken(path)),
+                None => {}
+            }
+            let (writes, file_id) = self.new_folders(walk.deepest(), &walk.missing, writer, at)?;
+            let entry = Entry::folder(file_id, writer, at);
+            let change = Change::of(Op::Made, &entry, path.clone(), writer, at);
+            if self.commit(writes, &change, writer).await? {
+                let path = path.clone();
+                self.flush("to make a folder", move |mirror| mirror.make(&path)).await;
+                return Ok(change);
+            }
+        }
+        Err(error::busy())
+    }
+
+    /// Follows a path that is to be made where it does not exist.
+    pub(crate) async fn walk_to_make(&self, path: &FilePath) -> Result<Walk> {
+        let depth = path.names().count();
+        if depth > MAX_DEPTH {
+            let message = format!("the path has {depth} names; the limit is {MAX_DEPTH}");
+            return Err(Error::invalid("path", message).hint("use fewer folders inside each other"));
+        }
+        self.walk(path).await.map_err(|error| {
+            // A file on the way: for a reader nothing is there, for a writer something is in the way.
+            if error.code == Code::NotFound { Error { code: Code::Conflict, ..error } } else { error }
+        })
+    }
+
+    /// That what is there is what the writer expects.
+    async fn check(&self, path: &FilePath, found: Option<&Found>, expect: Expect) -> Result<()> {
+        match (expect, found.map(|found| &found.entry)) {
+            (Expect::Any, _) | (Expect::Absent, None) => Ok(()),
+            (Expect::Absent, Some(entry)) => {
+                Err(taken(path).detail("current_v", entry.v).detail("current_hash", hash_text(entry)))
+            }
+            (Expect::Version(v), Some(entry)) if entry.v == v => Ok(()),
+            (Expect::Hash(digest), Some(entry)) if entry.sha256 == Some(digest) => Ok(()),
+            (Expect::Version(_) | Expect::Hash(_), None) => {
+                Err(Error::new(Code::StaleVersion, format!("{path} is not there any more"))
+                    .hint("it was moved or removed: look where it is, or write it anew"))
+            }
+            (Expect::Version(_) | Expect::Hash(_), Some(entry)) => Err(self.stale(path, entry, expect).await),
+        }
+    }
+
+    /// The refusal of a write that builds on an older version, with what changed since.
+    async fn stale(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Error {
+        let message = format!(
+            "{path} has changed: it is now version {}, written by {} at {} (hash {})",
+            entry.v,
+            entry.author,
+            entry.updated_at,
+            hash_text(entry),
+        );
+        let error = Error::new(Code::StaleVersion, message)
+            .hint("read the file again and base the write on what it says now")
+            .detail("current_v", entry.v)
+            .detail("current_hash", hash_text(entry));
+        match self.what_changed(path, entry, expect).await {
+            Ok(Some(diff)) => error.detail("diff", diff),
+            // The refusal stands without it.
+            Ok(None) | Err(_) => error,
+        }
+    }
+
+    async fn what_changed(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Result<Option<String>> {
+        let seen = match expect {
+            Expect::Hash(digest) => self.0.archive.find(digest).await?,
+            Expect::Version(v) => Some(self.version(entry.file_id, v).await?.1),
+            Expect::Any | Expect::Absent => None,
+        };
+        let (Some(seen), Some(digest)) = (seen, entry.sha256) else { return Ok(None) };
+        let Some(now) = self.0.archive.get(digest, entry.size).await? else { return Ok(None) };
+        Ok(crate::versions::diff_text(&seen, &now, (&format!("{path} (as you read it)"), &format!("{path} (now)"))))
+    }
+}
+
+fn hash_text(entry: &Entry) -> String {
+    entry.sha256.map(|digest| digest.to_string()).unwrap_or_default()
+}
+
+/// The refusal to put something where something is.
+pub(crate) fn taken(path: &FilePath) -> Error {
+    Error::new(Code::Conflict, format!("{path} exists already")).hint("choose another name, or remove it first")
+}

@@ -1,1 +1,40 @@
-//! Under construction.
+//! Models: who answers when the chat machine asks (`ports::Model`).
+//!
+//! [`Router`] is what a program puts together once: it sends a request to the provider that its model name says
+//! (`anthropic/claude-sonnet-4-5`, or just `claude-sonnet-4-5`), each provider behind [`Retrying`]. Providers speak
+//! HTTP through the `genai` library; [`Scripted`] plays a YAML script and needs no network: tests use it, and so does
+//! a hub without a key, by `scripted/demo`.
+//!
+//! Promises kept here, whoever answers:
+//! - The same history gives the same bytes, and a longer history begins with the bytes of the shorter one, so that the
+//!   caches of providers hold.
+//! - An answer is whole or it is an error: a stream that the provider cut off never looks finished.
+//! - Keys appear in no error, no log and no debug output, not even when a provider repeats one in its answer.
+//!
+//! What this crate does not do: it keeps no state between requests, runs no tool, and decides nothing about a turn.
+
+mod answer;
+mod check;
+mod config;
+mod failure;
+mod guard;
+mod history;
+mod kind;
+mod price;
+mod provider;
+mod retry;
+mod router;
+mod script;
+mod scripted;
+mod secret;
+mod template;
+
+pub use check::check;
+pub use config::{Config, ConfigError, Effort, ProviderConfig};
+pub use guard::PrefixGuard;
+pub use price::Price;
+pub use retry::{RetryPolicy, Retrying};
+pub use router::Router;
+pub use script::ScriptError;
+pub use scripted::{Answerer, Scripted};
+pub use secret::Secret;

@@ -1,0 +1,61 @@
+//! What every request to a model must keep, so that no provider refuses it.
+
+use domain::Message;
+use ports::ModelRequest;
+use std::collections::BTreeSet;
+
+/// Checks a request: a system text; something to answer; each call answered exactly once, right after the message that
+/// made it, in order; no result without a call; tools with names of their own that every provider takes. The error says
+/// what is wrong, for developers.
+pub fn check(request: &ModelRequest) -> Result<(), String> {
+    if request.system.trim().is_empty() {
+        return Err("the system text is empty".into());
+    }
+    let mut names = BTreeSet::new();
+    for tool in request.tools.iter() {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.chars().all(fits) {
+            return Err(format!("{:?} is no name for a tool", tool.name));
+        }
+        if !names.insert(&tool.name) {
+            return Err(format!("there are two tools named {}", tool.name));
+        }
+        if tool.parameters.get("type").is_none_or(|kind| kind != "object") {
+            return Err(format!("the parameters of {} are no object", tool.name));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    // The calls of the last assistant message that are not answered yet, the next one last.
+    let mut open = Vec::new();
+    for (index, message) in request.messages.iter().enumerate() {
+        let at = |what: String| Err(format!("message {index}: {what}"));
+        match message.as_ref() {
+            Message::Tool { call_id, tool, .. } => match open.pop() {
+                Some((id, name)) if id == *call_id && name == *tool => {}
+                Some((id, name)) => return at(format!("answers {tool} {call_id}, but {name} {id} comes first")),
+                None => return at(format!("answers {tool} {call_id}, which nobody called")),
+            },
+            _ if !open.is_empty() => return at(format!("comes before the answers to {open:?}")),
+            Message::Assistant { content, calls, .. } => {
+                if content.is_empty() && calls.is_empty() {
+                    return at("says nothing".into());
+                }
+                if let Some(call) = calls.iter().find(|call| !seen.insert(call.call_id)) {
+                    return at(format!("makes the call {} again", call.call_id));
+                }
+                open = calls.iter().rev().map(|call| (call.call_id, call.tool.clone())).collect();
+            }
+            Message::User { .. } | Message::System { .. } => {}
+        }
+    }
+    if !open.is_empty() {
+        return Err(format!("nobody answered {open:?}"));
+    }
+    match request.messages.last().map(AsRef::as_ref) {
+        None => Err("there are no messages".into()),
+        Some(Message::Assistant { .. }) => {
+            Err("the last message is the model's own: there is nothing to answer".into())
+        }
+        Some(_) => Ok(()),
+    }
+}

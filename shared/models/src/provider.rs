@@ -1,0 +1,240 @@
+//! One provider behind HTTP.
+
+use crate::{
+    answer::Answer,
+    config::{Config, ConfigError, Effort},
+    failure, history,
+    kind::Kind,
+    price,
+    secret::Redactor,
+};
+use async_trait::async_trait;
+use genai::{
+    Client, ModelIden, ServiceTarget,
+    chat::{CacheControl, ChatOptions, ReasoningEffort},
+    resolver::{AuthData, Endpoint},
+};
+use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use reqwest::Url;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::OnceCell;
+
+/// The name that stands for the first model that the server lists.
+pub(crate) const AUTO: &str = "auto";
+
+/// A provider. Requests come with the bare name of the model.
+pub(crate) struct Provider {
+    kind: Kind,
+    config: Arc<Config>,
+    client: Client,
+    endpoint: Endpoint,
+    /// Not a server of one's own: it takes everything that its documentation says.
+    official: bool,
+    redactor: Redactor,
+    /// What [`AUTO`] stands for.
+    first: OnceCell<String>,
+}
+
+/// The HTTP client for all providers. One of ours, because genai's would not know whose cryptography to use, and
+/// because it must not follow redirects: they would carry the key to wherever they point.
+pub(crate) fn http_client() -> Result<Client, ConfigError> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(10))
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| ConfigError::Client(error.to_string()))?;
+    Client::builder().with_reqwest(http).build().map_err(|error| ConfigError::Client(error.to_string()))
+}
+
+impl Provider {
+    pub(crate) fn new(
+        kind: Kind,
+        config: Arc<Config>,
+        client: Client,
+        redactor: Redactor,
+    ) -> Result<Self, ConfigError> {
+        let base = kind.config(&config).base_url.clone();
+        let endpoint = match &base {
+            Some(base) => Endpoint::from_owned(base_url(base, kind)?),
+            None => Endpoint::from_static(kind.base_url()),
+        };
+        let official = base.is_none();
+        Ok(Self { kind, config, client, endpoint, official, redactor, first: OnceCell::new() })
+    }
+
+    fn auth(&self) -> Result<AuthData, ModelError> {
+        let key = self.kind.config(&self.config).api_key.as_ref();
+        match (key, self.kind.key_variable()) {
+            (Some(key), _) => Ok(AuthData::from_single(key.expose())),
+            (None, Some(variable)) if self.official => {
+                Err(ModelError::Unauthorized(format!("no key for {}: set {variable}", self.kind.name())))
+            }
+            // Local servers want a header but do not look at it.
+            (None, _) => Ok(AuthData::from_single("none")),
+        }
+    }
+
+    async fn target(&self, model: &str) -> Result<ServiceTarget, ModelError> {
+        let auth = self.auth()?;
+        let model = match model {
+            AUTO => self.first.get_or_try_init(|| self.first_listed(auth.clone())).await?,
+            model => model,
+        };
+        Ok(ServiceTarget { endpoint: self.endpoint.clone(), auth, model: ModelIden::new(self.kind.adapter(), model) })
+    }
+
+    async fn first_listed(&self, auth: AuthData) -> Result<String, ModelError> {
+        let listed = self.client.all_model_names(self.kind.adapter(), (self.endpoint.clone(), auth)).await;
+        let names = listed.map_err(|error| failure::model_error(error, &self.redactor))?;
+        let chats = |name: &&String| !["embed", "rerank", "whisper", "tts"].iter().any(|word| name.contains(word));
+        names.iter().find(chats).cloned().ok_or_else(|| {
+            ModelError::Rejected(format!(
+                "the {} server lists no model: name one in BUILDSCALE_MODEL",
+                self.kind.name()
+            ))
+        })
+    }
+
+    fn options(&self, model: &str, conversation: &str) -> ChatOptions {
+        let mut options = ChatOptions::default()
+            .with_capture_content(true)
+            .with_capture_tool_calls(true)
+            .with_capture_usage(true)
+            .with_capture_reasoning_content(self.reasons(model))
+            .with_stream_header_timeout(self.config.retry.first())
+            .with_stream_read_timeout(self.config.retry.stall());
+        options.max_tokens = self.config.max_output_tokens;
+        options.reasoning_effort = self.effort(model);
+        match self.kind {
+            // Says where requests with the same beginning should go, so that they meet their cache.
+            Kind::OpenAi | Kind::OpenAiResponses if self.official => {
+                options.prompt_cache_key = Some(conversation.to_owned());
+            }
+            // Marks tools and system text for the cache and, where it is sure to be understood, lets the provider move
+            // a second mark along the history. Marks of our own there would change bytes that were already sent.
+            Kind::Anthropic => {
+                options.cache_control = Some(CacheControl::Ephemeral);
+                if self.official {
+                    options.extra_body = Some(json!({"cache_control": {"type": "ephemeral"}}));
+                }
+            }
+            _ => {}
+        }
+        options
+    }
+
+    /// Whether to ask for the reasoning's text. Where that shows in the request, models that cannot reason refuse it.
+    fn reasons(&self, model: &str) -> bool {
+        match self.kind {
+            Kind::OpenAiResponses => ["o1", "o3", "o4", "gpt-5", "gpt-6"].iter().any(|name| model.starts_with(name)),
+            Kind::Gemini => !["gemini-1", "gemini-2.0"].iter().any(|name| model.starts_with(name)),
+            _ => true,
+        }
+    }
+
+    /// How much reasoning to ask for. Without an effort genai looks for one at the end of the model's name and cuts it
+    /// off, which would turn `qwen3-max` into another model; a budget keeps it from looking, and OpenAI's protocols
+    /// have no field for a budget, so that nothing is sent.
+    fn effort(&self, model: &str) -> Option<ReasoningEffort> {
+        let configured = self.config.reasoning.filter(|_| self.reasons(model)).map(|effort| match effort {
+            Effort::Low => ReasoningEffort::Low,
+            Effort::Medium => ReasoningEffort::Medium,
+            Effort::High => ReasoningEffort::High,
+        });
+        match self.kind {
+            Kind::Anthropic | Kind::Gemini => configured,
+            _ => configured.or(Some(ReasoningEffort::Budget(0))),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Provider {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let target = self.target(request.model.as_deref().unwrap_or(AUTO)).await?;
+        let model = target.model.model_name.to_string();
+        let options = self.options(&model, &request.conversation);
+        let answer = self.client.exec_chat_stream(target, history::chat_request(&request, self.kind), Some(&options));
+        let answer = answer.await.map_err(|error| failure::model_error(error, &self.redactor))?;
+        let price = price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices);
+        Ok(Answer::new(answer.stream, self.kind, price, self.redactor.clone()).into_stream())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        let config = self.kind.config(&self.config);
+        let available = config.is_configured();
+        let own_server = config.base_url.is_some() && !matches!(self.kind, Kind::Anthropic | Kind::Gemini);
+        let names: Vec<&str> = if !config.models.is_empty() {
+            config.models.iter().map(String::as_str).collect()
+        } else if own_server || self.kind.models().is_empty() {
+            vec![AUTO]
+        } else {
+            self.kind.models().to_vec()
+        };
+        let note = |name: &str| match self.kind.key_variable() {
+            None if !available => Some("set OLLAMA_BASE_URL to use it".to_owned()),
+            Some(variable) if !available => Some(format!("set {variable} to use it")),
+            _ if name == AUTO => Some("the first model that the server lists".to_owned()),
+            _ => None,
+        };
+        let info = |name: &str| ModelInfo {
+            id: format!("{}/{name}", self.kind.name()),
+            provider: self.kind.name().to_owned(),
+            available,
+            note: note(name),
+            default: false,
+            context_tokens: price::context_tokens(name),
+        };
+        names.into_iter().map(info).collect()
+    }
+}
+
+/// A base URL as genai joins it: with the version where the provider's own libraries would add it, and a slash.
+fn base_url(text: &str, kind: Kind) -> Result<String, ConfigError> {
+    let invalid = |reason: &str| ConfigError::BaseUrl { provider: kind.name(), reason: reason.to_owned() };
+    let mut url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(invalid("it must begin with http:// or https://"));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let has_version = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let adds_version = path.is_empty() || matches!(kind, Kind::Anthropic | Kind::Gemini);
+    url.set_path(&if adds_version && !has_version {
+        format!("{path}/{}/", kind.version())
+    } else {
+        format!("{path}/")
+    });
+    Ok(url.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn base_urls_are_taken_as_people_write_them() {
+        let check = |kind, text: &str, expected: &str| assert_eq!(base_url(text, kind).unwrap(), expected);
+        check(Kind::OpenAi, "http://localhost:8000/v1", "http://localhost:8000/v1/");
+        check(Kind::OpenAi, "http://localhost:8000", "http://localhost:8000/v1/");
+        check(Kind::OpenAi, "https://host/openai/deployments/x/", "https://host/openai/deployments/x/");
+        check(Kind::OpenAi, "https://host/compat/v3?api-version=1", "https://host/compat/v3/?api-version=1");
+        check(Kind::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/");
+        check(Kind::Anthropic, "https://proxy/anthropic", "https://proxy/anthropic/v1/");
+        check(Kind::Anthropic, "https://proxy/v1/", "https://proxy/v1/");
+        check(Kind::Gemini, "https://host/", "https://host/v1beta/");
+        check(Kind::Ollama, "http://box:11434", "http://box:11434/v1/");
+    }
+
+    #[test]
+    fn wrong_base_urls_are_refused_without_showing_them() {
+        for text in ["", "localhost:8000", "ftp://user:hunter2-hunter2@host/", "http://user:hunter2-hunter2@:x/"] {
+            let error = base_url(text, Kind::OpenAi).unwrap_err().to_string();
+            assert!(error.contains("openai") && !error.contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Trying again: the decorator that stands between a provider and everybody else.
+
+use crate::answer::SIGN_OF_LIFE;
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use serde::Deserialize;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::{sleep, timeout};
+
+/// How hard to try.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryPolicy {
+    /// Attempts in all; 1 for none again.
+    pub attempts: u32,
+    /// The wait before the second attempt, in milliseconds; it doubles each time.
+    pub base_ms: u64,
+    /// The longest such wait, in milliseconds.
+    pub cap_ms: u64,
+    /// The longest wait that a provider may ask for by `Retry-After`, in milliseconds.
+    pub retry_after_cap_ms: u64,
+    /// The longest silence before the first sign of life, in milliseconds: large prompts take local models minutes.
+    pub first_ms: u64,
+    /// The longest silence after it, in milliseconds.
+    pub stall_ms: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts: 4,
+            base_ms: 500,
+            cap_ms: 20_000,
+            retry_after_cap_ms: 60_000,
+            first_ms: 300_000,
+            stall_ms: 120_000,
+        }
+    }
+}
+
+impl RetryPolicy {
+    pub(crate) fn first(&self) -> Duration {
+        Duration::from_millis(self.first_ms)
+    }
+
+    pub(crate) fn stall(&self) -> Duration {
+        Duration::from_millis(self.stall_ms)
+    }
+
+    /// The wait after this failed attempt: at least what the provider asked for, else between half and the whole of the
+    /// doubled base. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.
+    fn wait(&self, error: &ModelError, attempt: u32, conversation: &str) -> Duration {
+        let doubled = self.base_ms.saturating_mul(1_u64.checked_shl(attempt - 1).unwrap_or(u64::MAX)).min(self.cap_ms);
+        let mut hasher = DefaultHasher::new();
+        (conversation, attempt).hash(&mut hasher);
+        let backoff = Duration::from_millis(doubled / 2 + hasher.finish() % (doubled / 2 + 1));
+        match error {
+            ModelError::RateLimited { retry_after: Some(asked) } => {
+                backoff.max((*asked).min(Duration::from_millis(self.retry_after_cap_ms)))
+            }
+            _ => backoff,
+        }
+    }
+}
+
+/// A model that tries again after transient failures, as long as nothing of the answer has been passed on, and that
+/// does not wait for ever. Its `stream` answers at once: waiting is done inside the stream, so that dropping the stream
+/// ends it.
+pub struct Retrying {
+    inner: Arc<dyn Model>,
+    policy: RetryPolicy,
+}
+
+impl Retrying {
+    /// `inner`, with patience.
+    pub fn new(inner: Arc<dyn Model>, policy: RetryPolicy) -> Self {
+        Self { inner, policy }
+    }
+}
+
+enum State {
+    Ask,
+    Listen { stream: ModelStream, alive: bool },
+    Over,
+}
+
+struct Attempts {
+    inner: Arc<dyn Model>,
+    policy: RetryPolicy,
+    request: ModelRequest,
+    attempt: u32,
+    passed_on: bool,
+    state: State,
+}
+
+impl Attempts {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        loop {
+            let failure = match &mut self.state {
+                State::Over => return None,
+                State::Ask => match timeout(self.policy.first(), self.inner.stream(self.request.clone())).await {
+                    Ok(Ok(stream)) => {
+                        self.state = State::Listen { stream, alive: false };
+                        continue;
+                    }
+                    Ok(Err(error)) => error,
+                    Err(_) => ModelError::Unavailable(silence(self.policy.first())),
+                },
+                State::Listen { stream, alive } => {
+                    let patience = if *alive { self.policy.stall() } else { self.policy.first() };
+                    match timeout(patience, stream.next()).await {
+                        Ok(Some(Ok(delta))) => {
+                            *alive = true;
+                            if delta == SIGN_OF_LIFE || delta == Delta::Text(String::new()) {
+                                continue;
+                            }
+                            self.passed_on = true;
+                            if matches!(delta, Delta::End { .. }) {
+                                self.state = State::Over;
+                            }
+                            return Some(Ok(delta));
+                        }
+                        Ok(Some(Err(error))) => error,
+                        Ok(None) => ModelError::Broken("the stream ended before the answer did".into()),
+                        Err(_) if *alive => ModelError::Broken(silence(patience)),
+                        Err(_) => ModelError::Unavailable(silence(patience)),
+                    }
+                }
+            };
+            // Before the wait, so that the broken request does not stay open meanwhile.
+            self.state = State::Over;
+            if self.passed_on || self.attempt >= self.policy.attempts || !failure.is_transient() {
+                return Some(Err(failure));
+            }
+            let wait = self.policy.wait(&failure, self.attempt, &self.request.conversation);
+            tracing::warn!(
+                model = self.request.model.as_deref(), conversation = self.request.conversation,
+                attempt = self.attempt, wait_ms = wait.as_millis() as u64, error = %failure, "a model failed; trying again"
+            );
+            sleep(wait).await;
+            self.attempt += 1;
+            self.state = State::Ask;
+        }
+    }
+}
+
+fn silence(patience: Duration) -> String {
+    format!("nothing came for {} s", patience.as_secs())
+}
+
+#[async_trait]
+impl Model for Retrying {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let attempts = Attempts {
+            inner: self.inner.clone(),
+            policy: self.policy.clone(),
+            request,
+            attempt: 1,
+            passed_on: false,
+            state: State::Ask,
+        };
+        let next = |mut attempts: Attempts| async move { attempts.next().await.map(|delta| (delta, attempts)) };
+        Ok(stream::unfold(attempts, next).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        self.inner.catalog()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use domain::{Usage, event::StopReason};
+    use serde_json::Value;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tokio::time::Instant;
+
+    type Answer = Vec<Result<Delta, ModelError>>;
+
+    /// Gives one answer an attempt; an answer that ends with nothing goes silent.
+    struct Fake {
+        answers: fn(u32) -> Result<Answer, ModelError>,
+        silent: bool,
+        attempts: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Model for Fake {
+        async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
+            let said = stream::iter((self.answers)(self.attempts.fetch_add(1, Ordering::SeqCst))?);
+            Ok(if self.silent { said.chain(stream::pending()).boxed() } else { said.boxed() })
+        }
+        fn catalog(&self) -> Vec<ModelInfo> {
+            Vec::new()
+        }
+    }
+
+    fn end() -> Result<Delta, ModelError> {
+        Ok(Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null })
+    }
+
+    fn text(text: &str) -> Result<Delta, ModelError> {
+        Ok(Delta::Text(text.into()))
+    }
+
+    fn request() -> ModelRequest {
+        let (system, tools) = ("s".into(), Arc::new([]));
+        ModelRequest { model: None, system, messages: Vec::new(), tools, conversation: "c".into() }
+    }
+
+    /// What comes of it, how many attempts it took, and how long.
+    async fn run(silent: bool, answers: fn(u32) -> Result<Answer, ModelError>) -> (Answer, u32, Duration) {
+        let fake = Arc::new(Fake { answers, silent, attempts: AtomicU32::new(0) });
+        let start = Instant::now();
+        let said = Retrying::new(fake.clone(), RetryPolicy::default()).stream(request()).await.unwrap().collect().await;
+        (said, fake.attempts.load(Ordering::SeqCst), start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn transient_failures_are_tried_again_with_growing_waits() {
+        let down = || ModelError::Unavailable("down".into());
+        let (said, attempts, waited) = run(false, |attempt| match attempt {
+            0 => Err(ModelError::Unavailable("down".into())),
+            1 => Ok(vec![Err(ModelError::Broken("cut".into()))]),
+            2 => Ok(Vec::new()),
+            _ => Ok(vec![text("a"), end()]),
+        })
+        .await;
+        assert_eq!((said, attempts), (vec![text("a"), end()], 4));
+        // Between half and the whole of 500 + 1000 + 2000 ms.
+        assert!((1750..=3510).contains(&waited.as_millis()), "{waited:?}");
+        let (said, attempts, _) = run(false, |_| Err(ModelError::Unavailable("down".into()))).await;
+        assert_eq!((said, attempts), (vec![Err(down())], 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_provider_says_when_to_come_again_within_reason() {
+        let limit = |seconds| ModelError::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
+        let (_, _, waited) = run(false, |attempt| match attempt {
+            0 => Err(ModelError::RateLimited { retry_after: Some(Duration::from_secs(17)) }),
+            _ => Ok(vec![end()]),
+        })
+        .await;
+        assert!((17_000..17_100).contains(&waited.as_millis()), "{waited:?}");
+        let wait = RetryPolicy::default().wait(&limit(86_400), 1, "c");
+        assert_eq!(wait, Duration::from_secs(60));
+        let wait = RetryPolicy::default().wait(&limit(0), 4, "c");
+        assert!(wait >= Duration::from_secs(2), "{wait:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_passed_on_is_not_said_twice_and_refusals_are_final() {
+        let (said, attempts, _) = run(false, |_| Ok(vec![text("a"), Err(ModelError::Broken("cut".into()))])).await;
+        assert_eq!((said, attempts), (vec![text("a"), Err(ModelError::Broken("cut".into()))], 1));
+        let (said, attempts, _) = run(false, |_| Err(ModelError::Rejected("no".into()))).await;
+        assert_eq!((said, attempts), (vec![Err(ModelError::Rejected("no".into()))], 1));
+        let (said, attempts, _) = run(false, |_| Ok(vec![text("a")])).await;
+        assert_eq!(attempts, 1);
+        assert!(matches!(said[..], [Ok(_), Err(ModelError::Broken(_))]), "{said:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends() {
+        let (said, attempts, waited) = run(true, |_| Ok(vec![Ok(SIGN_OF_LIFE), text("a"), Ok(SIGN_OF_LIFE)])).await;
+        assert_eq!((said.len(), attempts, waited.as_secs()), (2, 1, 120), "{said:?}");
+        assert_eq!(said[1], Err(ModelError::Broken("nothing came for 120 s".into())));
+        let (said, attempts, _) = run(true, |_| Ok(Vec::new())).await;
+        assert_eq!((said, attempts), (vec![Err(ModelError::Unavailable("nothing came for 300 s".into()))], 4));
+    }
+
+    #[test]
+    fn waits_differ_between_conversations_but_not_between_runs() {
+        let wait = |conversation| RetryPolicy::default().wait(&ModelError::Broken(String::new()), 3, conversation);
+        assert_eq!(wait("a"), wait("a"));
+        let waits: std::collections::BTreeSet<_> = (0..20).map(|n| wait(&n.to_string())).collect();
+        assert!(waits.len() > 10, "{waits:?}");
+        assert!(RetryPolicy::default().wait(&ModelError::Broken(String::new()), 200, "a") <= Duration::from_secs(20));
+    }
+}

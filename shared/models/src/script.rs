@@ -1,0 +1,188 @@
+//! The YAML of scripts.
+//!
+//! ```yaml
+//! rules:                       # the first rule that fits the turn plays it
+//! - when: {user: '(?i)\bask\b', turn: 1}
+//!   steps:                     # one answer of the model each
+//!   - reasoning: A question would help.
+//!     calls: [{tool: ask_user, args: {questions: [{name: a, question: 'Which?', schema: {type: string}}]}}]
+//!   - when: {success: true}    # of the last tool result; what does not fit plays `else`
+//!     text: 'You said {{result}}.'
+//!     else: {text: Nobody answered.}
+//! - steps:
+//!   - {text: Hello, chunks: 3, delay_ms: 100}
+//! ```
+
+use crate::{scripted::Scene, template};
+use domain::Usage;
+use regex::Regex;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::Value;
+
+/// A script that cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// Not the YAML that it should be.
+    #[error("{0}")]
+    Yaml(Box<serde_saphyr::Error>),
+    /// A rule makes no sense.
+    #[error("rule {rule}, step {step}: {reason}")]
+    Step {
+        /// Which rule, from 1.
+        rule: usize,
+        /// Which of its steps, from 1.
+        step: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A whole script.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Script {
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// What to play in which turns.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    #[serde(default)]
+    pub(crate) when: When,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A condition; everything that it names must hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct When {
+    /// The last words of a person.
+    user: Option<Pattern>,
+    /// The output of the last tool in this turn.
+    result: Option<Pattern>,
+    /// Whether that tool did what it was asked to.
+    success: Option<bool>,
+    /// Which turn, from 1.
+    turn: Option<usize>,
+}
+
+impl When {
+    pub(crate) fn holds(&self, scene: &Scene<'_>) -> bool {
+        let last = scene.results.last();
+        self.user.as_ref().is_none_or(|pattern| pattern.0.is_match(scene.user))
+            && self.result.as_ref().is_none_or(|pattern| last.is_some_and(|last| pattern.0.is_match(last.output)))
+            && self.success.is_none_or(|success| last.is_some_and(|last| last.success == success))
+            && self.turn.is_none_or(|turn| turn == scene.turn)
+    }
+}
+
+/// A regular expression.
+#[derive(Debug)]
+struct Pattern(Regex);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Regex::new(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// One answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Step {
+    when: When,
+    /// Played when `when` does not hold; nothing is said when there is none.
+    #[serde(rename = "else")]
+    otherwise: Option<Box<Step>>,
+    pub(crate) reasoning: String,
+    pub(crate) text: String,
+    /// The pieces that reasoning and text come in, each.
+    pub(crate) chunks: Option<usize>,
+    /// The wait before each piece, in milliseconds.
+    pub(crate) delay_ms: u64,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) error: Option<Fault>,
+    /// How many deltas come before the error; the whole answer when it says nothing and there is one.
+    pub(crate) after: Option<usize>,
+    /// What a `rate_limited` error asks for, in milliseconds.
+    pub(crate) retry_after_ms: Option<u64>,
+    /// Never ends.
+    pub(crate) hang: bool,
+    /// Stops at the output limit instead of by itself.
+    pub(crate) cut_short: bool,
+    pub(crate) usage: Option<Spent>,
+}
+
+impl Step {
+    /// What is played here.
+    pub(crate) fn chosen(&self, scene: &Scene<'_>) -> Option<&Self> {
+        if self.when.holds(scene) { Some(self) } else { self.otherwise.as_ref()?.chosen(scene) }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        template::check(&self.reasoning)?;
+        template::check(&self.text)?;
+        self.calls.iter().try_for_each(|call| template::check_value(&call.args))?;
+        if self.chunks == Some(0) {
+            return Err("chunks counts from 1".into());
+        }
+        self.otherwise.as_ref().map_or(Ok(()), |step| step.check())
+    }
+}
+
+/// One tool call.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    /// An object, or a text to send as it is, valid or not.
+    #[serde(default)]
+    pub(crate) args: Value,
+}
+
+/// What can go wrong: see `ports::ModelError`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fault {
+    RateLimited,
+    Unavailable,
+    Unauthorized,
+    Rejected,
+    Broken,
+}
+
+/// What an answer says that it used.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Spent {
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    cost_usd: f64,
+}
+
+impl From<Spent> for Usage {
+    fn from(spent: Spent) -> Self {
+        Self {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cached_tokens: spent.cached_tokens,
+            cost_usd: spent.cost_usd,
+        }
+    }
+}
+
+impl Script {
+    pub(crate) fn parse(yaml: &str) -> Result<Self, ScriptError> {
+        let script: Self = serde_saphyr::from_str(yaml).map_err(|error| ScriptError::Yaml(Box::new(error)))?;
+        for (rule, steps) in script.rules.iter().map(|rule| &rule.steps).enumerate() {
+            for (step, reason) in
+                steps.iter().enumerate().filter_map(|(step, found)| Some((step, found.check().err()?)))
+            {
+                return Err(ScriptError::Step { rule: rule + 1, step: step + 1, reason });
+            }
+        }
+        Ok(script)
+    }
+}

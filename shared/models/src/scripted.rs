@@ -1,0 +1,199 @@
+//! A model that plays a script: the same request, the same answer, on every machine and after every crash.
+//!
+//! It keeps no position. Where it is in the script follows from the history: the turn begins at the last words of a
+//! person, and each answer of the model since then was one step.
+
+use crate::{
+    check::check,
+    script::{Fault, Rule, Script, ScriptError, Step},
+    template,
+};
+use async_trait::async_trait;
+use domain::{Message, Usage, event::StopReason};
+use futures::{StreamExt, stream};
+use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+
+/// A script as a function: what to stream for a request.
+pub type Answerer = Arc<dyn Fn(&ModelRequest) -> Vec<Result<Delta, ModelError>> + Send + Sync>;
+
+/// The scripted model. It refuses every request that a provider might refuse: see [`check`].
+pub struct Scripted {
+    play: Play,
+}
+
+enum Play {
+    Script(Script),
+    Function(Answerer),
+}
+
+/// What a script can see of a request.
+pub(crate) struct Scene<'a> {
+    /// The last words of a person.
+    pub(crate) user: &'a str,
+    /// Which turn this is, from 1.
+    pub(crate) turn: usize,
+    /// How many answers the model has given in this turn.
+    pub(crate) position: usize,
+    /// The results of this turn, in order.
+    pub(crate) results: Vec<Outcome<'a>>,
+    /// How many messages there are.
+    pub(crate) messages: usize,
+}
+
+/// The result of one call.
+pub(crate) struct Outcome<'a> {
+    pub(crate) output: &'a str,
+    pub(crate) success: bool,
+}
+
+impl<'a> Scene<'a> {
+    fn of(request: &'a ModelRequest) -> Self {
+        let mut scene = Self { user: "", turn: 0, position: 0, results: Vec::new(), messages: request.messages.len() };
+        for message in &request.messages {
+            match message.as_ref() {
+                Message::User { content, .. } => {
+                    scene = Self { user: content, turn: scene.turn + 1, position: 0, results: Vec::new(), ..scene };
+                }
+                Message::Assistant { .. } => scene.position += 1,
+                Message::Tool { output, success, .. } => scene.results.push(Outcome { output, success: *success }),
+                Message::System { .. } => {}
+            }
+        }
+        scene
+    }
+}
+
+/// What happens next in an answer.
+enum Beat {
+    Wait(Duration),
+    Say(Result<Delta, ModelError>),
+    Hang,
+}
+
+impl Scripted {
+    /// Plays this YAML; `script.rs` shows the format.
+    pub fn from_yaml(yaml: &str) -> Result<Self, ScriptError> {
+        Ok(Self { play: Play::Script(Script::parse(yaml)?) })
+    }
+
+    /// Plays this function, without any wait.
+    pub fn from_fn(answer: Answerer) -> Self {
+        Self { play: Play::Function(answer) }
+    }
+
+    /// The offline demo: what a hub without a configured model answers.
+    pub fn demo() -> Self {
+        // A broken demo would be a broken build: the tests play it.
+        Self::from_yaml(include_str!("demo.yaml")).unwrap_or(Self { play: Play::Script(Script { rules: Vec::new() }) })
+    }
+
+    fn beats(&self, request: &ModelRequest) -> Vec<Beat> {
+        let script = match &self.play {
+            Play::Function(answer) => return answer(request).into_iter().map(Beat::Say).collect(),
+            Play::Script(script) => script,
+        };
+        let scene = Scene::of(request);
+        let rule = script.rules.iter().find(|rule| rule.when.holds(&scene));
+        let step = rule.and_then(|rule: &Rule| rule.steps.get(scene.position)).and_then(|step| step.chosen(&scene));
+        perform(step.unwrap_or(&Step::default()), &scene, request)
+    }
+}
+
+fn perform(step: &Step, scene: &Scene<'_>, request: &ModelRequest) -> Vec<Beat> {
+    let (reasoning, text) = (template::fill(&step.reasoning, scene), template::fill(&step.text, scene));
+    let chunks = step.chunks.unwrap_or(1);
+    let mut deltas: Vec<Delta> = pieces(&reasoning, chunks).map(Delta::Reasoning).collect();
+    deltas.extend(pieces(&text, chunks).map(Delta::Text));
+    deltas.extend(step.calls.iter().map(|call| Delta::Call {
+        tool: call.tool.clone(),
+        args: match template::fill_value(&call.args, scene) {
+            Value::String(text) => text,
+            Value::Null => "{}".into(),
+            args => args.to_string(),
+        },
+    }));
+    let fault = step.error.map(|fault| error(fault, step));
+    if fault.is_some() {
+        deltas.truncate(step.after.unwrap_or(usize::MAX));
+    }
+    let written: usize = deltas.iter().map(length).sum();
+    let mut beats = Vec::with_capacity(2 * deltas.len() + 1);
+    for delta in deltas {
+        if step.delay_ms > 0 && !matches!(delta, Delta::Call { .. }) {
+            beats.push(Beat::Wait(Duration::from_millis(step.delay_ms)));
+        }
+        beats.push(Beat::Say(Ok(delta)));
+    }
+    beats.push(match fault {
+        _ if step.hang => Beat::Hang,
+        Some(error) => Beat::Say(Err(error)),
+        None => Beat::Say(Ok(Delta::End {
+            reason: if step.cut_short { StopReason::MaxOutputTokens } else { StopReason::EndTurn },
+            usage: step.usage.map_or_else(|| estimate(request, written), Usage::from),
+            provider: Value::Null,
+        })),
+    });
+    beats
+}
+
+fn error(fault: Fault, step: &Step) -> ModelError {
+    let says = || "so says the script".to_owned();
+    match fault {
+        Fault::RateLimited => ModelError::RateLimited { retry_after: step.retry_after_ms.map(Duration::from_millis) },
+        Fault::Unavailable => ModelError::Unavailable(says()),
+        Fault::Unauthorized => ModelError::Unauthorized(says()),
+        Fault::Rejected => ModelError::Rejected(says()),
+        Fault::Broken => ModelError::Broken(says()),
+    }
+}
+
+/// The text in `count` pieces of equal length, between characters; fewer when it is shorter, none when it is empty.
+fn pieces(text: &str, count: usize) -> impl Iterator<Item = String> {
+    let characters: Vec<char> = text.chars().collect();
+    let length = characters.len().div_ceil(count.max(1)).max(1);
+    let pieces: Vec<String> = characters.chunks(length).map(|piece| piece.iter().collect()).collect();
+    pieces.into_iter()
+}
+
+fn length(delta: &Delta) -> usize {
+    match delta {
+        Delta::Reasoning(text) | Delta::Text(text) => text.len(),
+        Delta::Call { tool, args } => tool.len() + args.len(),
+        Delta::End { .. } => 0,
+    }
+}
+
+/// Four characters a token, as `Message::tokens` counts; costs nothing.
+fn estimate(request: &ModelRequest, written: usize) -> Usage {
+    let read: u64 = request.messages.iter().map(|message| message.tokens()).sum();
+    Usage {
+        input_tokens: read + request.system.len() as u64 / 4,
+        output_tokens: (written as u64).div_ceil(4),
+        ..Usage::default()
+    }
+}
+
+#[async_trait]
+impl Model for Scripted {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        check(&request).map_err(ModelError::Rejected)?;
+        let beats = self.beats(&request).into_iter();
+        let play = stream::unfold(beats, |mut beats| async move {
+            loop {
+                match beats.next()? {
+                    Beat::Wait(time) => sleep(time).await,
+                    Beat::Say(delta) => return Some((delta, beats)),
+                    Beat::Hang => futures::future::pending().await,
+                }
+            }
+        });
+        Ok(play.boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,129 @@
+//! `{{…}}` in scripts: what a script may say about the request that it answers.
+
+use crate::scripted::Scene;
+use serde_json::Value;
+use std::str::FromStr;
+
+/// One `{{…}}`.
+enum Variable {
+    /// `user`: the last words of a person.
+    User,
+    /// `result`: the output of the last tool.
+    Result,
+    /// `counter`: how many answers the model has given in this turn.
+    Counter,
+    /// `turn`: which turn this is, from 1.
+    Turn,
+    /// `messages`: how many messages the request holds.
+    Messages,
+    /// `call.N.output`, with a JSON pointer after it when the output is JSON (`call.0.output/answers/format`): what the
+    /// turn's N-th call was answered, from 0.
+    Output { call: usize, pointer: String },
+    /// `call.N.success`: whether it did what it was asked to.
+    Success { call: usize },
+}
+
+impl FromStr for Variable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let of_call = || {
+            let (number, field) = text.strip_prefix("call.")?.split_once('.')?;
+            let call = number.parse().ok()?;
+            match field.strip_prefix("output") {
+                Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
+                    Some(Self::Output { call, pointer: pointer.to_owned() })
+                }
+                _ => (field == "success").then_some(Self::Success { call }),
+            }
+        };
+        Ok(match text {
+            "user" => Self::User,
+            "result" => Self::Result,
+            "counter" => Self::Counter,
+            "turn" => Self::Turn,
+            "messages" => Self::Messages,
+            _ => of_call().ok_or_else(|| format!("there is no {{{{{text}}}}}"))?,
+        })
+    }
+}
+
+impl Variable {
+    fn value(&self, scene: &Scene<'_>) -> String {
+        match self {
+            Self::User => scene.user.to_owned(),
+            Self::Result => scene.results.last().map(|result| result.output.to_owned()).unwrap_or_default(),
+            Self::Counter => scene.position.to_string(),
+            Self::Turn => scene.turn.to_string(),
+            Self::Messages => scene.messages.to_string(),
+            Self::Success { call } => scene.results.get(*call).is_some_and(|result| result.success).to_string(),
+            Self::Output { call, pointer } => {
+                let output = scene.results.get(*call).map(|result| result.output).unwrap_or_default();
+                let json: Option<Value> = serde_json::from_str(output).ok();
+                match json.as_ref().and_then(|json| json.pointer(pointer)) {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(value) if !pointer.is_empty() => value.to_string(),
+                    _ => output.to_owned(),
+                }
+            }
+        }
+    }
+}
+
+/// The pieces of a text: what stands between the `{{…}}`, and each of them.
+fn pieces(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let found = text.split_once("{{").and_then(|(plain, after)| Some((plain, after.split_once("}}")?)));
+        match found {
+            Some((plain, (variable, after))) => {
+                rest = Some(after);
+                Some((plain, Some(variable.trim())))
+            }
+            None => {
+                rest = None;
+                Some((text, None))
+            }
+        }
+    })
+}
+
+/// Whether a script may say this; else why not.
+pub(crate) fn check(text: &str) -> Result<(), String> {
+    pieces(text).filter_map(|(_, variable)| variable).try_for_each(|variable| Variable::from_str(variable).map(drop))
+}
+
+/// The text with every `{{…}}` filled in. One that was never checked stays as it is.
+pub(crate) fn fill(text: &str, scene: &Scene<'_>) -> String {
+    pieces(text).fold(String::with_capacity(text.len()), |mut filled, (plain, variable)| {
+        filled.push_str(plain);
+        if let Some(variable) = variable {
+            match Variable::from_str(variable) {
+                Ok(known) => filled.push_str(&known.value(scene)),
+                Err(_) => filled.push_str(&format!("{{{{{variable}}}}}")),
+            }
+        }
+        filled
+    })
+}
+
+/// The same for every text inside a value.
+pub(crate) fn fill_value(value: &Value, scene: &Scene<'_>) -> Value {
+    match value {
+        Value::String(text) => Value::String(fill(text, scene)),
+        Value::Array(items) => items.iter().map(|item| fill_value(item, scene)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), fill_value(value, scene))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The same check for every text inside a value.
+pub(crate) fn check_value(value: &Value) -> Result<(), String> {
+    match value {
+        Value::String(text) => check(text),
+        Value::Array(items) => items.iter().try_for_each(check_value),
+        Value::Object(fields) => fields.values().try_for_each(check_value),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,297 @@
+//! Each provider's protocol, against a fake server: what is sent, what comes back, and what goes wrong.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use domain::{Message, Usage, event::StopReason};
+use ports::{Delta, Model, ModelError};
+use serde_json::{Value, json};
+use support::{
+    KEY, Server, answers, deltas, error,
+    frames::{self, Piece},
+    note, request, result, router, says, sse, user,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wiremock::ResponseTemplate;
+
+/// A protocol: a model that speaks it, its frames, and where its requests keep the history.
+struct Protocol {
+    model: &'static str,
+    path: &'static str,
+    key_header: (&'static str, String),
+    history: &'static str,
+    frames: fn(&[Piece<'_>], &str) -> String,
+    stop: &'static str,
+    cut: &'static str,
+}
+
+fn protocols() -> [Protocol; 4] {
+    let bearer = || ("authorization", format!("Bearer {KEY}"));
+    [
+        Protocol {
+            model: "openai/test-model",
+            path: "/v1/chat/completions",
+            key_header: bearer(),
+            history: "messages",
+            frames: frames::chat_completions,
+            stop: "stop",
+            cut: "length",
+        },
+        Protocol {
+            model: "openai-responses/gpt-5-mini",
+            path: "/v1/responses",
+            key_header: bearer(),
+            history: "input",
+            frames: frames::responses,
+            stop: "completed",
+            cut: "incomplete",
+        },
+        Protocol {
+            model: "anthropic/claude-sonnet-4-5",
+            path: "/v1/messages",
+            key_header: ("x-api-key", KEY.into()),
+            history: "messages",
+            frames: frames::messages,
+            stop: "end_turn",
+            cut: "max_tokens",
+        },
+        Protocol {
+            model: "gemini/gemini-2.5-flash",
+            path: "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
+            key_header: ("x-goog-api-key", KEY.into()),
+            history: "contents",
+            frames: frames::generate_content,
+            stop: "STOP",
+            cut: "MAX_TOKENS",
+        },
+    ]
+}
+
+/// The name of a snapshot: the provider.
+fn name(protocol: &Protocol) -> &str {
+    protocol.model.split('/').next().unwrap()
+}
+
+const ARGS: &[&str] = &["{\"path\":", " \"/a b\"}"];
+const ANSWER: &[Piece<'_>] = &[
+    Piece::Think("I think."),
+    Piece::Say("Hel"),
+    Piece::Say("lo"),
+    Piece::Call("toolu_1", "read", ARGS),
+    Piece::Call("toolu_2", "ls", &["{}"]),
+];
+
+#[tokio::test]
+async fn text_reasoning_calls_and_usage_come_from_every_protocol() {
+    for protocol in protocols() {
+        let server = Server::with(vec![sse((protocol.frames)(ANSWER, protocol.stop))]).await;
+        let said = deltas(&server.router(), request(protocol.model, vec![user("Read it.")])).await;
+
+        assert_eq!(said[0], Delta::Reasoning("I think.".into()), "{}", protocol.model);
+        assert_eq!(said[1..3], [Delta::Text("Hel".into()), Delta::Text("lo".into())], "{}", protocol.model);
+        // As the model wrote it, spaces and all; Gemini sends a value, not a text.
+        let args = if name(&protocol) == "gemini" { r#"{"path":"/a b"}"# } else { r#"{"path": "/a b"}"# };
+        assert_eq!(said[3], Delta::Call { tool: "read".into(), args: args.into() }, "{}", protocol.model);
+        assert_eq!(said[4], Delta::Call { tool: "ls".into(), args: "{}".into() }, "{}", protocol.model);
+        let Delta::End { reason, usage, provider } = &said[5] else { panic!("{said:?}") };
+        assert_eq!(*reason, StopReason::EndTurn, "{}", protocol.model);
+        assert_eq!((usage.input_tokens, usage.output_tokens, usage.cached_tokens), (100, 20, 64), "{}", protocol.model);
+        assert!(usage.cost_usd > 0.0, "{}", protocol.model);
+        assert_eq!(said.len(), 6, "{}", protocol.model);
+        insta::assert_json_snapshot!(format!("kept-{}", name(&protocol)), provider);
+
+        let sent = server.requests().await.remove(0);
+        assert_eq!(sent.url.path(), protocol.path);
+        let (header, value) = &protocol.key_header;
+        assert_eq!(sent.headers.get(*header).unwrap().to_str().unwrap(), value, "{}", protocol.model);
+        assert!(!sent.url.as_str().contains(KEY), "a key in a URL ends in logs");
+    }
+}
+
+#[tokio::test]
+async fn configured_prices_are_applied() {
+    let server = Server::with(vec![sse(frames::chat_completions(&[Piece::Say("x")], "stop"))]).await;
+    let said = deltas(&server.router(), request("openai/test-model", vec![user("Hi")])).await;
+    let Some(Delta::End { usage, .. }) = said.last() else { panic!("{said:?}") };
+    let cost_usd = (36.0 + 64.0 * 0.5 + 20.0 * 10.0) / 1e6;
+    assert_eq!(*usage, Usage { input_tokens: 100, output_tokens: 20, cached_tokens: 64, cost_usd });
+}
+
+/// Two turns: the second request's history goes on where the first one's ends.
+fn two_turns(kept: &Value) -> (Vec<Message>, Vec<Message>) {
+    let first = vec![
+        user("Read it."),
+        says("Hello", &[("read", r#"{"path": "/a b"}"#), ("ls", "not json")], kept.clone()),
+        result("read", "line 1\nline 2"),
+        result("ls", "error: invalid arguments"),
+        note("[System: Response was interrupted by user (user_cancelled)]"),
+    ];
+    let mut second = first.clone();
+    second.extend([says("", &[], Value::Null), note("The plan changed."), user("And now?")]);
+    (first, second)
+}
+
+#[tokio::test]
+async fn the_history_is_sent_whole_and_its_bytes_do_not_change_between_turns() {
+    for protocol in protocols() {
+        let answer = || sse((protocol.frames)(ANSWER, protocol.stop));
+        let server = Server::with(vec![answer(), answer(), answer()]).await;
+        let router = server.router();
+        let said = deltas(&router, request(protocol.model, vec![user("Read it.")])).await;
+        let Some(Delta::End { provider: kept, .. }) = said.last() else { panic!("{said:?}") };
+        let (first, second) = two_turns(kept);
+        deltas(&router, request(protocol.model, first)).await;
+        deltas(&router, request(protocol.model, second)).await;
+
+        let bodies: Vec<String> =
+            server.requests().await.into_iter().map(|sent| String::from_utf8(sent.body).unwrap()).collect();
+        let parsed: Value = serde_json::from_str(&bodies[2]).unwrap();
+        insta::assert_json_snapshot!(format!("request-{}", name(&protocol)), parsed);
+        for pair in bodies.windows(2) {
+            let history = serde_json::from_str::<Value>(&pair[0]).unwrap()[protocol.history].to_string();
+            let history = history.strip_suffix(']').unwrap();
+            let end = pair[0].find(history).unwrap() + history.len();
+            assert_eq!(pair[0][..end], pair[1][..end], "{}", protocol.model);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_hits_the_output_limit_says_so_and_half_a_call_is_no_call() {
+    for protocol in protocols() {
+        let mut pieces = vec![Piece::Say("It begins")];
+        if name(&protocol) != "gemini" {
+            pieces.push(Piece::Call("c1", "read", &["{\"path\": \"/a"]));
+        }
+        let server = Server::with(vec![sse((protocol.frames)(&pieces, protocol.cut))]).await;
+        let said = deltas(&server.router(), request(protocol.model, vec![user("Go on.")])).await;
+        assert_eq!(said[0], Delta::Text("It begins".into()));
+        assert!(
+            matches!(said[1], Delta::End { reason: StopReason::MaxOutputTokens, .. }),
+            "{}: {said:?}",
+            protocol.model
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_off_is_broken_not_finished() {
+    for protocol in protocols() {
+        // The frames up to the second piece of text.
+        let whole = (protocol.frames)(&[Piece::Say("Hel"), Piece::Say("lo")], protocol.stop);
+        let cut = whole[..whole.find("\"lo\"").unwrap() - 30].to_owned();
+        let server = Server::with(vec![sse(cut)]).await;
+        let said = answers(&server.router(), request(protocol.model, vec![user("Hi")])).await;
+        assert_eq!(said[0], Ok(Delta::Text("Hel".into())), "{}", protocol.model);
+        assert!(matches!(said.last(), Some(Err(ModelError::Broken(_)))), "{}: {said:?}", protocol.model);
+        assert!(!said.iter().any(|delta| matches!(delta, Ok(Delta::End { .. }))), "{}: {said:?}", protocol.model);
+        assert_eq!(server.requests().await.len(), 1, "what was passed on cannot be taken back");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_is_broken() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}", listener.local_addr().unwrap());
+    let serve = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let _ = socket.read(&mut [0; 65536]).await.unwrap();
+        let body = frames::chat_completions(&[Piece::Say("Hel"), Piece::Say("lo")], "stop");
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len());
+        socket.write_all(format!("{head}{}", &body[..body.find("\"lo\"").unwrap()]).as_bytes()).await.unwrap();
+    });
+    let said = answers(&router(&uri), request("openai/test-model", vec![user("Hi")])).await;
+    serve.await.unwrap();
+    assert_eq!(said[0], Ok(Delta::Text("Hel".into())));
+    assert!(matches!(said.last(), Some(Err(ModelError::Broken(_)))), "{said:?}");
+}
+
+#[tokio::test]
+async fn limits_and_faults_are_tried_again() {
+    for protocol in protocols() {
+        for refusal in [
+            ResponseTemplate::new(429).insert_header("retry-after", "1"),
+            ResponseTemplate::new(500),
+            ResponseTemplate::new(529).set_body_json(json!({"error": {"message": "Overloaded"}})),
+        ] {
+            let answer = sse((protocol.frames)(&[Piece::Say("Hello")], protocol.stop));
+            let server = Server::with(vec![refusal, answer]).await;
+            let said = deltas(&server.router(), request(protocol.model, vec![user("Hi")])).await;
+            assert_eq!(said[0], Delta::Text("Hello".into()), "{}", protocol.model);
+            let bodies: Vec<_> = server.requests().await.into_iter().map(|sent| sent.body).collect();
+            assert_eq!((bodies.len(), &bodies[0]), (2, &bodies[1]), "{}", protocol.model);
+        }
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart_and_not_tried_again() {
+    for protocol in protocols() {
+        let body = json!({"error": {"message": format!("Incorrect API key provided: {KEY} (or sk-abcdefghijkl)"), "type": "x"}});
+        let refuse = |status| ResponseTemplate::new(status).set_body_json(&body);
+        let server = Server::with(vec![refuse(401), refuse(400)]).await;
+        let router = server.router();
+        let ask = || error(&router, request(protocol.model, vec![user("Hi")]));
+        let clean = "Incorrect API key provided: [redacted] (or [redacted])";
+        assert_eq!(ask().await, ModelError::Unauthorized(format!("401 {clean}")), "{}", protocol.model);
+        assert_eq!(ask().await, ModelError::Rejected(format!("400 {clean}")), "{}", protocol.model);
+        assert_eq!(server.requests().await.len(), 2, "{}", protocol.model);
+    }
+}
+
+#[tokio::test]
+async fn faults_that_stay_are_reported() {
+    let server = Server::with(Vec::new()).await;
+    let said = error(&server.router(), request("openai/test-model", vec![user("Hi")])).await;
+    assert_eq!(said, ModelError::Unavailable("500 no answer left".into()));
+    assert_eq!(server.requests().await.len(), 2);
+
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let said = error(&router(&format!("http://{nobody}")), request("openai/test-model", vec![user("Hi")])).await;
+    assert!(matches!(&said, ModelError::Unavailable(text) if text.contains("refused")), "{said:?}");
+}
+
+#[tokio::test]
+async fn an_error_inside_a_stream_ends_it() {
+    let frame = "event: error\ndata: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n";
+    let server = Server::with(vec![sse(frame.into()), sse(frame.into())]).await;
+    let said = error(&server.router(), request("anthropic/claude-sonnet-4-5", vec![user("Hi")])).await;
+    assert_eq!(said, ModelError::Unavailable("Overloaded".into()));
+    assert_eq!(server.requests().await.len(), 2, "nothing was passed on, so it was tried again");
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed_because_they_would_carry_the_key() {
+    let elsewhere = Server::with(Vec::new()).await;
+    let redirect = ResponseTemplate::new(307).insert_header("location", elsewhere.0.uri().as_str());
+    let server = Server::with(vec![redirect]).await;
+    let said = error(&server.router(), request("anthropic/claude-sonnet-4-5", vec![user("Hi")])).await;
+    assert!(matches!(said, ModelError::Rejected(_)), "{said:?}");
+    assert!(elsewhere.requests().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_local_server_needs_no_key_and_no_model_name() {
+    let list = ResponseTemplate::new(200)
+        .set_body_json(json!({"object": "list", "data": [{"id": "nomic-embed-text"}, {"id": "qwen3-max"}]}));
+    let answer = || sse(frames::chat_completions(&[Piece::Say("Hello")], "stop"));
+    let server = Server::with(vec![list, answer(), answer()]).await;
+    let uri = server.0.uri();
+    let config = models::Config::from_lookup(None, |name| (name == "OPENAI_BASE_URL").then(|| format!("{uri}/v1")));
+    let router = models::Router::new(config).unwrap();
+    assert_eq!((router.default_model(), router.no_model_configured()), ("openai/auto", false));
+    let default = router.catalog().into_iter().find(|info| info.default).unwrap();
+    assert!(default.available, "{default:?}");
+
+    for _ in 0..2 {
+        let mut ask = request("", vec![user("Hi")]);
+        ask.model = None;
+        assert_eq!(deltas(&router, ask).await[0], Delta::Text("Hello".into()));
+    }
+    let sent = server.requests().await;
+    assert_eq!(sent.len(), 3, "the list was asked for once");
+    let body: Value = serde_json::from_slice(&sent[1].body).unwrap();
+    assert_eq!(body["model"], "qwen3-max", "the whole name, though it ends like a reasoning effort");
+    assert_eq!(body.get("reasoning_effort"), None);
+}

@@ -1,0 +1,90 @@
+//! Which model answers, and what the catalogue says about it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use models::{Config, Router, Scripted};
+use ports::{Delta, Model, ModelError};
+use std::sync::Arc;
+use support::{deltas, error, request, user};
+
+fn router(variables: &[(&str, &str)]) -> Router {
+    let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    Router::new(Config::from_lookup(None, find)).unwrap()
+}
+
+#[test]
+fn the_default_model_is_the_configured_one_then_the_first_provider_then_the_demo() {
+    let check = |variables: &[(&str, &str)], default: &str, none: bool| {
+        let router = router(variables);
+        assert_eq!((router.default_model(), router.no_model_configured()), (default, none), "{variables:?}");
+        let defaults: Vec<_> = router.catalog().into_iter().filter(|info| info.default).collect();
+        assert_eq!(defaults.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), [default]);
+    };
+    check(&[], "scripted/demo", true);
+    check(&[("OPENAI_API_KEY", "sk-x")], "openai/gpt-5-mini", false);
+    check(&[("GEMINI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], "anthropic/claude-sonnet-4-5", false);
+    check(&[("OLLAMA_BASE_URL", "http://127.0.0.1:11434")], "ollama/auto", false);
+    check(&[("OPENROUTER_API_KEY", "k")], "openrouter/openai/gpt-5-mini", false);
+    check(&[("OPENAI_API_KEY", "k"), ("BUILDSCALE_MODEL", "claude-haiku-4-5")], "anthropic/claude-haiku-4-5", false);
+    check(&[("OPENAI_BASE_URL", "http://h/v1"), ("BUILDSCALE_MODEL", "qwen3:8b")], "openai/qwen3:8b", false);
+    check(
+        &[("OPENROUTER_API_KEY", "k"), ("BUILDSCALE_MODEL", "meta-llama/llama-3")],
+        "openrouter/meta-llama/llama-3",
+        false,
+    );
+    check(&[("BUILDSCALE__AI__MODEL", "scripted/demo")], "scripted/demo", false);
+    check(&[("BUILDSCALE_MODEL", "nonsense")], "nonsense", false);
+}
+
+#[test]
+fn the_catalogue_says_what_is_missing() {
+    let catalog = router(&[]).catalog();
+    let note = |id: &str| {
+        catalog.iter().find(|info| info.id == id).map(|info| (info.available, info.note.clone().unwrap_or_default()))
+    };
+    assert_eq!(note("openai/gpt-5-mini"), Some((false, "set OPENAI_API_KEY to use it".into())));
+    assert_eq!(note("anthropic/claude-sonnet-4-5").unwrap().0, false);
+    assert!(note("scripted/demo").unwrap().1.starts_with("No model is configured"));
+    let catalog = router(&[("BUILDSCALE_MODEL", "nonsense")]).catalog();
+    let default = catalog.iter().find(|info| info.default).unwrap();
+    assert!(!default.available && default.note.as_ref().unwrap().contains("unknown model"), "{default:?}");
+}
+
+#[tokio::test]
+async fn models_without_a_key_or_of_nobody_are_refused_with_advice() {
+    let router = router(&[]);
+    let ask = |model: &str| error(&router, request(model, vec![user("Hi")])).then_string();
+    assert_eq!(
+        error(&router, request("gpt-4o-mini", vec![user("Hi")])).await,
+        ModelError::Unauthorized("no key for openai: set OPENAI_API_KEY".into())
+    );
+    assert!(ask("nonsense").await.contains("unknown model"));
+    assert!(ask("nobody/x").await.contains("unknown model"));
+    assert!(ask("scripted/none").await.contains("there is no model scripted/none"));
+}
+
+/// The text of an error that is still coming.
+trait ThenString {
+    async fn then_string(self) -> String;
+}
+impl<F: Future<Output = ModelError>> ThenString for F {
+    async fn then_string(self) -> String {
+        self.await.to_string()
+    }
+}
+
+#[tokio::test]
+async fn scripts_can_be_added() {
+    let script = Scripted::from_yaml("rules: [{steps: [{text: 'from {{user}}'}]}]").unwrap();
+    let router = router(&[]).with_scripted("mine", Arc::new(script));
+    let said = deltas(&router, request("scripted/mine", vec![user("here")])).await;
+    assert_eq!(said[0], Delta::Text("from here".into()));
+    assert!(router.catalog().iter().any(|info| info.id == "scripted/mine"));
+}
+
+#[test]
+fn wrong_base_urls_stop_the_start() {
+    let config = Config::from_lookup(None, |name| (name == "OPENAI_BASE_URL").then(|| "localhost:8000".into()));
+    assert!(Router::new(config).err().unwrap().to_string().contains("openai"));
+}

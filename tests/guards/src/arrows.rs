@@ -1,6 +1,6 @@
 //! Which crate may name which: the arrows of ARCHITECTURE.md, and what must not be in a tree at all.
 
-use crate::repository::{layer, metadata, none, tree};
+use crate::repository::{layer, metadata, none, readme, tree};
 use cargo_metadata::{Dependency, DependencyKind, Package};
 
 /// What each crate in `shared/` may name. A new crate gets a line here and an arrow in ARCHITECTURE.md.
@@ -41,6 +41,11 @@ fn crates_name_only_those_below_them() {
             }
         }
     }
+    for (name, _) in SHARED {
+        if !members.iter().any(|package| package.name == *name) {
+            faults.push(format!("{name}: no such crate; remove its line in tests/guards/src/arrows.rs"));
+        }
+    }
     none(faults, "These arrows are not in ARCHITECTURE.md");
 }
 
@@ -69,7 +74,11 @@ fn trees_hold_nothing_that_is_banned() {
     let metadata = metadata();
     let mut faults = Vec::new();
     for (root, starts, reason) in BANNED {
-        for name in tree(&metadata, root) {
+        let tree = tree(&metadata, root);
+        if tree.is_empty() && readme().is_some() {
+            faults.push(format!("{root}: no such crate; correct the name in tests/guards/src/arrows.rs"));
+        }
+        for name in tree {
             if starts.iter().any(|start| name.starts_with(start)) {
                 faults.push(format!(
                     "{root} holds {name}: {reason}; `cargo tree -p {root} -e normal,build -i {name}` says how"

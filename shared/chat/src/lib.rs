@@ -1,1 +1,25 @@
-//! Under construction.
+//! The chat: a state machine for turns of a conversation, what it runs outside, and the way in for people.
+//!
+//! What happens to a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`],
+//! whose parts are `turn` (model, tools, limits), `cancel` (stop) and `ask` (questions, permissions), over the state that
+//! `state` folds; `context` decides what the model reads; `perform` calls models and tools; `transcript` keeps the chat's
+//! own file up to date.
+
+mod ask;
+mod cancel;
+mod chats;
+mod context;
+mod gate;
+mod machine;
+mod perform;
+mod prompt;
+mod state;
+mod transcript;
+mod turn;
+
+pub use chats::{Accepted, ChatPage, Chats, HistoryPage, NewChat, NumberedMessage, Post, Settings, TurnUsage};
+pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
+pub use machine::{ChatEffect, ChatMachine, Report, actor_id};
+pub use perform::ChatEffects;
+pub use state::ChatState;
+pub use transcript::Transcript;

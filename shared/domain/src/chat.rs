@@ -1,6 +1,6 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
-use crate::{ChatId, FileId, FilePath, PermissionId, QuestionId, StopId, Timestamp, TurnId, Usage, WorkspaceId, event};
+use crate::{ChatId, FileId, FilePath, PermissionId, QuestionId, StopId, Timestamp, TurnId, Usage, UserId, WorkspaceId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -105,6 +105,8 @@ pub struct ChatConfig {
     pub workspace: WorkspaceId,
     /// Its id; also the id of its file.
     pub chat: ChatId,
+    /// For whom its agent works.
+    pub user: UserId,
     /// Its title, for lists.
     pub title: String,
     /// The persona: the name of a folder under `/system/agents`.

@@ -153,6 +153,8 @@ pub enum ChatEvent {
         args: String,
         /// Why it is asked.
         reason: String,
+        /// When it was asked.
+        at: Timestamp,
         /// When no answer becomes a no.
         expires_at: Timestamp,
     },
@@ -162,8 +164,10 @@ pub enum ChatEvent {
         permission_id: PermissionId,
         /// How.
         outcome: PermissionOutcome,
-        /// By whom: a principal, or `timeout`.
+        /// By whom: a principal, `stop` or `timeout`.
         by: String,
+        /// When.
+        at: Timestamp,
     },
     /// The agent asks people; its call waits for the answers.
     Asked {
@@ -173,6 +177,8 @@ pub enum ChatEvent {
         call_id: CallId,
         /// The questions.
         questions: Vec<Question>,
+        /// When they were asked.
+        at: Timestamp,
         /// When no answer becomes a refusal.
         expires_at: Timestamp,
     },

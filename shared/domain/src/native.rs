@@ -41,17 +41,17 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             "plan_step",
             json!({ "step": step, "status": status, "title": title, "plan_path": plan_path, "done": done, "total": total }),
         ),
-        ChatEvent::PermissionRequired { permission_id, call_id, category, tool, args, reason, expires_at } => (
+        ChatEvent::PermissionRequired { permission_id, call_id, category, tool, args, reason, expires_at, .. } => (
             "permission_required",
             json!({
                 "permission_id": permission_id, "call_id": call_id, "category": category, "tool": tool,
                 "args": args_data(args), "reason": reason, "expires_at": expires_at,
             }),
         ),
-        ChatEvent::PermissionResolved { permission_id, outcome, by } => {
+        ChatEvent::PermissionResolved { permission_id, outcome, by, .. } => {
             ("permission_resolved", json!({ "permission_id": permission_id, "outcome": outcome, "by": by }))
         }
-        ChatEvent::Asked { question_id, call_id, questions, expires_at } => (
+        ChatEvent::Asked { question_id, call_id, questions, expires_at, .. } => (
             "question",
             json!({ "question_id": question_id, "call_id": call_id, "questions": questions, "expires_at": expires_at }),
         ),

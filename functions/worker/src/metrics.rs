@@ -1,0 +1,38 @@
+//! What a worker counts.
+
+use actor::Verdict;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters of a worker, since it began.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Deliveries that are driven now.
+    pub running: AtomicU64,
+    /// Deliveries that were acknowledged.
+    pub acknowledged: AtomicU64,
+    /// Deliveries that were given back.
+    pub retried: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn begin(&self) -> Running<'_> {
+        self.running.fetch_add(1, Relaxed);
+        Running(self)
+    }
+
+    pub(crate) fn ended(&self, verdict: Verdict) {
+        match verdict {
+            Verdict::Ack => self.acknowledged.fetch_add(1, Relaxed),
+            Verdict::Retry(_) => self.retried.fetch_add(1, Relaxed),
+        };
+    }
+}
+
+/// Counts a delivery as running while it lives, also when its task is aborted.
+pub(crate) struct Running<'a>(&'a Metrics);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Relaxed);
+    }
+}

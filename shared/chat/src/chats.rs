@@ -1,0 +1,543 @@
+//! The way in for people: commands to chats, and what is known of them. Knows no HTTP.
+//!
+//! A command is accepted when the queue has it; what comes of it is told by the chat's events.
+
+use crate::{
+    machine::{ChatMachine, actor_id, usage_partition, view_index, view_key},
+    prompt, transcript,
+};
+use actor::{Content, Mail, Mailbox, StopRequest};
+use domain::{
+    ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits,
+    Message, MessageId, Mode, OnBusy, PermissionId, Principal, QuestionId, StopId, Timestamp, TurnId, Usage,
+    WorkspaceId, event::PermissionOutcome, event::Question,
+};
+use ports::{Bus, Clock, Expect, Query, Queue, Table, Write};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+use workspace::{Workspace, Workspaces};
+
+/// The longest message of a person, in bytes.
+const MAX_CONTENT: usize = 200 * 1024;
+/// How much of an attached file the model reads at once, in bytes; it can read the rest with `read`.
+const ATTACHED: u64 = 32 * 1024;
+
+/// Chats, for those who talk to them.
+#[derive(Clone)]
+pub struct Chats {
+    table: Arc<dyn Table>,
+    mailbox: Mailbox,
+    workspaces: Workspaces,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+}
+
+/// How chats are set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// An idle chat can be told to stop for this long (seed 000 §3, §6 D).
+    pub inactivity: Duration,
+    /// The context budget of new chats, in tokens.
+    pub context_tokens: u64,
+    /// What a turn of a new chat may use.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { inactivity: Duration::from_secs(600), context_tokens: 100_000, limits: Limits::default() }
+    }
+}
+
+/// A chat to make.
+#[derive(Clone, Debug, Default)]
+pub struct NewChat {
+    /// What it is to reach: the first message.
+    pub goal: String,
+    /// Files to attach.
+    pub files: Vec<FileId>,
+    /// The persona; `assistant` when none.
+    pub role: Option<String>,
+    /// The model; the default one when none.
+    pub model: Option<String>,
+    /// How far it may go.
+    pub mode: Mode,
+    /// What its turns may use.
+    pub limits: Option<Limits>,
+}
+
+/// A message to a chat.
+#[derive(Clone, Debug, Default)]
+pub struct Post {
+    /// The words.
+    pub content: String,
+    /// Files to attach.
+    pub files: Vec<FileId>,
+    /// What to do when a turn runs.
+    pub on_busy: OnBusy,
+    /// Narrower limits for this turn.
+    pub limits: Option<Limits>,
+}
+
+/// A command that is durable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Accepted {
+    /// The chat.
+    pub chat_id: ChatId,
+    /// The turn that it will be.
+    pub turn_id: TurnId,
+}
+
+/// A page of chats.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChatPage {
+    /// The chats, the last active first.
+    pub chats: Vec<ChatView>,
+    /// Where the next page begins; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A part of a chat's history.
+#[derive(Clone, Debug, Serialize)]
+pub struct HistoryPage {
+    /// The messages, oldest first, each with the number of its event.
+    pub messages: Vec<NumberedMessage>,
+    /// The number to go on after; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<u64>,
+    /// The number of the last event: where to begin to listen.
+    pub last_seq: u64,
+}
+
+/// A message and its place.
+#[derive(Clone, Debug, Serialize)]
+pub struct NumberedMessage {
+    /// The number of its event.
+    pub seq: u64,
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+}
+
+impl Chats {
+    /// Over these ports.
+    pub fn new(
+        table: Arc<dyn Table>,
+        queue: Arc<dyn Queue>,
+        bus: Arc<dyn Bus>,
+        clock: Arc<dyn Clock>,
+        workspaces: Workspaces,
+        settings: Settings,
+    ) -> Self {
+        let mailbox = Mailbox { queue, table: table.clone(), bus };
+        Self { table, mailbox, workspaces, clock, settings }
+    }
+
+    /// Makes a chat and begins its first turn. Its view and its file exist when this returns. The same ids again have no
+    /// further effect.
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        new: NewChat,
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        check_content("goal", &new.goal)?;
+        let files = self.workspaces.open(workspace).await?;
+        let role = new.role.unwrap_or_else(|| prompt::DEFAULT_ROLE.into());
+        let (attached, context) = self.context(&files, &new.files, None).await?;
+        let now = self.clock.now();
+        let config = ChatConfig {
+            workspace,
+            chat,
+            user: by.user(),
+            title: title_of(&new.goal),
+            system: prompt::system_text(&files, &role).await?,
+            role,
+            model: new.model,
+            mode: new.mode,
+            limits: new.limits.unwrap_or(self.settings.limits),
+            context_tokens: self.settings.context_tokens,
+            created_at: now,
+        };
+        let key = view_key(workspace, chat);
+        let index = view_index(workspace, now, chat);
+        let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
+        match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
+            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
+            Err(error) => return Err(internal(error)),
+        }
+        let path = transcript::path(chat)?;
+        match files.create_projection(&path, FileId(chat.0), &transcript::head(&config), by).await {
+            Ok(_) => {}
+            Err(error) if error.code == Code::Conflict => {}
+            Err(error) => return Err(error),
+        }
+        let create = Some(Box::new(config));
+        let start = ChatCommand::StartTurn {
+            content: new.goal,
+            files: attached,
+            context,
+            create,
+            limits: None,
+            interrupt: false,
+        };
+        self.send(workspace, chat, command, by, start).await?;
+        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+    }
+
+    /// Posts a message; its turn begins when the chat is free.
+    pub async fn post(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        post: Post,
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        check_content("content", &post.content)?;
+        let view = self.get(workspace, chat).await?;
+        if view.status == ChatStatus::Paused {
+            return Err(paused(&view));
+        }
+        let busy = matches!(view.status, ChatStatus::Queued | ChatStatus::Running | ChatStatus::Suspended);
+        let interrupt = post.on_busy == OnBusy::Interrupt;
+        if busy && post.on_busy == OnBusy::Reject {
+            return Err(Error::new(Code::Conflict, "a turn is running in this chat")
+                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
+        }
+        let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
+            (Vec::new(), String::new())
+        } else {
+            let files = self.workspaces.open(workspace).await?;
+            self.context(&files, &post.files, view.plan_path.as_ref()).await?
+        };
+        if busy && interrupt {
+            self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?;
+        }
+        let start = ChatCommand::StartTurn {
+            content: post.content,
+            files: attached,
+            context,
+            create: None,
+            limits: post.limits,
+            interrupt,
+        };
+        self.send(workspace, chat, command, by, start).await?;
+        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+    }
+
+    /// Stops the running turn (seed 000 §6). `NOT_FOUND` when there is no such chat, or when it has been idle for the
+    /// inactivity time-out.
+    pub async fn stop(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        let resting = matches!(view.status, ChatStatus::Idle | ChatStatus::Paused);
+        if resting {
+            let idle_for = self.clock.now().since(view.active_at);
+            return if idle_for < self.settings.inactivity {
+                Ok(())
+            } else {
+                let hint = "it stopped by itself when it was done; post a message to go on";
+                Err(Error::new(Code::NotFound, "nothing is running in this chat").hint(hint))
+            };
+        }
+        let stop_id = StopId(self.clock.id());
+        self.request_stop(workspace, &view, crate::cancel::USER_CANCELLED, stop_id).await?;
+        // A turn that waits for a person has no worker that watches: it is told through its mailbox.
+        let command = ChatCommand::Stop { stop_id, turn_id: view.turn_id };
+        self.send(workspace, chat, CommandId(stop_id.0), by, command).await
+    }
+
+    async fn request_stop(
+        &self,
+        workspace: WorkspaceId,
+        view: &ChatView,
+        reason: &str,
+        stop_id: StopId,
+    ) -> Result<(), Error> {
+        let target = view.turn_id.map(|turn| turn.0);
+        let request = StopRequest { stop_id, target, at: self.clock.now(), reason: reason.into() };
+        self.mailbox.stop(&actor_id(workspace, view.chat_id), &request).await.map_err(internal)
+    }
+
+    /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), `INVALID_ARGUMENT` when an answer does
+    /// not fit its question's schema.
+    pub async fn answer(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        question_id: QuestionId,
+        answers: Map<String, Value>,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        let asked = waiting(&view, "question", "question_id", &question_id.to_string())
+            .ok_or_else(|| not_asked("question", "question_id", &question_id.to_string()))?;
+        let questions: Vec<Question> = serde_json::from_value(asked["questions"].clone()).map_err(internal)?;
+        tools::check_answers(&questions, &answers)?;
+        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::Answer { question_id, answers }).await
+    }
+
+    /// Decides on a permission. `CONFLICT` when it is not asked for (any more).
+    pub async fn decide(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        permission_id: PermissionId,
+        outcome: PermissionOutcome,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        waiting(&view, "permission_required", "permission_id", &permission_id.to_string())
+            .ok_or_else(|| not_asked("permission", "permission_id", &permission_id.to_string()))?;
+        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::Decide { permission_id, outcome }).await
+    }
+
+    /// Changes the title, the model or the mode, from the next step on.
+    pub async fn configure(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        title: Option<String>,
+        model: Option<String>,
+        mode: Option<Mode>,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        self.get(workspace, chat).await?;
+        let command = ChatCommand::Configure { title, model, mode };
+        self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
+    }
+
+    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused.
+    pub async fn resume(&self, workspace: WorkspaceId, chat: ChatId, drop: bool, by: &Principal) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        if view.status != ChatStatus::Paused {
+            return Err(Error::new(Code::Conflict, "this chat is not paused"));
+        }
+        let mail: Mail<ChatCommand> = Mail {
+            id: CommandId(self.clock.id()),
+            at: self.clock.now(),
+            by: by.clone(),
+            content: Content::Unpark { drop },
+        };
+        self.mailbox.send(&actor_id(workspace, chat), &mail).await.map_err(internal)
+    }
+
+    /// The chat as it is.
+    pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
+        let item = self.table.get(&view_key(workspace, chat)).await.map_err(internal)?;
+        let item = item.ok_or_else(|| Error::not_found("chat", chat))?;
+        serde_json::from_str(&item.body).map_err(internal)
+    }
+
+    /// The chats of a workspace, the last active first.
+    pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
+        self.workspaces.get(workspace).await?;
+        let partition = view_key(workspace, ChatId(uuid::Uuid::nil())).pk;
+        let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
+        let page = page.map_err(broken_cursor)?;
+        let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
+        Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
+    }
+
+    /// Messages after the event numbered `after`, at most about `limit`.
+    pub async fn history(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        after: u64,
+        limit: usize,
+    ) -> Result<HistoryPage, Error> {
+        const PAGE: usize = 256;
+        let actor = actor_id(workspace, chat);
+        let (mut messages, mut position, mut more) = (Vec::new(), after, true);
+        while more && messages.len() < limit {
+            let page = actor::read_after::<ChatEvent>(&*self.table, &actor, position, PAGE).await.map_err(internal)?;
+            more = page.more;
+            for entry in &page.entries {
+                let new = entry.numbered().filter(|(number, _)| *number > after);
+                messages.extend(new.filter_map(|(seq, event)| {
+                    crate::state::message_of(event).map(|message| NumberedMessage { seq, message })
+                }));
+                position = entry.next - 1;
+                if messages.len() >= limit {
+                    break;
+                }
+            }
+        }
+        let last_seq = actor::next_number(&*self.table, &actor).await.map_err(internal)? - 1;
+        let next_after = (position < last_seq).then_some(position);
+        Ok(HistoryPage { messages, next_after, last_seq })
+    }
+
+    /// Takes a chat off the list and puts its file into the trash; its log is kept. `CONFLICT` while a turn runs.
+    pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        if matches!(view.status, ChatStatus::Queued | ChatStatus::Running) {
+            return Err(Error::new(Code::Conflict, "a turn is running in this chat").hint("stop it first"));
+        }
+        let files = self.workspaces.open(workspace).await?;
+        match files.remove(&transcript::path(chat)?, &by.clone().into()).await {
+            Ok(_) => {}
+            Err(error) if error.code == Code::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let removed = self.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
+        removed.map_err(internal)
+    }
+
+    /// What the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive) used: one record a turn.
+    pub async fn usage(&self, workspace: WorkspaceId, from: &str, to: &str) -> Result<Vec<TurnUsage>, Error> {
+        const PAGE: usize = 500;
+        self.workspaces.get(workspace).await?;
+        let (from, to) = (Some(from.to_owned()), Some(format!("{to}/\u{10ffff}")));
+        let mut range = Query { from, to, ..Query::all(usage_partition(workspace), PAGE) };
+        let mut records = Vec::new();
+        loop {
+            let page = self.table.query(&range).await.map_err(internal)?;
+            for item in &page.items {
+                records.push(serde_json::from_str(&item.body).map_err(internal)?);
+            }
+            match page.next {
+                None => return Ok(records),
+                cursor => range.cursor = cursor,
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        id: CommandId,
+        by: &Principal,
+        command: ChatCommand,
+    ) -> Result<(), Error> {
+        let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
+        self.mailbox.send(&actor_id(workspace, chat), &mail).await.map_err(internal)
+    }
+
+    /// What the model reads after a message: the attached files and the plan, as they are now.
+    async fn context(
+        &self,
+        workspace: &Workspace,
+        files: &[FileId],
+        plan: Option<&FilePath>,
+    ) -> Result<(Vec<FilePath>, String), Error> {
+        let (mut paths, mut text) = (Vec::new(), String::new());
+        for file in files {
+            let info = workspace.by_id(*file).await?;
+            append_file(workspace, "attached", &info.path, &mut text).await?;
+            paths.push(info.path);
+        }
+        if let Some(plan) = plan {
+            match append_file(workspace, "plan", plan, &mut text).await {
+                Err(error) if error.code != Code::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok((paths, text))
+    }
+}
+
+/// What one turn used.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+pub struct TurnUsage {
+    /// The day on which it ended, in UTC.
+    pub day: String,
+    /// The chat.
+    pub chat_id: ChatId,
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The model; none for the default one.
+    pub model: Option<String>,
+    /// Model calls.
+    pub calls: u32,
+    /// What they used.
+    pub usage: Usage,
+}
+
+async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &mut String) -> Result<(), Error> {
+    let content = workspace.read(path, Some(0..ATTACHED)).await?;
+    let shown = String::from_utf8_lossy(&content.bytes);
+    let cut = if content.info.size > ATTACHED { "\n[… cut; read the file for the rest]" } else { "" };
+    let _ = write!(text, "<file path=\"{path}\" role=\"{what}\">\n{}{cut}\n</file>\n", shown.trim_end());
+    Ok(())
+}
+
+fn check_content(field: &str, content: &str) -> Result<(), Error> {
+    if content.trim().is_empty() {
+        return Err(Error::invalid(field, format!("{field} is empty")).hint("say what the agent is to do"));
+    }
+    if content.len() > MAX_CONTENT {
+        let message = format!("{field} is {} bytes long; the limit is {MAX_CONTENT}", content.len());
+        return Err(Error::new(Code::PayloadTooLarge, message).hint("put long texts into a file and attach it"));
+    }
+    Ok(())
+}
+
+/// The first line of the goal, cut to 60 characters.
+fn title_of(goal: &str) -> String {
+    let line = goal.trim().lines().next().unwrap_or_default();
+    let mut title: String = line.chars().take(60).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    title
+}
+
+fn first_view(config: &ChatConfig) -> ChatView {
+    ChatView {
+        chat_id: config.chat,
+        workspace_id: config.workspace,
+        title: config.title.clone(),
+        role: config.role.clone(),
+        model: config.model.clone(),
+        mode: config.mode,
+        status: ChatStatus::Queued,
+        paused_reason: None,
+        turn_id: None,
+        turn_seq: None,
+        waiting_for: Vec::new(),
+        usage: Usage::default(),
+        turns: 0,
+        plan_path: None,
+        file_id: FileId(config.chat.0),
+        created_at: config.created_at,
+        active_at: config.created_at,
+    }
+}
+
+fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&'a Value> {
+    let asked = view.waiting_for.iter().find(|asked| asked["event"] == event && asked["data"][key] == id)?;
+    asked.get("data")
+}
+
+fn not_asked(what: &str, key: &str, id: &str) -> Error {
+    Error::new(Code::Conflict, format!("the {what} {id} is not open"))
+        .detail(key, id)
+        .hint(format!("it was answered, withdrawn or timed out; the chat's waiting_for lists what is open"))
+}
+
+fn paused(view: &ChatView) -> Error {
+    let why = view.paused_reason.as_deref().unwrap_or("a command failed again and again");
+    Error::new(Code::Conflict, format!("this chat is paused: {why}"))
+        .hint("POST …/chats/:cid/resume tries it again; with {\"drop\": true} it is dropped")
+}
+
+fn broken_cursor(error: ports::Error) -> Error {
+    match error {
+        ports::Error::Invalid(message) => Error::invalid("cursor", message).hint("use next_cursor as it was given"),
+        other => internal(other),
+    }
+}
+
+/// What went wrong inside is for the log; a client learns that it was not its fault.
+fn internal(error: impl std::error::Error) -> Error {
+    let cause: &dyn std::error::Error = &error;
+    tracing::error!(cause = %cause, "a chat could not be reached");
+    Error::new(Code::Internal, "the chat could not be reached").hint("try again; what was accepted before is kept")
+}

@@ -1,0 +1,288 @@
+//! The chat as a state machine of the actor runtime: which input goes to which part, and what a chat looks like from outside.
+
+use crate::{Gate, ask, cancel, state::ChatState, turn};
+use actor::{ActorId, Decision, EffectKey, Input, Machine, View};
+use domain::{
+    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId, FilePath,
+    MessageId, Principal, Sha256, Stamp, Timestamp, ToolCall, Usage, WorkspaceId, event::StopReason, native,
+};
+use ports::{Key, ModelRequest};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tools::Registry;
+
+/// The chat machine.
+#[derive(Clone)]
+pub struct ChatMachine {
+    /// Decides on tool calls.
+    pub gate: Arc<dyn Gate>,
+    /// Knows the tools.
+    pub tools: Arc<Registry>,
+    /// How long questions of `ask_user` wait for an answer.
+    pub question_timeout: Duration,
+}
+
+/// What a chat wants done outside.
+#[derive(Debug)]
+pub enum ChatEffect {
+    /// Ask the model.
+    CallModel {
+        /// The message to come.
+        message_id: MessageId,
+        /// What it reads.
+        request: Box<ModelRequest>,
+        /// When the turn's wall time is up.
+        deadline: Timestamp,
+    },
+    /// Run a tool.
+    CallTool {
+        /// The call.
+        call: ToolCall,
+        /// The chat that it is made in.
+        config: Arc<ChatConfig>,
+        /// What the agent has seen of files.
+        seen: Vec<(FilePath, Option<Sha256>)>,
+        /// The plan.
+        plan_path: Option<FilePath>,
+    },
+}
+
+/// What those have to tell.
+#[derive(Debug)]
+pub enum Report {
+    /// A piece of the model's reasoning.
+    Reasoned {
+        /// The message to come.
+        message_id: MessageId,
+        /// The piece.
+        text: String,
+    },
+    /// A piece of the model's text.
+    Wrote {
+        /// The message to come.
+        message_id: MessageId,
+        /// The piece.
+        text: String,
+    },
+    /// The model's answer is complete.
+    ModelFinished(Box<ModelAnswer>),
+    /// The model did not answer, or not in time.
+    ModelFailed {
+        /// The message that does not come.
+        message_id: MessageId,
+        /// Why.
+        error: Error,
+        /// Whether the turn's wall time was up.
+        timed_out: bool,
+    },
+    /// A tool is done.
+    ToolFinished {
+        /// The call.
+        call_id: CallId,
+        /// What came of it.
+        outcome: Box<tools::Outcome>,
+    },
+}
+
+/// A model's whole answer.
+#[derive(Debug)]
+pub struct ModelAnswer {
+    /// The message.
+    pub message_id: MessageId,
+    /// Its whole text.
+    pub text: String,
+    /// The end of the text that was not reported yet.
+    pub unreported: String,
+    /// Its whole reasoning.
+    pub reasoning: String,
+    /// Its calls: tools and arguments.
+    pub calls: Vec<(String, String)>,
+    /// Why it ended.
+    pub reason: StopReason,
+    /// What it used.
+    pub usage: Usage,
+    /// What the provider wants back.
+    pub provider: Value,
+}
+
+/// The actor of a chat.
+pub fn actor_id(workspace: WorkspaceId, chat: ChatId) -> ActorId {
+    ActorId::new(ChatMachine::KIND, format_args!("{workspace}/{chat}"))
+}
+
+/// Where the view of a chat is.
+pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
+    Key::new(format!("{workspace}/chats"), chat.to_string())
+}
+
+/// Where the index has it: chats of a workspace by their last activity.
+pub(crate) fn view_index(workspace: WorkspaceId, active_at: Timestamp, chat: ChatId) -> Key {
+    Key::new(format!("{workspace}/chats"), format!("{active_at}/{chat}"))
+}
+
+/// Where what turns used is kept, by day.
+pub(crate) fn usage_partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/usage")
+}
+
+impl Machine for ChatMachine {
+    const KIND: &'static str = "chat";
+    type State = ChatState;
+    type Command = ChatCommand;
+    type Event = ChatEvent;
+    type Effect = ChatEffect;
+    type Report = Report;
+
+    fn apply(state: &mut ChatState, number: u64, event: &ChatEvent) {
+        state.apply(number, event);
+    }
+
+    fn handle(&self, state: &ChatState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+        match input {
+            Input::Command { id, by, at, command } => self.command(state, id, &by, at, command, stamp),
+            Input::Report(report) => turn::report(self, state, report, stamp),
+            Input::Resume => turn::resume(self, state, stamp),
+            Input::Stop(request) => cancel::stop(self, state, &request, stamp),
+            Input::Park { reason } => just(ChatEvent::Paused { reason, at: stamp.at }),
+            Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
+        }
+    }
+
+    fn in_flight(state: &ChatState) -> bool {
+        state.turn.as_ref().is_some_and(|turn| !turn.phase.is_suspended())
+    }
+
+    fn is_transient(event: &ChatEvent) -> bool {
+        event.is_transient()
+    }
+
+    fn view(state: &ChatState) -> Option<View> {
+        let config = state.config.as_ref()?;
+        let body = serde_json::to_string(&view(state, config)).ok()?;
+        Some(View {
+            key: view_key(config.workspace, config.chat),
+            index: Some(view_index(config.workspace, state.active_at, config.chat)),
+            body,
+        })
+    }
+
+    fn record(state: &ChatState, event: &ChatEvent) -> Option<View> {
+        let (ChatEvent::Done { at, .. } | ChatEvent::Stopped { at, .. }) = event else { return None };
+        let (config, turn) = (state.config.as_ref()?, state.turn.as_ref()?);
+        if turn.steps == 0 {
+            return None;
+        }
+        let day = at.to_string()[..10].to_owned();
+        let body = serde_json::json!({
+            "day": day, "chat_id": config.chat, "turn_id": turn.id, "model": config.model,
+            "calls": turn.steps, "usage": turn.usage,
+        });
+        let key = Key::new(usage_partition(config.workspace), format!("{day}/{}/{}", config.chat, turn.id));
+        Some(View { key, index: None, body: body.to_string() })
+    }
+}
+
+impl ChatMachine {
+    fn command(
+        &self,
+        state: &ChatState,
+        id: CommandId,
+        by: &Principal,
+        at: Timestamp,
+        command: ChatCommand,
+        stamp: &Stamp,
+    ) -> Decision<Self> {
+        match command {
+            ChatCommand::StartTurn { content, files, context, create, limits, interrupt } => {
+                let asked = turn::Asked { id, at, content, files, context, limits };
+                turn::start(self, state, asked, create, interrupt, stamp)
+            }
+            ChatCommand::Stop { stop_id, turn_id } => {
+                let target = turn_id.map(|turn| turn.0);
+                let request = actor::StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
+                cancel::stop(self, state, &request, stamp)
+            }
+            ChatCommand::Answer { question_id, answers } => ask::answer(self, state, question_id, &answers, stamp),
+            ChatCommand::Decide { permission_id, outcome } => {
+                ask::decide(self, state, permission_id, outcome, &by.to_string(), stamp)
+            }
+            ChatCommand::Expire { permission_id, question_id } => {
+                ask::expire(self, state, permission_id, question_id, stamp)
+            }
+            ChatCommand::Configure { title, model, mode } => configure(state, title, model, mode),
+        }
+    }
+}
+
+fn configure(
+    state: &ChatState,
+    title: Option<String>,
+    model: Option<String>,
+    mode: Option<domain::Mode>,
+) -> Decision<ChatMachine> {
+    let Some(config) = &state.config else { return Decision::default() };
+    let mut changed = (**config).clone();
+    changed.title = title.unwrap_or(changed.title);
+    changed.model = model.or(changed.model);
+    let mut events = Vec::new();
+    if changed != **config {
+        events.push(ChatEvent::Configured { config: Box::new(changed) });
+    }
+    if let Some(mode) = mode.filter(|mode| *mode != config.mode) {
+        events.push(ChatEvent::ModeChanged { mode, plan_path: state.plan_path.clone() });
+    }
+    Decision { events, ..Decision::default() }
+}
+
+/// A decision of one event.
+pub(crate) fn just(event: ChatEvent) -> Decision<ChatMachine> {
+    Decision { events: vec![event], ..Decision::default() }
+}
+
+/// The key of one attempt of a model call.
+pub(crate) fn model_key(message: MessageId, attempt: u32) -> EffectKey {
+    EffectKey(format!("model/{message}/{attempt}"))
+}
+
+/// The key of one attempt of a tool call.
+pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
+    EffectKey(format!("tool/{call}/{attempt}"))
+}
+
+fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
+    let turn = state.turn.as_ref();
+    let asked = turn.and_then(|turn| match &turn.phase {
+        crate::state::Phase::Permission { asked, .. } | crate::state::Phase::Question { asked, .. } => {
+            native::encode(asked)
+        }
+        crate::state::Phase::Begun | crate::state::Phase::Model { .. } | crate::state::Phase::Tool { .. } => None,
+    });
+    let status = match turn {
+        _ if state.paused.is_some() => ChatStatus::Paused,
+        None => ChatStatus::Idle,
+        Some(turn) if turn.phase.is_suspended() => ChatStatus::Suspended,
+        Some(_) => ChatStatus::Running,
+    };
+    ChatView {
+        chat_id: config.chat,
+        workspace_id: config.workspace,
+        title: config.title.clone(),
+        role: config.role.clone(),
+        model: config.model.clone(),
+        mode: config.mode,
+        status,
+        paused_reason: state.paused.clone(),
+        turn_id: turn.map(|turn| turn.id),
+        turn_seq: turn.map(|turn| turn.number),
+        waiting_for: asked
+            .into_iter()
+            .map(|(event, data)| serde_json::json!({ "event": event, "data": data }))
+            .collect(),
+        usage: state.usage,
+        turns: state.turns,
+        plan_path: state.plan_path.clone(),
+        file_id: FileId(config.chat.0),
+        created_at: config.created_at,
+        active_at: state.active_at,
+    }
+}

@@ -1,0 +1,197 @@
+//! What a chat has done outside: model calls, streamed and joined into pieces, and tool calls.
+
+use crate::machine::{ChatEffect, ChatMachine, ModelAnswer, Report};
+use actor::{EffectContext, Perform};
+use async_trait::async_trait;
+use domain::{ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall};
+use futures::StreamExt;
+use ports::{Clock, Delta, Model, ModelError, ModelRequest};
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+use tools::{Call, Registry};
+use workspace::Workspaces;
+
+/// How long pieces of a message are joined before they are made durable and shown (architecture.md, "Events and SSE").
+const JOINED_FOR: Duration = Duration::from_millis(50);
+/// How long a piece gets at most, in bytes.
+const JOINED_TO: usize = 2 * 1024;
+
+/// Runs the effects of chats.
+pub struct ChatEffects {
+    /// The models.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// The files that tools work on.
+    pub workspaces: Workspaces,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Perform<ChatMachine> for ChatEffects {
+    async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
+        match effect {
+            ChatEffect::CallModel { message_id, request, deadline } => {
+                self.call_model(message_id, *request, deadline, &context).await
+            }
+            ChatEffect::CallTool { call, config, seen, plan_path } => {
+                self.call_tool(call, &config, seen, plan_path).await
+            }
+        }
+    }
+}
+
+impl ChatEffects {
+    async fn call_model(
+        &self,
+        message_id: MessageId,
+        request: ModelRequest,
+        deadline: Timestamp,
+        context: &EffectContext<ChatMachine>,
+    ) -> Report {
+        let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
+        let left = deadline.since(self.clock.now());
+        tokio::select! {
+            answer = self.read_answer(message_id, request, context) => match answer {
+                Ok(answer) => Report::ModelFinished(Box::new(answer)),
+                Err(error) => {
+                    tracing::warn!(%message_id, %error, "a model call failed");
+                    failed(for_people(&error), false)
+                }
+            },
+            // Nobody reads this report any more.
+            () = context.cancelled.cancelled() => failed(Error::new(Code::Cancelled, "stopped"), false),
+            () = tokio::time::sleep(left) => failed(Error::new(Code::Timeout, "the turn's time is up"), true),
+        }
+    }
+
+    async fn read_answer(
+        &self,
+        message_id: MessageId,
+        request: ModelRequest,
+        context: &EffectContext<ChatMachine>,
+    ) -> Result<ModelAnswer, ModelError> {
+        let mut stream = self.model.stream(request).await?;
+        let mut pieces = Pieces::new(message_id);
+        let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+        loop {
+            let delta = tokio::select! {
+                biased;
+                delta = stream.next() => delta,
+                () = tokio::time::sleep_until(pieces.due), if !pieces.is_empty() => {
+                    pieces.report(context).await;
+                    continue;
+                }
+            };
+            match delta {
+                Some(Ok(Delta::Text(piece))) => {
+                    text.push_str(&piece);
+                    pieces.add(Kind::Text, &piece, context).await;
+                }
+                Some(Ok(Delta::Reasoning(piece))) => {
+                    reasoning.push_str(&piece);
+                    pieces.add(Kind::Reasoning, &piece, context).await;
+                }
+                Some(Ok(Delta::Call { tool, args })) => calls.push((tool, args)),
+                Some(Ok(Delta::End { reason, usage, provider })) => {
+                    let unreported = pieces.rest(context).await;
+                    return Ok(ModelAnswer { message_id, text, unreported, reasoning, calls, reason, usage, provider });
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Err(ModelError::Broken("it ended without saying so".into())),
+            }
+        }
+    }
+
+    async fn call_tool(
+        &self,
+        call: ToolCall,
+        config: &Arc<ChatConfig>,
+        seen: Vec<(FilePath, Option<Sha256>)>,
+        plan_path: Option<FilePath>,
+    ) -> Report {
+        let call_id = call.call_id;
+        let outcome = match self.workspaces.open(config.workspace).await {
+            Err(error) => tools::Outcome::failure(error),
+            Ok(workspace) => {
+                let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
+                let seen = seen.into_iter().collect();
+                let context = Call { workspace, call_id, by, chat: Some(config.chat), seen: &seen, plan_path };
+                self.tools.call(&context, &call.tool, &call.args).await
+            }
+        };
+        Report::ToolFinished { call_id, outcome: Box::new(outcome) }
+    }
+}
+
+/// What people read when a model did not answer. The provider's own words are in it, redacted by the adapter.
+fn for_people(error: &ModelError) -> Error {
+    let (code, hint) = match error {
+        ModelError::RateLimited { .. } => (Code::RateLimited, "wait a little, then send the message again"),
+        ModelError::Unavailable(_) | ModelError::Broken(_) => {
+            (Code::UpstreamUnavailable, "nothing is lost: send the message again")
+        }
+        ModelError::Unauthorized(_) => {
+            (Code::UpstreamUnavailable, "check the provider's key in the hub's configuration")
+        }
+        ModelError::Rejected(_) => (Code::Unprocessable, "check the chat's model and its limits"),
+    };
+    Error::new(code, error.to_string()).hint(hint)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+/// Pieces of a message: the first one goes out at once, those after it are joined.
+struct Pieces {
+    message_id: MessageId,
+    kind: Kind,
+    joined: String,
+    due: Instant,
+}
+
+impl Pieces {
+    fn new(message_id: MessageId) -> Self {
+        Self { message_id, kind: Kind::Text, joined: String::new(), due: Instant::now() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.joined.is_empty()
+    }
+
+    async fn add(&mut self, kind: Kind, piece: &str, context: &EffectContext<ChatMachine>) {
+        if kind != self.kind {
+            self.report(context).await;
+            self.kind = kind;
+        }
+        self.joined.push_str(piece);
+        if self.joined.len() >= JOINED_TO || Instant::now() >= self.due {
+            self.report(context).await;
+        }
+    }
+
+    async fn report(&mut self, context: &EffectContext<ChatMachine>) {
+        if self.joined.is_empty() {
+            return;
+        }
+        let (message_id, text) = (self.message_id, std::mem::take(&mut self.joined));
+        let report = match self.kind {
+            Kind::Text => Report::Wrote { message_id, text },
+            Kind::Reasoning => Report::Reasoned { message_id, text },
+        };
+        context.report(report).await;
+        self.due = Instant::now() + JOINED_FOR;
+    }
+
+    /// The text that was not reported; it goes out with the whole message.
+    async fn rest(&mut self, context: &EffectContext<ChatMachine>) -> String {
+        if self.kind == Kind::Reasoning {
+            self.report(context).await;
+        }
+        std::mem::take(&mut self.joined)
+    }
+}

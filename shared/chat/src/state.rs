@@ -1,0 +1,352 @@
+//! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
+
+use domain::{
+    CallId, ChatConfig, ChatEvent, CommandId, FilePath, Limits, Message, MessageId, PermissionId, QuestionId, Sha256,
+    StopId, Timestamp, ToolCall, TurnId, Usage, event::Question,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::VecDeque, sync::Arc};
+
+/// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
+const SEEN_REMEMBERED: usize = 256;
+
+/// A chat.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ChatState {
+    /// How it is set up; none before its first command.
+    pub config: Option<Arc<ChatConfig>>,
+    /// The turns that the model still reads, oldest first; the last one may be running.
+    pub history: VecDeque<PastTurn>,
+    /// The turn that runs or waits for a person.
+    pub turn: Option<Turn>,
+    /// Turns that wait for it to end.
+    pub queued: VecDeque<QueuedTurn>,
+    /// The last stop that took effect.
+    pub last_stop: Option<StopId>,
+    /// What the agent has seen of files, oldest first; none for a file that it knows to be absent.
+    pub seen: VecDeque<(FilePath, Option<Sha256>)>,
+    /// What all ended turns used.
+    pub usage: Usage,
+    /// Turns ended.
+    pub turns: u64,
+    /// The plan, once there is one.
+    pub plan_path: Option<FilePath>,
+    /// Why the chat is paused.
+    pub paused: Option<String>,
+    /// When it last began or ended an interaction.
+    pub active_at: Timestamp,
+}
+
+/// The messages of one turn.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct PastTurn {
+    /// In order.
+    pub messages: Vec<Arc<Message>>,
+    /// Their size, estimated.
+    pub tokens: u64,
+}
+
+/// A turn that was asked for and not begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueuedTurn {
+    /// The command that asked for it.
+    pub command_id: CommandId,
+    /// When.
+    pub at: Timestamp,
+    /// The person's words.
+    pub content: String,
+    /// Attached files.
+    pub files: Vec<FilePath>,
+    /// What the model reads after the words.
+    pub context: String,
+    /// Narrower limits.
+    pub limits: Option<Limits>,
+}
+
+/// The turn that runs or waits.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// The number of its first event.
+    pub number: u64,
+    /// How often it was begun.
+    pub attempt: u32,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+    /// When the first model call began: the wall time counts from here, without the time that it waited for people.
+    pub started_at: Option<Timestamp>,
+    /// Milliseconds that it waited for people.
+    pub waited_ms: u64,
+    /// What it may use.
+    pub limits: Limits,
+    /// Model calls begun.
+    pub steps: u32,
+    /// What it used.
+    pub usage: Usage,
+    /// Calls of the last message that have no answer yet, the current one first.
+    pub calls: VecDeque<ToolCall>,
+    /// The last text of the model.
+    pub last_text: String,
+    /// A stop that waits for a running tool.
+    pub stopping: Option<(StopId, String)>,
+    /// What it does now.
+    pub phase: Phase,
+}
+
+/// What a turn does now.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// It was begun; nothing is asked of anybody yet.
+    Begun,
+    /// The model answers.
+    Model {
+        /// The message to come.
+        message_id: MessageId,
+        /// Counts from 1.
+        attempt: u32,
+        /// The text so far.
+        text: String,
+    },
+    /// A tool runs: the first of `calls`.
+    Tool {
+        /// The call.
+        call_id: CallId,
+        /// Counts from 1.
+        attempt: u32,
+    },
+    /// A person is asked for permission for the first of `calls`.
+    Permission {
+        /// The permission.
+        permission_id: PermissionId,
+        /// Its event, for the view.
+        asked: Box<ChatEvent>,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A person is asked questions by the first of `calls`.
+    Question {
+        /// The questions' id.
+        question_id: QuestionId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// Their event, for the view.
+        asked: Box<ChatEvent>,
+        /// Since when.
+        since: Timestamp,
+    },
+}
+
+impl Phase {
+    /// Whether it waits for a person.
+    pub fn is_suspended(&self) -> bool {
+        match self {
+            Self::Permission { .. } | Self::Question { .. } => true,
+            Self::Begun | Self::Model { .. } | Self::Tool { .. } => false,
+        }
+    }
+
+    fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Permission { since, .. } | Self::Question { since, .. } => Some(*since),
+            Self::Begun | Self::Model { .. } | Self::Tool { .. } => None,
+        }
+    }
+}
+
+/// The message that an event adds to the history, if it adds one.
+pub(crate) fn message_of(event: &ChatEvent) -> Option<Message> {
+    match event {
+        ChatEvent::MessageAdded { message } => Some(message.clone()),
+        ChatEvent::Observed { call_id, tool, output, success, at, .. } => Some(Message::Tool {
+            call_id: *call_id,
+            tool: tool.clone(),
+            at: *at,
+            output: output.clone(),
+            success: *success,
+        }),
+        _ => None,
+    }
+}
+
+impl Turn {
+    /// Milliseconds that it waited for people, when the waiting ends at `at` if it waits.
+    pub fn waited_until(&self, at: Timestamp) -> u64 {
+        let now = self.phase.since().map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
+        self.waited_ms.saturating_add(now)
+    }
+}
+
+impl ChatState {
+    /// Folds one event. Total: an event that does not fit changes nothing.
+    pub fn apply(&mut self, number: u64, event: &ChatEvent) {
+        if let Some(message) = message_of(event) {
+            self.add(message);
+        }
+        match event {
+            ChatEvent::Created { config } => {
+                self.active_at = config.created_at;
+                self.config = Some(Arc::new((**config).clone()));
+            }
+            ChatEvent::Configured { config } => self.config = Some(Arc::new((**config).clone())),
+            ChatEvent::TurnQueued { command_id, at, content, files, context, limits } => {
+                self.queued.push_back(QueuedTurn {
+                    command_id: *command_id,
+                    at: *at,
+                    content: content.clone(),
+                    files: files.clone(),
+                    context: context.clone(),
+                    limits: *limits,
+                });
+            }
+            ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits } => {
+                self.begin(number, *turn_id, *attempt, *asked_at, *limits);
+            }
+            ChatEvent::ModelStarted { message_id, attempt, at } => {
+                if let Some(turn) = &mut self.turn {
+                    if turn.started_at.is_none() {
+                        turn.started_at = Some(*at);
+                        self.active_at = *at;
+                    }
+                    turn.steps += u32::from(*attempt == 1);
+                    turn.phase = Phase::Model { message_id: *message_id, attempt: *attempt, text: String::new() };
+                }
+            }
+            ChatEvent::Chunk { text, message_id } => {
+                if let Some(Turn { phase: Phase::Model { message_id: current, text: so_far, .. }, .. }) = &mut self.turn
+                    && current == message_id
+                {
+                    so_far.push_str(text);
+                }
+            }
+            ChatEvent::MessageAdded { message } => {
+                if let (Some(turn), Message::Assistant { content, calls, .. }) = (&mut self.turn, message) {
+                    turn.last_text.clone_from(content);
+                    turn.calls = calls.iter().cloned().collect();
+                    turn.phase = Phase::Begun;
+                }
+            }
+            ChatEvent::ContextCut { turns } => {
+                let running = usize::from(self.turn.is_some());
+                for _ in 0..*turns {
+                    if self.history.len() > running {
+                        self.history.pop_front();
+                    }
+                }
+            }
+            ChatEvent::CallStarted { call_id, attempt, .. } => {
+                self.set_phase(Phase::Tool { call_id: *call_id, attempt: *attempt }, None);
+            }
+            ChatEvent::Observed { call_id, seen, at, .. } => {
+                for (path, content) in seen {
+                    self.remember(path, *content);
+                }
+                self.set_phase(Phase::Begun, Some(*at));
+                if let Some(turn) = &mut self.turn {
+                    turn.calls.retain(|call| call.call_id != *call_id);
+                }
+            }
+            ChatEvent::PermissionRequired { permission_id, at, .. } => {
+                let asked = Box::new(event.clone());
+                self.set_phase(Phase::Permission { permission_id: *permission_id, asked, since: *at }, None);
+            }
+            ChatEvent::Asked { question_id, questions, at, .. } => {
+                let asked = Box::new(event.clone());
+                let (question_id, questions, since) = (*question_id, questions.clone(), *at);
+                self.set_phase(Phase::Question { question_id, questions, asked, since }, None);
+            }
+            ChatEvent::Used { usage, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.usage += *usage;
+                }
+            }
+            ChatEvent::PlanStep { plan_path, .. } => self.plan_path = Some(plan_path.clone()),
+            ChatEvent::ModeChanged { mode, plan_path } => {
+                if let Some(config) = &mut self.config {
+                    Arc::make_mut(config).mode = *mode;
+                }
+                if plan_path.is_some() {
+                    self.plan_path.clone_from(plan_path);
+                }
+            }
+            ChatEvent::StopRequested { stop_id, reason } => {
+                self.last_stop = Some(*stop_id);
+                if let Some(turn) = &mut self.turn {
+                    turn.stopping = Some((*stop_id, reason.clone()));
+                }
+            }
+            ChatEvent::Done { at, .. } => self.end(*at),
+            ChatEvent::Stopped { stop_id, at, .. } => {
+                self.last_stop = stop_id.or(self.last_stop);
+                self.end(*at);
+            }
+            ChatEvent::Paused { reason, .. } => self.paused = Some(reason.clone()),
+            ChatEvent::Unpaused { .. } => self.paused = None,
+            ChatEvent::PermissionResolved { at, .. } => self.set_phase(Phase::Begun, Some(*at)),
+            // For people only.
+            ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, number: u64, id: TurnId, attempt: u32, asked_at: Timestamp, limits: Limits) {
+        if let Some(turn) = &mut self.turn
+            && turn.id == id
+        {
+            turn.attempt = attempt;
+            return;
+        }
+        self.queued.retain(|queued| queued.command_id.0 != id.0);
+        self.history.push_back(PastTurn::default());
+        self.turn = Some(Turn {
+            id,
+            number,
+            attempt,
+            asked_at,
+            started_at: None,
+            waited_ms: 0,
+            limits,
+            steps: 0,
+            usage: Usage::default(),
+            calls: VecDeque::new(),
+            last_text: String::new(),
+            stopping: None,
+            phase: Phase::Begun,
+        });
+    }
+
+    fn end(&mut self, at: Timestamp) {
+        if let Some(turn) = self.turn.take() {
+            self.usage += turn.usage;
+            self.turns += 1;
+        }
+        self.active_at = at;
+    }
+
+    fn add(&mut self, message: Message) {
+        if self.history.is_empty() {
+            self.history.push_back(PastTurn::default());
+        }
+        if let Some(turn) = self.history.back_mut() {
+            turn.tokens += message.tokens();
+            turn.messages.push(Arc::new(message));
+        }
+    }
+
+    fn set_phase(&mut self, phase: Phase, at: Option<Timestamp>) {
+        if let Some(turn) = &mut self.turn {
+            if let Some(at) = at {
+                turn.waited_ms = turn.waited_until(at);
+            }
+            turn.phase = phase;
+        }
+    }
+
+    fn remember(&mut self, path: &FilePath, content: Option<Sha256>) {
+        self.seen.retain(|(known, _)| known != path);
+        self.seen.push_back((path.clone(), content));
+        if self.seen.len() > SEEN_REMEMBERED {
+            self.seen.pop_front();
+        }
+    }
+}

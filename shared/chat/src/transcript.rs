@@ -1,0 +1,250 @@
+//! The chat's own file, `/chats/<id>.md`: a projection of the chat's log, appended to as messages are complete, so that
+//! `grep` finds what was said (seed 001 §4, "Infinite Chat").
+//!
+//! Each block ends with a marker that has the number of the last event that it covers. Whoever finds the file behind the
+//! log (a crash came in between) cuts it after its last marker and appends what is missing, from the log.
+
+use crate::{
+    machine::{ChatMachine, actor_id},
+    state::ChatState,
+};
+use actor::{ActorId, Entry, Follow, Machine};
+use async_trait::async_trait;
+use domain::{ChatConfig, ChatEvent, ChatId, Error, FilePath, Message, Timestamp, WorkspaceId, event::StopReason};
+use ports::Table;
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+};
+use workspace::{Workspace, Workspaces};
+
+/// Chats whose file is known to be up to date; more are looked up again.
+const REMEMBERED: usize = 4096;
+/// How much of an output the file shows; the log has the whole.
+const OUTPUT_SHOWN: usize = 2_000;
+
+/// Keeps the files of chats up to date.
+pub struct Transcript {
+    table: Arc<dyn Table>,
+    workspaces: Workspaces,
+    /// Up to which number each file is known to be written.
+    written: Mutex<HashMap<ChatId, u64>>,
+}
+
+/// Where the file of a chat is.
+pub(crate) fn path(chat: ChatId) -> Result<FilePath, Error> {
+    Ok(FilePath::parse(&format!("/chats/{chat}.md"))?)
+}
+
+/// How the file of a chat begins.
+pub(crate) fn head(config: &ChatConfig) -> String {
+    let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
+    format!(
+        "---\nchat: {}\ntitle: {}\nrole: {}\nmodel: {}\ncreated_at: {}\n---\n\n{}",
+        config.chat,
+        quoted(&config.title),
+        quoted(&config.role),
+        quoted(config.model.as_deref().unwrap_or("default")),
+        config.created_at,
+        marker(0)
+    )
+}
+
+fn marker(number: u64) -> String {
+    format!("<!-- {number} -->\n")
+}
+
+/// The number in the last whole marker of `text`, and where that marker ends. Over bytes: a torn end may be no UTF-8.
+fn last_marker(text: &[u8]) -> Option<(u64, usize)> {
+    const BEGIN: &[u8] = b"<!-- ";
+    const END: &[u8] = b" -->\n";
+    (0..text.len()).rev().find_map(|start| {
+        let rest = text[start..].strip_prefix(BEGIN)?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+        rest[digits..].starts_with(END).then_some((number, start + BEGIN.len() + digits + END.len()))
+    })
+}
+
+/// What the file shows of an event; nothing for most.
+fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
+    let said = |who: &str, at: Timestamp, text: &str| format!("## {who} · {at}\n\n{}\n\n", escape(text.trim_end()));
+    match event {
+        ChatEvent::MessageAdded { message: Message::User { at, content, files, .. } } => {
+            let mut text = content.clone();
+            for file in files {
+                let _ = write!(text, "\n- attached {file}");
+            }
+            Some(said("user", *at, &text))
+        }
+        ChatEvent::MessageAdded { message: Message::Assistant { at, content, .. } } if !content.is_empty() => {
+            Some(said("assistant", *at, content))
+        }
+        ChatEvent::MessageAdded { message: Message::System { at, content, .. } } => Some(said("system", *at, content)),
+        ChatEvent::CallStarted { tool, args, attempt: 1, .. } => {
+            Some(format!("### call {tool}\n\n{}\n\n", fenced(args)))
+        }
+        ChatEvent::Observed { tool, output, success, .. } => {
+            let outcome = if *success { "result of" } else { "failure of" };
+            Some(format!("### {outcome} {tool}\n\n{}\n\n", fenced(output)))
+        }
+        ChatEvent::Asked { questions, .. } => {
+            let asked: Vec<_> = questions.iter().map(|question| format!("- {}", question.question)).collect();
+            Some(said("question", at, &asked.join("\n")))
+        }
+        ChatEvent::Failed { error } => Some(said("error", at, &format!("{}: {}", error.code, error.message))),
+        ChatEvent::Done { stop_reason, .. } if *stop_reason != StopReason::EndTurn => {
+            Some(said("ended", at, &format!("stop reason: {stop_reason:?}")))
+        }
+        _ => None,
+    }
+}
+
+/// A text in which nothing looks like a marker.
+fn escape(text: &str) -> String {
+    text.replace("<!--", "<!\u{200b}--")
+}
+
+fn fenced(text: &str) -> String {
+    let mut shown = text;
+    if let Some((end, _)) = text.char_indices().find(|(position, _)| *position >= OUTPUT_SHOWN) {
+        shown = &text[..end];
+    }
+    let fence = if shown.contains("```") { "~~~~" } else { "```" };
+    let cut = if shown.len() < text.len() { "\n[… cut; the chat's history has the whole]" } else { "" };
+    format!("{fence}\n{}{cut}\n{fence}", escape(shown.trim_end()))
+}
+
+/// What entries add to the file, up to the last one's end.
+fn render(entries: &[Entry<ChatEvent>], after: u64) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        let before = text.len();
+        for (_, event) in entry.numbered().filter(|(number, _)| *number > after) {
+            text.push_str(&block(event, entry.at).unwrap_or_default());
+        }
+        if text.len() > before {
+            text.push_str(&marker(entry.next - 1));
+        }
+    }
+    text
+}
+
+impl Transcript {
+    /// Over the log and the files.
+    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces) -> Self {
+        Self { table, workspaces, written: Mutex::default() }
+    }
+
+    /// Brings the file of a chat in line with its log, whatever it is like.
+    pub async fn catch_up(&self, workspace: WorkspaceId, chat: ChatId) -> Result<(), Error> {
+        let files = self.workspaces.open(workspace).await?;
+        let written = self.repair(&files, workspace, chat).await?;
+        self.remember(chat, written);
+        Ok(())
+    }
+
+    /// Cuts the file after its last whole marker and appends what the log has after it. Returns the number it is good for.
+    async fn repair(&self, files: &Workspace, workspace: WorkspaceId, chat: ChatId) -> Result<u64, Error> {
+        const TAIL: u64 = 64 * 1024;
+        const PAGE: usize = 256;
+        let path = path(chat)?;
+        let (length, tail) = files.projection_tail(&path, TAIL).await?;
+        let marked = last_marker(&tail);
+        let mut after = 0;
+        match marked {
+            Some((number, end)) => {
+                after = number;
+                let torn = (tail.len() - end) as u64;
+                if torn > 0 {
+                    files.truncate_projection(&path, length.saturating_sub(torn)).await?;
+                }
+            }
+            None => files.truncate_projection(&path, 0).await?,
+        }
+        loop {
+            let page =
+                actor::read_after(&*self.table, &actor_id(workspace, chat), after, PAGE).await.map_err(damaged)?;
+            let created = page.entries.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
+                ChatEvent::Created { config } => Some(head(config)),
+                _ => None,
+            });
+            let head = created.filter(|_| after == 0 && marked.is_none()).unwrap_or_default();
+            let text = head + &render(&page.entries, after);
+            if !text.is_empty() {
+                files.append_projection(&path, &text).await?;
+            }
+            after = page.entries.last().map_or(after, |entry| entry.next - 1);
+            if !page.more {
+                return Ok(after);
+            }
+        }
+    }
+
+    fn remember(&self, chat: ChatId, written: u64) {
+        let mut known = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(chat, written);
+    }
+
+    async fn append(&self, config: &ChatConfig, entry: &Entry<ChatEvent>) -> Result<(), Error> {
+        let known = self.written.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&config.chat);
+        if !known {
+            return self.catch_up(config.workspace, config.chat).await;
+        }
+        let text = render(std::slice::from_ref(entry), 0);
+        if !text.is_empty() {
+            let files = self.workspaces.open(config.workspace).await?;
+            files.append_projection(&path(config.chat)?, &text).await?;
+        }
+        self.remember(config.chat, entry.next - 1);
+        Ok(())
+    }
+
+    fn forget(&self, chat: ChatId, error: &Error) {
+        tracing::warn!(%chat, %error, "the chat's file is behind its log until the chat is next loaded");
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(&chat);
+    }
+}
+
+fn damaged(error: ports::Error) -> Error {
+    Error::new(domain::Code::Internal, error.to_string())
+}
+
+/// The file is a view of the log: what goes wrong with it is told in the log of the hub and mended later, and stops no chat.
+#[async_trait]
+impl Follow<ChatMachine> for Transcript {
+    async fn loaded(&self, _: &ActorId, state: &<ChatMachine as Machine>::State) {
+        if let Some(config) = &state.config
+            && let Err(error) = self.catch_up(config.workspace, config.chat).await
+        {
+            self.forget(config.chat, &error);
+        }
+    }
+
+    async fn committed(&self, _: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
+        if let Some(config) = &state.config
+            && let Err(error) = self.append(config, entry).await
+        {
+            self.forget(config.chat, &error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_marker_counts() {
+        assert_eq!(last_marker(b"x\n<!-- 3 -->\ny<!-- 12 -->\nz<!-- 13"), Some((12, 26)));
+        assert_eq!(last_marker(b"<!-- nothing -->\n"), None);
+        assert_eq!(
+            last_marker(format!("{}{}", escape("<!-- 99 -->\n"), marker(4)).as_bytes()).map(|found| found.0),
+            Some(4)
+        );
+    }
+}

@@ -1,0 +1,411 @@
+//! A turn: the model is asked, its calls are answered one after the other, the model is asked again, until it has nothing
+//! more to call or a limit is reached.
+
+use crate::{
+    ask, cancel,
+    context::assemble,
+    gate::{GateDecision, GateRequest},
+    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, model_key, tool_key},
+    state::{ChatState, Phase, QueuedTurn, Turn},
+};
+use actor::{Decision, EffectKey, Letter};
+use domain::{
+    CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId, Sha256,
+    Stamp, StopReason, Timestamp, ToolCall, TurnId, Usage,
+};
+use ports::ModelRequest;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tools::Kind;
+
+/// A turn as it was asked for.
+pub(crate) struct Asked {
+    pub id: CommandId,
+    pub at: Timestamp,
+    pub content: String,
+    pub files: Vec<FilePath>,
+    pub context: String,
+    pub limits: Option<Limits>,
+}
+
+/// What a turn has used and may use.
+#[derive(Clone)]
+pub(crate) struct Account {
+    pub id: TurnId,
+    limits: Limits,
+    steps: u32,
+    usage: Usage,
+    started_at: Option<Timestamp>,
+    waited_ms: u64,
+}
+
+impl Account {
+    pub fn of(turn: &Turn) -> Self {
+        Self {
+            id: turn.id,
+            limits: turn.limits,
+            steps: turn.steps,
+            usage: turn.usage,
+            started_at: turn.started_at,
+            waited_ms: turn.waited_ms,
+        }
+    }
+
+    /// Counts the time that ends now, in which the turn waited for a person.
+    pub fn waited(&mut self, turn: &Turn, now: Timestamp) {
+        self.waited_ms = turn.waited_until(now);
+    }
+
+    fn deadline(&self, now: Timestamp) -> Timestamp {
+        self.started_at.unwrap_or(now) + Duration::from_millis(self.limits.max_wall_ms.saturating_add(self.waited_ms))
+    }
+
+    /// The limit that is reached, if one is.
+    fn reached(&self, now: Timestamp) -> Option<StopReason> {
+        if self.steps >= self.limits.max_steps {
+            Some(StopReason::StepLimit)
+        } else if self.usage.input_tokens + self.usage.output_tokens >= self.limits.max_tokens {
+            Some(StopReason::TokenLimit)
+        } else if self.usage.cost_usd >= self.limits.max_cost_usd && self.usage.cost_usd > 0.0 {
+            Some(StopReason::CostLimit)
+        } else if now >= self.deadline(now) {
+            Some(StopReason::TimeLimit)
+        } else {
+            None
+        }
+    }
+}
+
+/// A decision in the making: the state before it, and what was decided so far.
+pub(crate) struct Step<'a> {
+    pub machine: &'a ChatMachine,
+    pub state: &'a ChatState,
+    pub stamp: &'a Stamp,
+    pub decision: Decision<ChatMachine>,
+    ids: u32,
+    config: Option<Arc<ChatConfig>>,
+}
+
+impl<'a> Step<'a> {
+    pub fn new(machine: &'a ChatMachine, state: &'a ChatState, stamp: &'a Stamp) -> Self {
+        Self { machine, state, stamp, decision: Decision::default(), ids: 0, config: state.config.clone() }
+    }
+
+    pub fn push(&mut self, event: ChatEvent) {
+        self.decision.events.push(event);
+    }
+
+    /// A fresh id of this step.
+    pub fn id(&mut self) -> uuid::Uuid {
+        self.ids += 1;
+        self.stamp.id(self.ids)
+    }
+
+    fn run(&mut self, key: EffectKey, effect: ChatEffect) {
+        self.decision.effects.push((key, effect));
+    }
+
+    /// Sends the chat a command at a later time.
+    pub fn later(&mut self, at: Timestamp, command: &ChatCommand) {
+        let Some(config) = &self.config else { return };
+        let to = actor_id(config.workspace, config.chat);
+        if let Ok(command) = serde_json::to_value(command) {
+            self.decision.send.push(Letter { to, command, deliver_at: Some(at) });
+        }
+    }
+
+    /// Begins a turn.
+    fn begin(&mut self, asked: Asked) {
+        let Some(config) = self.config.clone() else { return };
+        let id = TurnId(asked.id.0);
+        let limits = asked.limits.unwrap_or(config.limits);
+        self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits });
+        let message_id = MessageId(self.id());
+        let Asked { content, files, context, .. } = asked;
+        let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
+        self.push(ChatEvent::MessageAdded { message });
+        let account = Account { id, limits, steps: 0, usage: Usage::default(), started_at: None, waited_ms: 0 };
+        self.call_model(&account);
+    }
+
+    /// Asks the model, unless a limit is reached.
+    pub fn call_model(&mut self, account: &Account) {
+        if let Some(reason) = account.reached(self.stamp.at) {
+            return self.finish(account, reason);
+        }
+        let message_id = MessageId(self.id());
+        self.ask_model(account, message_id, 1);
+    }
+
+    fn ask_model(&mut self, account: &Account, message_id: MessageId, attempt: u32) {
+        let Some(config) = self.config.clone() else { return };
+        let Some(context) = assemble(self.state, &self.decision.events) else {
+            let message =
+                format!("this turn alone is longer than the chat's context of {} tokens", config.context_tokens);
+            let error = Error::new(Code::LimitReached, message)
+                .hint("start a new turn: the files that were made are kept; ask for smaller parts of large files");
+            self.push(ChatEvent::Failed { error });
+            return self.finish(account, StopReason::ContextLimit);
+        };
+        if context.cut > 0 {
+            self.push(ChatEvent::ContextCut { turns: context.cut });
+        }
+        self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at });
+        let request = Box::new(ModelRequest {
+            model: config.model.clone(),
+            system: config.system.as_str().into(),
+            messages: context.messages,
+            tools: self.machine.tools.specs(),
+            conversation: config.chat.to_string(),
+        });
+        let deadline = account.deadline(self.stamp.at);
+        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
+    }
+
+    /// Goes on with the first of `calls`, or with the model when there is none.
+    pub fn next_call(&mut self, account: &Account, mut calls: impl Iterator<Item = ToolCall>) {
+        while let Some(call) = calls.next() {
+            match self.gate(&call) {
+                GateDecision::Permit if self.machine.tools.kind(&call.tool) == Some(Kind::Ask) => {
+                    match ask::question(self, &call) {
+                        Ok(()) => return,
+                        Err(error) => self.refuse(&call, &describe(&error)),
+                    }
+                }
+                GateDecision::Permit => return self.call_tool(call, 1),
+                GateDecision::Deny { reason } => self.refuse(&call, &format!("not permitted: {reason}")),
+                GateDecision::Ask { category, reason, timeout } => {
+                    return ask::permission(self, &call, category, reason, timeout);
+                }
+            }
+        }
+        self.call_model(account);
+    }
+
+    fn gate(&self, call: &ToolCall) -> GateDecision {
+        // A tool that does not exist and arguments that are no JSON are the registry's to explain; they do nothing.
+        let (Some(kind), Ok(args), Some(config)) = (self.machine.tools.kind(&call.tool), call.parsed(), &self.config)
+        else {
+            return GateDecision::Permit;
+        };
+        let decision = self.machine.gate.decide(&GateRequest { config, tool: &call.tool, kind, args: &args });
+        tracing::debug!(tool = call.tool, ?decision, "decided on a call");
+        decision
+    }
+
+    pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
+        let Some(config) = self.config.clone() else { return };
+        let mut seen: Vec<(FilePath, Option<Sha256>)> = self.state.seen.iter().cloned().collect();
+        let mut plan_path = self.state.plan_path.clone();
+        // What this very step has learnt is not in the state yet.
+        for event in &self.decision.events {
+            match event {
+                ChatEvent::Observed { seen: more, .. } => seen.extend(more.iter().cloned()),
+                ChatEvent::PlanStep { plan_path: path, .. } => plan_path = Some(path.clone()),
+                _ => {}
+            }
+        }
+        self.started(&call, attempt);
+        self.run(tool_key(call.call_id, attempt), ChatEffect::CallTool { call, config, seen, plan_path });
+    }
+
+    pub fn started(&mut self, call: &ToolCall, attempt: u32) {
+        let (call_id, tool, path, args) = (call.call_id, call.tool.clone(), call.path(), call.args.clone());
+        self.push(ChatEvent::CallStarted { call_id, attempt, tool, path, args });
+    }
+
+    /// Answers a call that does not run.
+    pub fn refuse(&mut self, call: &ToolCall, why: &str) {
+        self.started(call, 1);
+        self.observe(call, why.to_owned(), false);
+    }
+
+    pub fn observe(&mut self, call: &ToolCall, output: String, success: bool) {
+        let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, truncated: false, seen: Vec::new(), at });
+    }
+
+    /// Ends the turn by itself, then begins the next one that waits.
+    pub fn finish(&mut self, account: &Account, stop_reason: StopReason) {
+        let message = self.last_text();
+        self.push(ChatEvent::Done { turn_id: account.id, message, stop_reason, at: self.stamp.at });
+        self.begin_queued();
+    }
+
+    /// Begins the next turn that waits, if one does.
+    pub fn begin_queued(&mut self) {
+        if let Some(queued) = self.state.queued.front().cloned() {
+            let QueuedTurn { command_id: id, at, content, files, context, limits } = queued;
+            self.begin(Asked { id, at, content, files, context, limits });
+        }
+    }
+
+    fn last_text(&self) -> String {
+        let in_this_step = self.decision.events.iter().rev().find_map(|event| match event {
+            ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => Some(content.clone()),
+            _ => None,
+        });
+        in_this_step.or_else(|| self.state.turn.as_ref().map(|turn| turn.last_text.clone())).unwrap_or_default()
+    }
+
+    /// Keeps what the model has said so far as a message, if it has said something.
+    pub fn keep_partial(&mut self, message_id: MessageId, text: &str) {
+        if !text.is_empty() {
+            let message = Message::Assistant {
+                id: message_id,
+                at: self.stamp.at,
+                content: text.to_owned(),
+                calls: Vec::new(),
+                reasoning: String::new(),
+                provider: Value::Null,
+            };
+            self.push(ChatEvent::MessageAdded { message });
+        }
+    }
+}
+
+/// An error as a model reads it.
+pub(crate) fn describe(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}: {} ({hint})", error.code, error.message),
+        None => format!("{}: {}", error.code, error.message),
+    }
+}
+
+/// A person's message.
+pub(crate) fn start(
+    machine: &ChatMachine,
+    state: &ChatState,
+    asked: Asked,
+    create: Option<Box<ChatConfig>>,
+    interrupt: bool,
+    stamp: &Stamp,
+) -> Decision<ChatMachine> {
+    let mut step = Step::new(machine, state, stamp);
+    if step.config.is_none() {
+        let Some(config) = create else {
+            let error = Error::new(Code::NotFound, "this chat was never made").hint("POST …/chats makes one");
+            return just(ChatEvent::Failed { error });
+        };
+        step.config = Some(Arc::new((*config).clone()));
+        step.push(ChatEvent::Created { config });
+    }
+    match &state.turn {
+        None => step.begin(asked),
+        Some(turn) => {
+            let Asked { id: command_id, at, content, files, context, limits } = asked;
+            step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits });
+            if interrupt && turn.phase.is_suspended() {
+                let queued = step.decision.events;
+                let mut decision = cancel::end_suspended(machine, state, turn, "interrupted", stamp);
+                decision.events.splice(0..0, queued);
+                return decision;
+            }
+        }
+    }
+    step.decision
+}
+
+/// What an effect has to tell. What no longer fits the state is dropped.
+pub(crate) fn report(machine: &ChatMachine, state: &ChatState, report: Report, stamp: &Stamp) -> Decision<ChatMachine> {
+    let Some(turn) = &state.turn else { return Decision::default() };
+    let mut step = Step::new(machine, state, stamp);
+    match (report, &turn.phase) {
+        (Report::Reasoned { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
+            step.push(ChatEvent::Thought { text, message_id });
+        }
+        (Report::Wrote { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
+            step.push(ChatEvent::Chunk { text, message_id });
+        }
+        (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
+            model_finished(&mut step, turn, *answer);
+        }
+        (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, text, .. })
+            if message_id == *current =>
+        {
+            step.keep_partial(message_id, text);
+            if !timed_out {
+                step.push(ChatEvent::Failed { error });
+            }
+            let reason = if timed_out { StopReason::TimeLimit } else { StopReason::Error };
+            step.finish(&Account::of(turn), reason);
+        }
+        (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
+            tool_finished(&mut step, turn, call_id, *outcome);
+        }
+        (
+            _,
+            Phase::Begun | Phase::Model { .. } | Phase::Tool { .. } | Phase::Permission { .. } | Phase::Question { .. },
+        ) => {}
+    }
+    step.decision
+}
+
+fn model_finished(step: &mut Step<'_>, turn: &Turn, answer: ModelAnswer) {
+    let message_id = answer.message_id;
+    if !answer.unreported.is_empty() {
+        step.push(ChatEvent::Chunk { text: answer.unreported, message_id });
+    }
+    let calls: Vec<ToolCall> =
+        answer.calls.into_iter().map(|(tool, args)| ToolCall { call_id: CallId(step.id()), tool, args }).collect();
+    // A provider takes back no message that says nothing.
+    if !(answer.text.is_empty() && calls.is_empty()) {
+        let message = Message::Assistant {
+            id: message_id,
+            at: step.stamp.at,
+            content: answer.text,
+            calls: calls.clone(),
+            reasoning: answer.reasoning,
+            provider: answer.provider,
+        };
+        step.push(ChatEvent::MessageAdded { message });
+    }
+    let context_limit = step.config.as_ref().map_or(0, |config| config.context_tokens);
+    let context_used = answer.usage.input_tokens;
+    step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit });
+    let mut account = Account::of(turn);
+    account.usage += answer.usage;
+    if calls.is_empty() { step.finish(&account, answer.reason) } else { step.next_call(&account, calls.into_iter()) }
+}
+
+fn tool_finished(step: &mut Step<'_>, turn: &Turn, call_id: CallId, outcome: tools::Outcome) {
+    let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id) else { return };
+    let tools::Outcome { output, success, truncated, seen, events, .. } = outcome;
+    let (tool, at) = (call.tool.clone(), step.stamp.at);
+    step.push(ChatEvent::Observed { call_id, tool, output, success, truncated, seen, at });
+    step.decision.events.extend(events);
+    let rest = turn.calls.iter().filter(|call| call.call_id != call_id).cloned();
+    match &turn.stopping {
+        None => step.next_call(&Account::of(turn), rest),
+        Some((stop_id, reason)) => cancel::end(step, turn, rest, Some(*stop_id), reason, turn.last_text.clone()),
+    }
+}
+
+/// The worker that ran this turn is gone. What it ran is run again, as a new attempt that clients are told of.
+pub(crate) fn resume(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) -> Decision<ChatMachine> {
+    let Some(turn) = &state.turn else { return Decision::default() };
+    let mut step = Step::new(machine, state, stamp);
+    let account = Account::of(turn);
+    let attempt = turn.attempt + 1;
+    let (turn_id, asked_at, limits) = (turn.id, turn.asked_at, turn.limits);
+    let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits };
+    match &turn.phase {
+        Phase::Permission { .. } | Phase::Question { .. } => return Decision::default(),
+        Phase::Model { message_id, attempt, .. } => {
+            step.push(started);
+            step.ask_model(&account, *message_id, attempt + 1);
+        }
+        Phase::Tool { call_id, attempt } => {
+            step.push(started);
+            match turn.calls.iter().find(|call| call.call_id == *call_id).cloned() {
+                Some(call) => step.call_tool(call, attempt + 1),
+                None => step.call_model(&account),
+            }
+        }
+        Phase::Begun => {
+            step.push(started);
+            step.next_call(&account, turn.calls.iter().cloned());
+        }
+    }
+    step.decision
+}

@@ -3,16 +3,16 @@
 //! A command is accepted when the queue has it; what comes of it is told by the chat's events.
 
 use crate::{
-    machine::{ChatMachine, actor_id, usage_partition, view_index, view_key},
+    machine::{actor_id, view_index, view_key},
     prompt, transcript,
 };
 use actor::{Content, Mail, Mailbox, StopRequest};
 use domain::{
-    ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits,
-    Message, MessageId, Mode, OnBusy, PermissionId, Principal, QuestionId, StopId, Timestamp, TurnId, Usage,
-    WorkspaceId, event::PermissionOutcome, event::Question,
+    ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits, Mode,
+    OnBusy, PermissionId, Principal, QuestionId, StopId, TurnId, Usage, WorkspaceId, event::PermissionOutcome,
+    event::Question,
 };
-use ports::{Bus, Clock, Expect, Query, Queue, Table, Write};
+use ports::{Bus, Clock, Expect, Queue, Table, Write};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{fmt::Write as _, sync::Arc, time::Duration};
@@ -26,9 +26,9 @@ const ATTACHED: u64 = 32 * 1024;
 /// Chats, for those who talk to them.
 #[derive(Clone)]
 pub struct Chats {
-    table: Arc<dyn Table>,
+    pub(crate) table: Arc<dyn Table>,
     mailbox: Mailbox,
-    workspaces: Workspaces,
+    pub(crate) workspaces: Workspaces,
     clock: Arc<dyn Clock>,
     settings: Settings,
 }
@@ -89,38 +89,6 @@ pub struct Accepted {
     pub turn_id: TurnId,
 }
 
-/// A page of chats.
-#[derive(Clone, Debug, Serialize)]
-pub struct ChatPage {
-    /// The chats, the last active first.
-    pub chats: Vec<ChatView>,
-    /// Where the next page begins; none at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
-/// A part of a chat's history.
-#[derive(Clone, Debug, Serialize)]
-pub struct HistoryPage {
-    /// The messages, oldest first, each with the number of its event.
-    pub messages: Vec<NumberedMessage>,
-    /// The number to go on after; none at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_after: Option<u64>,
-    /// The number of the last event: where to begin to listen.
-    pub last_seq: u64,
-}
-
-/// A message and its place.
-#[derive(Clone, Debug, Serialize)]
-pub struct NumberedMessage {
-    /// The number of its event.
-    pub seq: u64,
-    /// The message.
-    #[serde(flatten)]
-    pub message: Message,
-}
-
 impl Chats {
     /// Over these ports.
     pub fn new(
@@ -171,7 +139,7 @@ impl Chats {
             Err(error) => return Err(internal(error)),
         }
         let path = transcript::path(chat)?;
-        match files.create_projection(&path, FileId(chat.0), &transcript::head(&config), by).await {
+        match files.create_projection(&path, FileId(chat.0), transcript::head(&config), &by.clone().into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::Conflict => {}
             Err(error) => return Err(error),
@@ -326,53 +294,6 @@ impl Chats {
         self.mailbox.send(&actor_id(workspace, chat), &mail).await.map_err(internal)
     }
 
-    /// The chat as it is.
-    pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
-        let item = self.table.get(&view_key(workspace, chat)).await.map_err(internal)?;
-        let item = item.ok_or_else(|| Error::not_found("chat", chat))?;
-        serde_json::from_str(&item.body).map_err(internal)
-    }
-
-    /// The chats of a workspace, the last active first.
-    pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
-        self.workspaces.get(workspace).await?;
-        let partition = view_key(workspace, ChatId(uuid::Uuid::nil())).pk;
-        let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
-        let page = page.map_err(broken_cursor)?;
-        let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
-        Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
-    }
-
-    /// Messages after the event numbered `after`, at most about `limit`.
-    pub async fn history(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        after: u64,
-        limit: usize,
-    ) -> Result<HistoryPage, Error> {
-        const PAGE: usize = 256;
-        let actor = actor_id(workspace, chat);
-        let (mut messages, mut position, mut more) = (Vec::new(), after, true);
-        while more && messages.len() < limit {
-            let page = actor::read_after::<ChatEvent>(&*self.table, &actor, position, PAGE).await.map_err(internal)?;
-            more = page.more;
-            for entry in &page.entries {
-                let new = entry.numbered().filter(|(number, _)| *number > after);
-                messages.extend(new.filter_map(|(seq, event)| {
-                    crate::state::message_of(event).map(|message| NumberedMessage { seq, message })
-                }));
-                position = entry.next - 1;
-                if messages.len() >= limit {
-                    break;
-                }
-            }
-        }
-        let last_seq = actor::next_number(&*self.table, &actor).await.map_err(internal)? - 1;
-        let next_after = (position < last_seq).then_some(position);
-        Ok(HistoryPage { messages, next_after, last_seq })
-    }
-
     /// Takes a chat off the list and puts its file into the trash; its log is kept. `CONFLICT` while a turn runs.
     pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
@@ -380,32 +301,13 @@ impl Chats {
             return Err(Error::new(Code::Conflict, "a turn is running in this chat").hint("stop it first"));
         }
         let files = self.workspaces.open(workspace).await?;
-        match files.remove(&transcript::path(chat)?, &by.clone().into()).await {
+        match files.rm(&transcript::path(chat)?, &by.clone().into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::NotFound => {}
             Err(error) => return Err(error),
         }
         let removed = self.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
         removed.map_err(internal)
-    }
-
-    /// What the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive) used: one record a turn.
-    pub async fn usage(&self, workspace: WorkspaceId, from: &str, to: &str) -> Result<Vec<TurnUsage>, Error> {
-        const PAGE: usize = 500;
-        self.workspaces.get(workspace).await?;
-        let (from, to) = (Some(from.to_owned()), Some(format!("{to}/\u{10ffff}")));
-        let mut range = Query { from, to, ..Query::all(usage_partition(workspace), PAGE) };
-        let mut records = Vec::new();
-        loop {
-            let page = self.table.query(&range).await.map_err(internal)?;
-            for item in &page.items {
-                records.push(serde_json::from_str(&item.body).map_err(internal)?);
-            }
-            match page.next {
-                None => return Ok(records),
-                cursor => range.cursor = cursor,
-            }
-        }
     }
 
     async fn send(
@@ -441,23 +343,6 @@ impl Chats {
         }
         Ok((paths, text))
     }
-}
-
-/// What one turn used.
-#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
-pub struct TurnUsage {
-    /// The day on which it ended, in UTC.
-    pub day: String,
-    /// The chat.
-    pub chat_id: ChatId,
-    /// The turn.
-    pub turn_id: TurnId,
-    /// The model; none for the default one.
-    pub model: Option<String>,
-    /// Model calls.
-    pub calls: u32,
-    /// What they used.
-    pub usage: Usage,
 }
 
 async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &mut String) -> Result<(), Error> {
@@ -528,15 +413,8 @@ fn paused(view: &ChatView) -> Error {
         .hint("POST …/chats/:cid/resume tries it again; with {\"drop\": true} it is dropped")
 }
 
-fn broken_cursor(error: ports::Error) -> Error {
-    match error {
-        ports::Error::Invalid(message) => Error::invalid("cursor", message).hint("use next_cursor as it was given"),
-        other => internal(other),
-    }
-}
-
 /// What went wrong inside is for the log; a client learns that it was not its fault.
-fn internal(error: impl std::error::Error) -> Error {
+pub(crate) fn internal(error: impl std::error::Error) -> Error {
     let cause: &dyn std::error::Error = &error;
     tracing::error!(cause = %cause, "a chat could not be reached");
     Error::new(Code::Internal, "the chat could not be reached").hint("try again; what was accepted before is kept")

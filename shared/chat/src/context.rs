@@ -14,8 +14,6 @@ const KEPT_PERCENT: u64 = 60;
 pub(crate) struct Context {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
-    /// Their size with the system text, estimated.
-    pub tokens: u64,
     /// How many of the oldest turns have to be left out from now on.
     pub cut: u32,
 }
@@ -28,8 +26,9 @@ pub(crate) fn assemble(state: &ChatState, events: &[ChatEvent]) -> Option<Contex
     let system = config.map_or(0, |config| config.system.len() as u64 / 4);
     let added: Vec<Arc<Message>> = events.iter().filter_map(message_of).map(Arc::new).collect();
     let added_tokens = added.iter().map(|message| message.tokens()).sum::<u64>();
-    // A turn that these events begin is not in the history yet.
-    let running = usize::from(state.turn.is_some());
+    // The turn that these events begin is not in the history yet; the one before it has ended by then.
+    let begins = events.iter().any(|event| matches!(event, ChatEvent::TurnStarted { attempt: 1, .. }));
+    let running = usize::from(state.turn.is_some() && !begins);
     let past = state.history.len() - running.min(state.history.len());
     let running_tokens = state.history.iter().skip(past).map(|turn| turn.tokens).sum::<u64>() + added_tokens;
     let fixed = system + running_tokens;
@@ -52,5 +51,5 @@ pub(crate) fn assemble(state: &ChatState, events: &[ChatEvent]) -> Option<Contex
     let mut messages = Vec::with_capacity(kept.clone().map(|turn| turn.messages.len()).sum::<usize>() + added.len());
     messages.extend(kept.flat_map(|turn| turn.messages.iter().cloned()));
     messages.extend(added);
-    Some(Context { messages, tokens, cut })
+    Some(Context { messages, cut })
 }

@@ -13,13 +13,15 @@ mod gate;
 mod machine;
 mod perform;
 mod prompt;
+mod reading;
 mod state;
 mod transcript;
 mod turn;
 
-pub use chats::{Accepted, ChatPage, Chats, HistoryPage, NewChat, NumberedMessage, Post, Settings, TurnUsage};
+pub use chats::{Accepted, Chats, NewChat, Post, Settings};
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, Report, actor_id};
 pub use perform::ChatEffects;
+pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;

@@ -173,7 +173,7 @@ impl Transcript {
             let head = created.filter(|_| after == 0 && marked.is_none()).unwrap_or_default();
             let text = head + &render(&page.entries, after);
             if !text.is_empty() {
-                files.append_projection(&path, &text).await?;
+                files.append_projection(&path, text).await?;
             }
             after = page.entries.last().map_or(after, |entry| entry.next - 1);
             if !page.more {
@@ -198,7 +198,7 @@ impl Transcript {
         let text = render(std::slice::from_ref(entry), 0);
         if !text.is_empty() {
             let files = self.workspaces.open(config.workspace).await?;
-            files.append_projection(&path(config.chat)?, &text).await?;
+            files.append_projection(&path(config.chat)?, text).await?;
         }
         self.remember(config.chat, entry.next - 1);
         Ok(())

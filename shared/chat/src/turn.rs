@@ -163,8 +163,8 @@ impl<'a> Step<'a> {
     }
 
     /// Goes on with the first of `calls`, or with the model when there is none.
-    pub fn next_call(&mut self, account: &Account, mut calls: impl Iterator<Item = ToolCall>) {
-        while let Some(call) = calls.next() {
+    pub fn next_call(&mut self, account: &Account, calls: impl Iterator<Item = ToolCall>) {
+        for call in calls {
             match self.gate(&call) {
                 GateDecision::Permit if self.machine.tools.kind(&call.tool) == Some(Kind::Ask) => {
                     match ask::question(self, &call) {

@@ -1,0 +1,134 @@
+//! What is known of chats: their views, their history, and what their turns used.
+
+use crate::{
+    Chats,
+    chats::internal,
+    machine::{actor_id, usage_partition, view_key},
+};
+use domain::{ChatEvent, ChatId, ChatView, Error, Message, TurnId, Usage, WorkspaceId};
+use ports::Query;
+use serde::Serialize;
+
+/// A page of chats.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChatPage {
+    /// The chats, the last active first.
+    pub chats: Vec<ChatView>,
+    /// Where the next page begins; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A part of a chat's history.
+#[derive(Clone, Debug, Serialize)]
+pub struct HistoryPage {
+    /// The messages, oldest first, each with the number of its event.
+    pub messages: Vec<NumberedMessage>,
+    /// The number to go on after; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<u64>,
+    /// The number of the last event: where to begin to listen.
+    pub last_seq: u64,
+}
+
+/// A message and its place.
+#[derive(Clone, Debug, Serialize)]
+pub struct NumberedMessage {
+    /// The number of its event.
+    pub seq: u64,
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+}
+
+/// What one turn used.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+pub struct TurnUsage {
+    /// The day on which it ended, in UTC.
+    pub day: String,
+    /// The chat.
+    pub chat_id: ChatId,
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The model; none for the default one.
+    pub model: Option<String>,
+    /// Model calls.
+    pub calls: u32,
+    /// What they used.
+    pub usage: Usage,
+}
+
+impl Chats {
+    /// The chat as it is.
+    pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
+        let item = self.table.get(&view_key(workspace, chat)).await.map_err(internal)?;
+        let item = item.ok_or_else(|| Error::not_found("chat", chat))?;
+        serde_json::from_str(&item.body).map_err(internal)
+    }
+
+    /// The chats of a workspace, the last active first.
+    pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
+        self.workspaces.get(workspace).await?;
+        let partition = view_key(workspace, ChatId(uuid::Uuid::nil())).pk;
+        let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
+        let page = page.map_err(broken_cursor)?;
+        let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
+        Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
+    }
+
+    /// Messages after the event numbered `after`, at most about `limit`.
+    pub async fn history(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        after: u64,
+        limit: usize,
+    ) -> Result<HistoryPage, Error> {
+        const PAGE: usize = 256;
+        let actor = actor_id(workspace, chat);
+        let (mut messages, mut position, mut more) = (Vec::new(), after, true);
+        while more && messages.len() < limit {
+            let page = actor::read_after::<ChatEvent>(&*self.table, &actor, position, PAGE).await.map_err(internal)?;
+            more = page.more;
+            for entry in &page.entries {
+                let new = entry.numbered().filter(|(number, _)| *number > after);
+                messages.extend(new.filter_map(|(seq, event)| {
+                    crate::state::message_of(event).map(|message| NumberedMessage { seq, message })
+                }));
+                position = entry.next - 1;
+                if messages.len() >= limit {
+                    break;
+                }
+            }
+        }
+        let last_seq = actor::next_number(&*self.table, &actor).await.map_err(internal)? - 1;
+        let next_after = (position < last_seq).then_some(position);
+        Ok(HistoryPage { messages, next_after, last_seq })
+    }
+
+    /// What the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive) used: one record a turn.
+    pub async fn usage(&self, workspace: WorkspaceId, from: &str, to: &str) -> Result<Vec<TurnUsage>, Error> {
+        const PAGE: usize = 500;
+        self.workspaces.get(workspace).await?;
+        let (from, to) = (Some(from.to_owned()), Some(format!("{to}/\u{10ffff}")));
+        let mut range = Query { from, to, ..Query::all(usage_partition(workspace), PAGE) };
+        let mut records = Vec::new();
+        loop {
+            let page = self.table.query(&range).await.map_err(internal)?;
+            for item in &page.items {
+                records.push(serde_json::from_str(&item.body).map_err(internal)?);
+            }
+            match page.next {
+                None => return Ok(records),
+                cursor => range.cursor = cursor,
+            }
+        }
+    }
+}
+
+fn broken_cursor(error: ports::Error) -> Error {
+    match error {
+        ports::Error::Invalid(message) => Error::invalid("cursor", message).hint("use next_cursor as it was given"),
+        other => internal(other),
+    }
+}

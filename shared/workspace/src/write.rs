@@ -144,6 +144,12 @@ impl Workspace {
         })
     }
 
+    /// Fails as a write with this expectation would.
+    pub async fn expect(&self, path: &FilePath, expect: Expect) -> Result<()> {
+        let walk = self.walk(path).await?;
+        self.check(path, walk.found.as_ref(), expect).await
+    }
+
     /// That what is there is what the writer expects.
     async fn check(&self, path: &FilePath, found: Option<&Found>, expect: Expect) -> Result<()> {
         match (expect, found.map(|found| &found.entry)) {

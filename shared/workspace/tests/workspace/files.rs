@@ -1,0 +1,286 @@
+//! What a workspace promises about its files.
+
+use crate::common::World;
+use domain::{CallId, ChatId, Code, FileId, FilePath, Principal, Sha256, UserId};
+use uuid::Uuid;
+use workspace::{Expect, Kind, Op, Workspace, Writer};
+
+fn path(text: &str) -> FilePath {
+    FilePath::parse(text).unwrap()
+}
+
+fn person() -> Writer {
+    Writer::new(Principal::local())
+}
+
+fn agent() -> Principal {
+    Principal::Agent { role: "assistant".into(), chat: ChatId(Uuid::now_v7()), user: UserId(Uuid::nil()) }
+}
+
+async fn text(workspace: &Workspace, at: &str) -> String {
+    String::from_utf8(workspace.read(&path(at), None).await.unwrap().bytes.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_new_workspace_has_its_taxonomy_in_the_index_and_on_disk() {
+    let (world, workspace) = World::new().await;
+    let home = format!("/users/{}", Uuid::nil());
+    for folder in ["/system/skills", "/system/agents", "/chats", "/data", "/projects", &home] {
+        assert_eq!(workspace.stat(&path(folder)).await.unwrap().kind, Kind::Folder, "{folder}");
+        assert!(world.on_disk(folder).is_dir(), "{folder}");
+    }
+    for part in ["latest", "archive", "trash"] {
+        assert!(world.home().join(part).is_dir());
+    }
+    let persona = "/system/agents/assistant/AGENT.md";
+    assert_eq!(world.disk_text(persona).unwrap(), text(&workspace, persona).await);
+    assert!(text(&workspace, "/system/skills/write-a-report/SKILL.md").await.starts_with("---\nname: "));
+    let names: Vec<_> = workspace.ls(&FilePath::root(), 10, None).await.unwrap().entries;
+    let names: Vec<_> = names.iter().map(|info| info.name.as_str()).collect();
+    assert_eq!(names, ["chats", "data", "projects", "system", "users"]);
+}
+
+#[tokio::test]
+async fn workspaces_are_made_once_renamed_listed_and_deleted_without_a_trace() {
+    let (world, workspace) = World::new().await;
+    let all = world.workspaces();
+    assert_eq!(all.create(world.id, "other", &Principal::local()).await.unwrap().name, "test");
+    let stranger = Principal::User { id: UserId(Uuid::now_v7()) };
+    assert_eq!(all.create(world.id, "other", &stranger).await.unwrap_err().code, Code::Conflict);
+    assert_eq!(all.rename(world.id, " new ").await.unwrap().name, "new");
+    assert_eq!(all.list(10, None).await.unwrap().workspaces, [all.get(world.id).await.unwrap()]);
+    assert_eq!(all.rename(world.id, "").await.unwrap_err().code, Code::InvalidArgument);
+    workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
+    workspace.rm(&path("/projects/a"), &person()).await.unwrap();
+    all.delete(world.id).await.unwrap();
+    assert_eq!(all.open(world.id).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(world.table.len(), 0);
+    assert!(!world.home().exists());
+}
+
+#[tokio::test]
+async fn a_write_makes_a_version_and_the_folders_above_and_is_read_back_from_disk() {
+    let (world, workspace) = World::new().await;
+    let at = path("/projects/app/src/main.rs");
+    let first = workspace.write(&at, "one\n", Expect::Absent, &person()).await.unwrap();
+    assert_eq!(
+        (first.op, first.v, first.size, first.author.as_str()),
+        (Op::Written, 1, 4, &*person().principal.to_string())
+    );
+    let second = workspace.write(&at, "two\n", Expect::Version(1), &Writer::new(agent())).await.unwrap();
+    assert_eq!((second.v, second.file_id, second.author.as_str()), (2, first.file_id, "agent:assistant"));
+    assert_eq!(world.disk_text("/projects/app/src/main.rs").as_deref(), Some("two\n"));
+    let read = workspace.read(&at, Some(1..99)).await.unwrap();
+    assert_eq!((&read.bytes[..], read.info.v, read.info.sha256), (&b"wo\n"[..], 2, Some(Sha256::of(b"two\n"))));
+    assert_eq!(workspace.by_id(first.file_id).await.unwrap(), read.info);
+
+    let again = workspace.write(&at, "two\n", Expect::Any, &person()).await.unwrap();
+    assert_eq!(again.v, 2, "the same content makes no version");
+    let versions = workspace.versions(first.file_id, 10, None).await.unwrap().versions;
+    assert_eq!(versions.iter().map(|version| version.v).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(&workspace.version(first.file_id, 1).await.unwrap().1[..], b"one\n");
+    let diff = workspace.diff(first.file_id, 1, 2).await.unwrap().unwrap();
+    assert!(diff.contains("-one\n+two\n"), "{diff}");
+    let back = workspace.restore_version(first.file_id, 1, Expect::Any, &person()).await.unwrap();
+    assert_eq!((back.v, text(&workspace, at.as_str()).await.as_str()), (3, "one\n"));
+}
+
+#[tokio::test]
+async fn large_and_binary_contents_are_blobs_and_too_large_ones_are_refused() {
+    let (world, workspace) = World::new().await;
+    let large = vec![b'x'; 300_000];
+    for (name, content) in [("/data/large", large), ("/data/binary", vec![0xff, 0, 1]), ("/data/empty", vec![])] {
+        let change = workspace.write(&path(name), content.clone(), Expect::Any, &person()).await.unwrap();
+        std::fs::remove_file(world.on_disk(name)).unwrap();
+        assert_eq!(workspace.read(&path(name), None).await.unwrap().bytes, content, "{name}");
+        assert_eq!(workspace.version(change.file_id, 1).await.unwrap().1, content, "{name}");
+    }
+    let huge = vec![0; workspace::MAX_FILE + 1];
+    let error = workspace.write(&path("/data/huge"), huge, Expect::Any, &person()).await.unwrap_err();
+    assert_eq!(error.code, Code::PayloadTooLarge);
+}
+
+#[tokio::test]
+async fn a_stale_write_is_refused_and_says_what_changed() {
+    let (_world, workspace) = World::new().await;
+    let at = path("/projects/notes.md");
+    workspace.write(&at, "a\nb\nc\n", Expect::Any, &person()).await.unwrap();
+    let seen = Sha256::of(b"a\nb\nc\n");
+    workspace.write(&at, "a\nB\nc\n", Expect::Hash(seen), &person()).await.unwrap();
+    for stale in [Expect::Hash(seen), Expect::Version(1)] {
+        let error = workspace.write(&at, "mine", stale, &person()).await.unwrap_err();
+        assert_eq!(error.code, Code::StaleVersion);
+        assert!(error.message.contains("version 2"), "{error}");
+        assert!(error.details["diff"].as_str().unwrap().contains("-b\n+B\n"));
+        assert_eq!(error.details["current_hash"], Sha256::of(b"a\nB\nc\n").to_string());
+    }
+    let unknown = workspace.write(&at, "mine", Expect::Hash(Sha256::of(b"?")), &person()).await.unwrap_err();
+    assert_eq!((unknown.code, unknown.details.contains_key("diff")), (Code::StaleVersion, false));
+    assert_eq!(workspace.write(&at, "x", Expect::Absent, &person()).await.unwrap_err().code, Code::Conflict);
+    workspace.rm(&at, &person()).await.unwrap();
+    assert_eq!(workspace.write(&at, "x", Expect::Version(2), &person()).await.unwrap_err().code, Code::StaleVersion);
+    assert_eq!(text(&workspace, "/system/agents/assistant/AGENT.md").await.lines().next(), Some("---"));
+}
+
+#[tokio::test]
+async fn a_call_that_runs_again_does_nothing_and_answers_the_same() {
+    let (_world, workspace) = World::new().await;
+    let call = || Writer::in_call(agent(), CallId(Uuid::now_v7()));
+    let at = path("/projects/a");
+    let (one, two, three, four) = (call(), call(), call(), call());
+    let written = workspace.write(&at, "1", Expect::Absent, &one).await.unwrap();
+    workspace.write(&at, "2", Expect::Any, &person()).await.unwrap();
+    assert_eq!(workspace.write(&at, "1", Expect::Absent, &one).await.unwrap(), written);
+    assert_eq!(text(&workspace, "/projects/a").await, "2");
+    assert_eq!(workspace.applied(&one).await.unwrap(), Some(written));
+
+    let moved = workspace.mv(&at, &path("/projects/b"), &two).await.unwrap();
+    assert_eq!(workspace.mv(&at, &path("/projects/b"), &two).await.unwrap(), moved);
+    let removed = workspace.rm(&path("/projects/b"), &three).await.unwrap();
+    assert_eq!(workspace.rm(&path("/projects/b"), &three).await.unwrap(), removed);
+    let made = workspace.mkdir(&path("/projects/c/d"), &four).await.unwrap();
+    assert_eq!(workspace.mkdir(&path("/projects/c/d"), &four).await.unwrap(), made);
+    assert_eq!(workspace.stat(&path("/projects/c/d")).await.unwrap().file_id, made.file_id);
+}
+
+#[tokio::test]
+async fn a_folder_moves_with_all_in_it_and_keeps_identities_and_versions() {
+    let (world, workspace) = World::new().await;
+    let file = workspace.write(&path("/projects/a/b/c.txt"), "1", Expect::Any, &person()).await.unwrap();
+    workspace.write(&path("/projects/a/b/c.txt"), "2", Expect::Any, &person()).await.unwrap();
+    let moved = workspace.mv(&path("/projects/a"), &path("/data/x/a2"), &person()).await.unwrap();
+    assert_eq!((moved.op, moved.from, moved.path.as_str()), (Op::Moved, Some(path("/projects/a")), "/data/x/a2"));
+    let info = workspace.by_id(file.file_id).await.unwrap();
+    assert_eq!((info.path.as_str(), info.v), ("/data/x/a2/b/c.txt", 2));
+    assert_eq!(world.disk_text("/data/x/a2/b/c.txt").as_deref(), Some("2"));
+    assert!(!world.on_disk("/projects/a").exists());
+    assert_eq!(workspace.stat(&path("/projects/a/b/c.txt")).await.unwrap_err().code, Code::NotFound);
+
+    let into_itself = workspace.mv(&path("/data/x"), &path("/data/x/a2/x"), &person()).await.unwrap_err();
+    assert_eq!(into_itself.code, Code::Conflict);
+    let taken = workspace.mv(&path("/data/x"), &path("/projects"), &person()).await.unwrap_err();
+    assert_eq!(taken.code, Code::Conflict);
+    let through_a_file = workspace.write(&path("/data/x/a2/b/c.txt/d"), "", Expect::Any, &person()).await.unwrap_err();
+    assert_eq!(through_a_file.code, Code::Conflict);
+    let missing = workspace.mv(&path("/projects/nope"), &path("/projects/n"), &person()).await.unwrap_err();
+    assert_eq!(missing.code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn the_trash_keeps_gives_back_and_forgets() {
+    let (world, workspace) = World::new().await;
+    let file = workspace.write(&path("/projects/a/b.txt"), "1", Expect::Any, &person()).await.unwrap();
+    let folder = workspace.stat(&path("/projects/a")).await.unwrap();
+    workspace.rm(&path("/projects/a"), &person()).await.unwrap();
+    assert!(world.home().join("trash").join(folder.file_id.to_string()).join("b.txt").is_file());
+    assert!(!world.on_disk("/projects/a").exists());
+    assert_eq!(workspace.by_id(file.file_id).await.unwrap_err().code, Code::NotFound);
+    let trash = workspace.trash(10, None).await.unwrap().files;
+    assert_eq!(trash.iter().map(|file| file.info.path.as_str()).collect::<Vec<_>>(), ["/projects/a"]);
+
+    workspace.write(&path("/projects/a"), "in the way", Expect::Any, &person()).await.unwrap();
+    assert_eq!(workspace.restore(folder.file_id, &person()).await.unwrap_err().code, Code::Conflict);
+    workspace.rm(&path("/projects/a"), &person()).await.unwrap();
+    workspace.restore(folder.file_id, &person()).await.unwrap();
+    assert_eq!(text(&workspace, "/projects/a/b.txt").await, "1");
+    assert_eq!(world.disk_text("/projects/a/b.txt").as_deref(), Some("1"));
+
+    workspace.rm(&path("/projects/a"), &person()).await.unwrap();
+    workspace.purge(folder.file_id, &person()).await.unwrap();
+    assert_eq!(workspace.restore(folder.file_id, &person()).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(workspace.versions(file.file_id, 10, None).await.unwrap().versions, []);
+    assert_eq!(workspace.trash(10, None).await.unwrap().files.len(), 1);
+}
+
+#[tokio::test]
+async fn the_taxonomy_stays_and_only_the_chat_writes_its_file() {
+    let (world, workspace) = World::new().await;
+    for part in ["/", "/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"] {
+        let removed = workspace.rm(&path(part), &person()).await.unwrap_err();
+        assert!(matches!(removed.code, Code::Forbidden | Code::Unprocessable), "{part}: {removed}");
+        assert!(workspace.mv(&path(part), &path("/data/elsewhere"), &person()).await.is_err(), "{part}");
+    }
+    let chat = path(&format!("/chats/{}.md", Uuid::now_v7()));
+    let by_agent = workspace.write(&chat, "forged", Expect::Any, &Writer::new(agent())).await.unwrap_err();
+    assert_eq!(by_agent.code, Code::Forbidden);
+    let id = FileId(Uuid::now_v7());
+    let system = Writer::new(Principal::System);
+    workspace.create_projection(&chat, id, "head\n", &system).await.unwrap();
+    workspace.create_projection(&chat, id, "again", &system).await.unwrap();
+    assert_eq!(workspace.append_projection(&chat, "line\n").await.unwrap(), 10);
+    assert_eq!(workspace.projection_tail(&chat, 5).await.unwrap(), (10, "line\n".into()));
+    workspace.truncate_projection(&chat, 7).await.unwrap();
+    assert_eq!(text(&workspace, chat.as_str()).await, "head\nli");
+    assert_eq!(workspace.stat(&chat).await.unwrap().size, 7);
+    workspace.replace_projection(&chat, "new").await.unwrap();
+    assert_eq!(world.disk_text(chat.as_str()).as_deref(), Some("new"));
+    for by in [person(), Writer::new(agent())] {
+        assert_eq!(workspace.write(&chat, "x", Expect::Any, &by).await.unwrap_err().code, Code::Forbidden);
+    }
+    assert_eq!(workspace.rm(&chat, &Writer::new(agent())).await.unwrap_err().code, Code::Forbidden);
+    workspace.rm(&chat, &person()).await.unwrap();
+    assert_eq!(workspace.append_projection(&chat, "x").await.unwrap_err().code, Code::NotFound);
+    workspace.restore(id, &person()).await.unwrap();
+    assert_eq!(text(&workspace, chat.as_str()).await, "new");
+}
+
+#[tokio::test]
+async fn a_link_in_latest_leads_nowhere() {
+    let (world, workspace) = World::new().await;
+    let outside = tempfile::TempDir::new().unwrap();
+    std::fs::write(outside.path().join("secret"), "secret").unwrap();
+    workspace.write(&path("/projects/a/f"), "mine", Expect::Any, &person()).await.unwrap();
+    workspace.write(&path("/projects/g"), "mine", Expect::Any, &person()).await.unwrap();
+    // A link in place of a folder, and one in place of a file.
+    std::fs::remove_dir_all(world.on_disk("/projects/a")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), world.on_disk("/projects/a")).unwrap();
+    std::fs::remove_file(world.on_disk("/projects/g")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), world.on_disk("/projects/g")).unwrap();
+
+    assert_eq!(text(&workspace, "/projects/g").await, "mine");
+    assert_eq!(text(&workspace, "/projects/a/f").await, "mine");
+    std::fs::remove_dir_all(world.on_disk("/projects/a")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), world.on_disk("/projects/a")).unwrap();
+    workspace.write(&path("/projects/a/secret"), "written", Expect::Any, &person()).await.unwrap();
+    workspace.write(&path("/projects/g"), "written", Expect::Any, &person()).await.unwrap();
+    workspace.rm(&path("/projects/a"), &person()).await.unwrap();
+    assert_eq!(workspace.stat(&path("/projects/a/secret")).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(std::fs::read_to_string(outside.path().join("secret")).unwrap(), "secret");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    assert!(!world.on_disk("/projects/g").is_symlink());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_at_once_lose_nothing_and_flush_in_order() {
+    let (world, workspace) = World::new().await;
+    let writes = (0..64).map(|n| {
+        let workspace = workspace.clone();
+        tokio::spawn(async move {
+            workspace.write(&path("/projects/one"), format!("{n}"), Expect::Any, &person()).await.unwrap();
+            workspace.write(&path(&format!("/projects/new/{n}")), "x", Expect::Absent, &person()).await.unwrap();
+        })
+    });
+    for write in writes.collect::<Vec<_>>() {
+        write.await.unwrap();
+    }
+    let info = workspace.stat(&path("/projects/one")).await.unwrap();
+    assert_eq!(info.v, 64);
+    let newest = workspace.version(info.file_id, 64).await.unwrap().1;
+    assert_eq!(world.disk_text("/projects/one").unwrap().as_bytes(), newest);
+    let page = workspace.ls(&path("/projects/new"), 40, None).await.unwrap();
+    let rest = workspace.ls(&path("/projects/new"), 40, page.next_cursor).await.unwrap();
+    assert_eq!((page.entries.len(), rest.entries.len(), rest.next_cursor), (40, 24, None));
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_with_what_is_near() {
+    let (_world, workspace) = World::new().await;
+    workspace.write(&path("/projects/main.rs"), "", Expect::Any, &person()).await.unwrap();
+    let error = workspace.read(&path("/projects/mian.rs"), None).await.unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert!(error.hint.unwrap().contains("main.rs"));
+    assert_eq!(workspace.read(&path("/projects"), None).await.unwrap_err().code, Code::Unprocessable);
+    let deep = path(&"/d".repeat(41));
+    assert_eq!(workspace.mkdir(&deep, &person()).await.unwrap_err().code, Code::InvalidArgument);
+    workspace.write(&path(&"/d".repeat(40)), "deep", Expect::Any, &person()).await.unwrap();
+}

@@ -1,0 +1,126 @@
+//! After a crash at any point, `latest/` is what the index says.
+
+use crate::common::{World, tree};
+use domain::{FileId, FilePath, Principal};
+use std::fs;
+use uuid::Uuid;
+use workspace::{Expect, Repaired, Writer};
+
+fn path(text: &str) -> FilePath {
+    FilePath::parse(text).unwrap()
+}
+
+fn person() -> Writer {
+    Writer::new(Principal::local())
+}
+
+/// Makes `latest/` as `crash` leaves it, starts again, and compares with how it was.
+async fn repaired_after(crash: impl FnOnce(&World)) -> Repaired {
+    let (world, workspace) = World::new().await;
+    world.workspaces().checkpoint().await.unwrap();
+    world.clock.skip(600_000);
+    let chat = path("/chats/c.md");
+    workspace.create_projection(&chat, FileId(Uuid::now_v7()), "said", &person()).await.unwrap();
+    for (at, content) in [("/projects/a/b/1", "one"), ("/projects/a/2", "two"), ("/data/3", "three"), ("/data/4", "x")]
+    {
+        workspace.write(&path(at), content, Expect::Any, &person()).await.unwrap();
+    }
+    workspace.write(&path("/data/3"), "three again", Expect::Any, &person()).await.unwrap();
+    workspace.mv(&path("/projects/a"), &path("/projects/moved/a"), &person()).await.unwrap();
+    workspace.mv(&chat, &path("/chats/d.md"), &person()).await.unwrap();
+    workspace.rm(&path("/data/4"), &person()).await.unwrap();
+    workspace.mkdir(&path("/data/empty"), &person()).await.unwrap();
+    drop(workspace);
+    let right = tree(&world.home().join("latest"));
+    crash(&world);
+    let done = world.workspaces().repair_all().await.unwrap();
+    assert_eq!(tree(&world.home().join("latest")), right);
+    assert_eq!(fs::read_dir(world.home().join("tmp")).unwrap().count(), 0);
+    let again = world.workspaces().repair_all().await.unwrap();
+    assert_eq!(again.fixed, 0);
+    done
+}
+
+#[tokio::test]
+async fn nothing_is_done_where_nothing_is_wrong() {
+    let done = repaired_after(|_| ()).await;
+    assert_eq!((done.fixed, done.rebuilt), (0, false));
+}
+
+#[tokio::test]
+async fn a_flush_that_was_left_out_is_made_up_for() {
+    let done = repaired_after(|world| fs::write(world.on_disk("/data/3"), "three").unwrap()).await;
+    assert_eq!((done.fixed, done.rebuilt), (1, false));
+    repaired_after(|world| fs::remove_file(world.on_disk("/data/3")).unwrap()).await;
+    repaired_after(|world| fs::remove_dir(world.on_disk("/data/empty")).unwrap()).await;
+}
+
+#[tokio::test]
+async fn torn_files_and_strays_are_put_right() {
+    repaired_after(|world| fs::write(world.on_disk("/data/3"), "").unwrap()).await;
+    repaired_after(|world| {
+        fs::write(world.home().join("tmp/half"), "half").unwrap();
+        fs::write(world.on_disk("/data/4"), "removed, but still there").unwrap();
+    })
+    .await;
+    repaired_after(|world| {
+        fs::remove_file(world.on_disk("/data/3")).unwrap();
+        fs::create_dir(world.on_disk("/data/3")).unwrap();
+        fs::write(world.on_disk("/data/3/in the way"), "").unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_move_that_was_left_out_is_made_up_for() {
+    repaired_after(|world| fs::rename(world.on_disk("/projects/moved/a"), world.on_disk("/projects/a")).unwrap()).await;
+    // Half of it came through, as after a power cut.
+    repaired_after(|world| {
+        fs::create_dir_all(world.on_disk("/projects/a/b")).unwrap();
+        fs::rename(world.on_disk("/projects/moved/a/b/1"), world.on_disk("/projects/a/b/1")).unwrap();
+    })
+    .await;
+    // A projection has no archive: it has to be moved itself.
+    repaired_after(|world| fs::rename(world.on_disk("/chats/d.md"), world.on_disk("/chats/c.md")).unwrap()).await;
+}
+
+#[tokio::test]
+async fn all_is_made_again_when_latest_or_the_mark_is_gone() {
+    let keep = |world: &World| {
+        let chat = fs::read(world.on_disk("/chats/d.md")).unwrap();
+        fs::remove_dir_all(world.home().join("latest")).unwrap();
+        // What a projection says is its owner's to give back.
+        fs::create_dir_all(world.home().join("latest/chats")).unwrap();
+        fs::write(world.on_disk("/chats/d.md"), chat).unwrap();
+        fs::remove_file(world.home().join("mark")).unwrap();
+    };
+    assert!(repaired_after(keep).await.rebuilt);
+    assert!(repaired_after(|world| fs::write(world.home().join("mark"), "garbage").unwrap()).await.rebuilt);
+    let stray = |world: &World| {
+        fs::remove_file(world.home().join("mark")).unwrap();
+        fs::write(world.on_disk("/projects/stray"), "").unwrap();
+    };
+    assert!(repaired_after(stray).await.fixed > 0);
+
+    let (world, workspace) = World::new().await;
+    workspace.write(&path("/data/1"), "one", Expect::Any, &person()).await.unwrap();
+    fs::remove_dir_all(world.home().join("latest")).unwrap();
+    assert!(world.workspaces().repair_all().await.unwrap().rebuilt);
+    assert_eq!(world.disk_text("/data/1").as_deref(), Some("one"));
+}
+
+#[tokio::test]
+async fn after_a_checkpoint_only_what_is_newer_is_looked_at() {
+    let (world, _) = World::new().await;
+    let all = world.workspaces();
+    let workspace = all.open(world.id).await.unwrap();
+    for n in 0..20 {
+        workspace.write(&path(&format!("/data/{n}")), "x", Expect::Any, &person()).await.unwrap();
+    }
+    world.clock.skip(600_000);
+    all.checkpoint().await.unwrap();
+    world.clock.skip(600_000);
+    assert_eq!(world.workspaces().repair_all().await.unwrap(), Repaired::default());
+    workspace.write(&path("/data/new"), "x", Expect::Any, &person()).await.unwrap();
+    assert_eq!(world.workspaces().repair_all().await.unwrap().checked, 1);
+}

@@ -15,9 +15,6 @@ pub enum ConfigError {
         /// What is wrong; never the URL itself, which may carry a password.
         reason: String,
     },
-    /// The HTTP client could not be made, for example for want of root certificates.
-    #[error("the HTTP client for models cannot be made: {0}")]
-    Client(String),
     /// The script file could not be read.
     #[error("the script {path} cannot be read: {source}")]
     ScriptFile {

@@ -4,7 +4,7 @@
 //! longer history begins with what the shorter one was mapped to.
 
 use crate::kind::Kind;
-use domain::{Message, ToolCall, ToolSpec};
+use domain::{FilePath, Message, ToolCall, ToolSpec};
 use genai::chat::{ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolResponse};
 use ports::ModelRequest;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,16 @@ use serde_json::{Value, json};
 pub(crate) fn chat_request(request: &ModelRequest, kind: Kind) -> ChatRequest {
     let mut chat = ChatRequest::new(messages(request, kind)).with_system(request.system.as_ref());
     if !request.tools.is_empty() {
-        chat = chat.with_tools(request.tools.iter().map(tool));
+        chat = chat.with_tools(request.tools.iter().map(|spec| tool(spec, kind)));
     }
     chat
 }
 
-fn tool(spec: &ToolSpec) -> Tool {
-    Tool::new(spec.name.clone()).with_description(spec.description.clone()).with_schema(spec.parameters.clone())
+fn tool(spec: &ToolSpec, kind: Kind) -> Tool {
+    let tool =
+        Tool::new(spec.name.clone()).with_description(spec.description.clone()).with_schema(spec.parameters.clone());
+    // Responses alone is strict when nothing is said, and then makes every optional argument a required one.
+    if kind == Kind::OpenAiResponses { tool.with_strict(false) } else { tool }
 }
 
 fn messages(request: &ModelRequest, kind: Kind) -> Vec<ChatMessage> {
@@ -36,12 +39,9 @@ fn messages(request: &ModelRequest, kind: Kind) -> Vec<ChatMessage> {
             mapped.push(ChatMessage::from(std::mem::take(&mut results)));
         }
         match message.as_ref() {
-            Message::User { content, files, .. } => mapped.push(ChatMessage::user(if files.is_empty() {
-                content.clone()
-            } else {
-                let files: Vec<_> = files.iter().map(|file| file.as_str()).collect();
-                format!("{content}\n\n[Attached files: {}]", files.join(", "))
-            })),
+            Message::User { content, files, context, .. } => {
+                mapped.push(ChatMessage::user(user(content, files, context)));
+            }
             // In brackets as a person's words: most providers know no system text in the middle of a history, and those
             // that move it to the front would change bytes that they have already cached.
             Message::System { content, .. } => mapped.push(ChatMessage::user(if content.starts_with('[') {
@@ -63,6 +63,18 @@ fn messages(request: &ModelRequest, kind: Kind) -> Vec<ChatMessage> {
         mapped.push(ChatMessage::from(results));
     }
     mapped
+}
+
+/// A person's words, and after them what the chat adds; where it adds nothing, attached files are at least named.
+fn user(content: &str, files: &[FilePath], context: &str) -> String {
+    if !context.is_empty() {
+        format!("{content}\n\n{context}")
+    } else if !files.is_empty() {
+        let files: Vec<_> = files.iter().map(|file| file.as_str()).collect();
+        format!("{content}\n\n[Attached files: {}]", files.join(", "))
+    } else {
+        content.to_owned()
+    }
 }
 
 fn assistant(content: &str, calls: &[ToolCall], provider: &Value, kind: Kind) -> Vec<ContentPart> {
@@ -145,6 +157,10 @@ impl Kept {
                 _ => {}
             }
         }
+        // genai lists the signatures of calls among the thoughts as well.
+        let of_calls = &kept.calls;
+        let is_of_call = |text: &String| of_calls.iter().flatten().any(|signature| signature == text);
+        kept.thoughts.retain(|thought| !matches!(thought, Thought::Signature(text) if is_of_call(text)));
         if kept.calls.iter().all(Vec::is_empty) {
             kept.calls.clear();
         }
@@ -177,6 +193,14 @@ mod tests {
         assert_eq!(assistant("text", &[], &kept, Kind::Gemini).len(), 1);
         assert_eq!(assistant("", &[], &kept, Kind::Anthropic).len(), 0);
         assert_eq!(Kept::of(&[ContentPart::from_text("text")], Kind::Anthropic), Value::Null);
+    }
+
+    #[test]
+    fn a_persons_words_come_with_their_context() {
+        let files: Vec<FilePath> = ["/a.md", "/b.md"].iter().filter_map(|path| path.parse().ok()).collect();
+        assert_eq!(user("hi", &files, "<file>…</file>"), "hi\n\n<file>…</file>");
+        assert_eq!(user("hi", &files, ""), "hi\n\n[Attached files: /a.md, /b.md]");
+        assert_eq!(user("hi", &[], ""), "hi");
     }
 
     #[test]

@@ -17,7 +17,10 @@ use genai::{
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use reqwest::Url;
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::sync::OnceCell;
 
 /// The name that stands for the first model that the server lists.
@@ -27,7 +30,7 @@ pub(crate) const AUTO: &str = "auto";
 pub(crate) struct Provider {
     kind: Kind,
     config: Arc<Config>,
-    client: Client,
+    http: Arc<Http>,
     endpoint: Endpoint,
     /// Not a server of one's own: it takes everything that its documentation says.
     official: bool,
@@ -36,24 +39,36 @@ pub(crate) struct Provider {
     first: OnceCell<String>,
 }
 
-/// The HTTP client for all providers. One of ours, because genai's would not know whose cryptography to use, and
-/// because it must not follow redirects: they would carry the key to wherever they point.
-pub(crate) fn http_client() -> Result<Client, ConfigError> {
+/// The HTTP client of all providers, made when the first of them is asked: reading the machine's root certificates takes
+/// time at start, and a hub that only plays the demo must also run where there are none.
+#[derive(Default)]
+pub(crate) struct Http(OnceLock<Result<Client, String>>);
+
+impl Http {
+    fn client(&self) -> Result<&Client, ModelError> {
+        self.0.get_or_init(make_client).as_ref().map_err(|error| ModelError::Unavailable(error.clone()))
+    }
+}
+
+/// A client of ours, because genai's would not know whose cryptography to use, and because it must not follow
+/// redirects: they would carry the key to wherever they point.
+fn make_client() -> Result<Client, String> {
+    // Somebody may have chosen before; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true)
         .build()
-        .map_err(|error| ConfigError::Client(error.to_string()))?;
-    Client::builder().with_reqwest(http).build().map_err(|error| ConfigError::Client(error.to_string()))
+        .map_err(|error| format!("the HTTP client cannot be made: {error:?}"))?;
+    Client::builder().with_reqwest(http).build().map_err(|error| error.to_string())
 }
 
 impl Provider {
     pub(crate) fn new(
         kind: Kind,
         config: Arc<Config>,
-        client: Client,
+        http: Arc<Http>,
         redactor: Redactor,
     ) -> Result<Self, ConfigError> {
         let base = kind.config(&config).base_url.clone();
@@ -62,7 +77,7 @@ impl Provider {
             None => Endpoint::from_static(kind.base_url()),
         };
         let official = base.is_none();
-        Ok(Self { kind, config, client, endpoint, official, redactor, first: OnceCell::new() })
+        Ok(Self { kind, config, http, endpoint, official, redactor, first: OnceCell::new() })
     }
 
     fn auth(&self) -> Result<AuthData, ModelError> {
@@ -87,7 +102,7 @@ impl Provider {
     }
 
     async fn first_listed(&self, auth: AuthData) -> Result<String, ModelError> {
-        let listed = self.client.all_model_names(self.kind.adapter(), (self.endpoint.clone(), auth)).await;
+        let listed = self.http.client()?.all_model_names(self.kind.adapter(), (self.endpoint.clone(), auth)).await;
         let names = listed.map_err(|error| failure::model_error(error, &self.redactor))?;
         let chats = |name: &&String| !["embed", "rerank", "whisper", "tts"].iter().any(|word| name.contains(word));
         names.iter().find(chats).cloned().ok_or_else(|| {
@@ -157,8 +172,9 @@ impl Model for Provider {
         let target = self.target(request.model.as_deref().unwrap_or(AUTO)).await?;
         let model = target.model.model_name.to_string();
         let options = self.options(&model, &request.conversation);
-        let answer = self.client.exec_chat_stream(target, history::chat_request(&request, self.kind), Some(&options));
-        let answer = answer.await.map_err(|error| failure::model_error(error, &self.redactor))?;
+        let chat = history::chat_request(&request, self.kind);
+        let answer = self.http.client()?.exec_chat_stream(target, chat, Some(&options)).await;
+        let answer = answer.map_err(|error| failure::model_error(error, &self.redactor))?;
         let price = price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices);
         Ok(Answer::new(answer.stream, self.kind, price, self.redactor.clone()).into_stream())
     }
@@ -167,12 +183,12 @@ impl Model for Provider {
         let config = self.kind.config(&self.config);
         let available = config.is_configured();
         let own_server = config.base_url.is_some() && !matches!(self.kind, Kind::Anthropic | Kind::Gemini);
-        let names: Vec<&str> = if !config.models.is_empty() {
-            config.models.iter().map(String::as_str).collect()
-        } else if own_server || self.kind.models().is_empty() {
-            vec![AUTO]
-        } else {
-            self.kind.models().to_vec()
+        let names: Vec<&str> = match self.kind {
+            _ if !config.models.is_empty() => config.models.iter().map(String::as_str).collect(),
+            // Few servers of one's own speak Responses; those that do can be named.
+            Kind::OpenAiResponses if own_server => Vec::new(),
+            _ if own_server || self.kind.models().is_empty() => vec![AUTO],
+            kind => kind.models().to_vec(),
         };
         let note = |name: &str| match self.kind.key_variable() {
             None if !available => Some("set OLLAMA_BASE_URL to use it".to_owned()),
@@ -228,6 +244,42 @@ mod tests {
         check(Kind::Anthropic, "https://proxy/v1/", "https://proxy/v1/");
         check(Kind::Gemini, "https://host/", "https://host/v1beta/");
         check(Kind::Ollama, "http://box:11434", "http://box:11434/v1/");
+    }
+
+    fn provider(kind: Kind, config: serde_json::Value) -> Provider {
+        let config = Arc::new(serde_json::from_value(config).unwrap());
+        Provider::new(kind, config, Arc::default(), Redactor::default()).unwrap()
+    }
+
+    #[test]
+    fn what_only_the_provider_itself_understands_is_not_sent_to_imitations() {
+        let own = json!({"openai": {"base_url": "http://h/v1"}, "anthropic": {"base_url": "http://h"}});
+        let marks = |kind: Kind, config: &serde_json::Value| {
+            let options = provider(kind, config.clone()).options("m", "chat-1");
+            (options.prompt_cache_key, options.cache_control, options.extra_body)
+        };
+        let ephemeral = Some(CacheControl::Ephemeral);
+        assert_eq!(marks(Kind::OpenAi, &json!({})), (Some("chat-1".into()), None, None));
+        assert_eq!(marks(Kind::OpenAi, &own), (None, None, None));
+        let moving = Some(json!({"cache_control": {"type": "ephemeral"}}));
+        assert_eq!(marks(Kind::Anthropic, &json!({})), (None, ephemeral.clone(), moving));
+        assert_eq!(marks(Kind::Anthropic, &own), (None, ephemeral, None));
+    }
+
+    #[test]
+    fn reasoning_is_asked_for_where_it_can_be_had() {
+        let check = |kind: Kind, model: &str, configured: bool, expected: (bool, &str)| {
+            let config = if configured { json!({"reasoning": "high"}) } else { json!({}) };
+            let options = provider(kind, config).options(model, "c");
+            let effort = options.reasoning_effort.map_or_else(|| "none".into(), |effort| effort.to_string());
+            assert_eq!((options.capture_reasoning_content, effort.as_str()), (Some(expected.0), expected.1), "{model}");
+        };
+        check(Kind::OpenAiResponses, "gpt-5-mini", true, (true, "high"));
+        check(Kind::OpenAiResponses, "gpt-4o", true, (false, "0"));
+        check(Kind::OpenAi, "qwen3-max", false, (true, "0"));
+        check(Kind::Gemini, "gemini-2.0-flash", true, (false, "none"));
+        check(Kind::Gemini, "gemini-2.5-pro", true, (true, "high"));
+        check(Kind::Anthropic, "claude-sonnet-4-5", false, (true, "none"));
     }
 
     #[test]

@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn waits_differ_between_conversations_but_not_between_runs() {
-        let wait = |conversation| RetryPolicy::default().wait(&ModelError::Broken(String::new()), 3, conversation);
+        let wait =
+            |conversation: &str| RetryPolicy::default().wait(&ModelError::Broken(String::new()), 3, conversation);
         assert_eq!(wait("a"), wait("a"));
         let waits: std::collections::BTreeSet<_> = (0..20).map(|n| wait(&n.to_string())).collect();
         assert!(waits.len() > 10, "{waits:?}");

@@ -4,7 +4,7 @@ use crate::{
     config::{Config, ConfigError},
     kind::Kind,
     price,
-    provider::{self, AUTO, Provider},
+    provider::{AUTO, Http, Provider},
     retry::Retrying,
     scripted::Scripted,
     secret::Redactor,
@@ -29,7 +29,7 @@ pub struct Router {
 
 impl Router {
     /// The providers of this configuration. Makes no connection; reads the script file if one is named. Fails on a base
-    /// URL that is none, on a script that cannot be played, and where no HTTP client can be made.
+    /// URL that is none and on a script that cannot be played.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let mut scripted: BTreeMap<String, Arc<dyn Model>> = BTreeMap::new();
         scripted.insert(DEMO.into(), Arc::new(Scripted::demo()));
@@ -43,11 +43,10 @@ impl Router {
         let config = Arc::new(config);
         let redactor = Redactor::new(secrets(&config));
         let mut providers: BTreeMap<Kind, Arc<dyn Model>> = BTreeMap::new();
-        if let Some(client) = http_client(&config)? {
-            for kind in Kind::ALL {
-                let provider = Provider::new(kind, config.clone(), client.clone(), redactor.clone())?;
-                providers.insert(kind, Arc::new(Retrying::new(Arc::new(provider), config.retry.clone())));
-            }
+        let http = Arc::new(Http::default());
+        for kind in Kind::ALL {
+            let provider = Provider::new(kind, config.clone(), http.clone(), redactor.clone())?;
+            providers.insert(kind, Arc::new(Retrying::new(Arc::new(provider), config.retry.clone())));
         }
         let mut router = Self { config, providers, scripted, default: String::new() };
         router.default = router.choose_default();
@@ -126,17 +125,6 @@ impl Route {
             Self::Provider(kind) => kind.name(),
             Self::Scripted => SCRIPTED,
         }
-    }
-}
-
-/// A client where there is somebody to talk to: a hub that only plays the demo must also start on a machine without
-/// root certificates.
-fn http_client(config: &Config) -> Result<Option<genai::Client>, ConfigError> {
-    let wanted = Kind::ALL.into_iter().any(|kind| kind.config(config).is_configured()) || config.model.is_some();
-    match provider::http_client() {
-        Ok(client) => Ok(Some(client)),
-        Err(error) if wanted => Err(error),
-        Err(_) => Ok(None),
     }
 }
 

@@ -176,11 +176,9 @@ impl From<Spent> for Usage {
 impl Script {
     pub(crate) fn parse(yaml: &str) -> Result<Self, ScriptError> {
         let script: Self = serde_saphyr::from_str(yaml).map_err(|error| ScriptError::Yaml(Box::new(error)))?;
-        for (rule, steps) in script.rules.iter().map(|rule| &rule.steps).enumerate() {
-            for (step, reason) in
-                steps.iter().enumerate().filter_map(|(step, found)| Some((step, found.check().err()?)))
-            {
-                return Err(ScriptError::Step { rule: rule + 1, step: step + 1, reason });
+        for (rule, found) in script.rules.iter().enumerate() {
+            for (step, found) in found.steps.iter().enumerate() {
+                found.check().map_err(|reason| ScriptError::Step { rule: rule + 1, step: step + 1, reason })?;
             }
         }
         Ok(script)

@@ -1,15 +1,12 @@
 //! Scripts: conditions, templates, faults, the checks of every request, and the demo.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-mod support;
-
+use crate::support::{answers, deltas, error, note, request, result, says, user};
 use domain::{CallId, Message, MessageId, Timestamp, ToolCall, event::StopReason};
 use futures::StreamExt;
 use models::{PrefixGuard, Scripted, check};
 use ports::{Delta, Model, ModelError};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use support::{answers, deltas, error, note, request, result, says, user};
 
 fn play(yaml: &str) -> Scripted {
     Scripted::from_yaml(yaml).unwrap()
@@ -232,10 +229,11 @@ async fn the_demo_uses_the_tools_turn_after_turn() {
             < calls.iter().position(|call| call.starts_with("write"))
     );
 
-    let answered = |tool: &str, _: &Value| (if tool == "ask_user" { "green".into() } else { "ok".into() }, true);
+    let answered =
+        |tool: &str, _: &Value| (if tool == "ask_user" { r#"{"colour":"green"}"#.into() } else { "ok".into() }, true);
     let (calls, last) = demo_turn(&mut history, "Ask me something", answered).await;
     insta::assert_json_snapshot!("demo-ask", calls);
-    assert!(last.contains("green"));
+    assert!(last.contains("Your answer was: green\n"), "{last}");
     let (calls, last) = demo_turn(&mut history, "ask again", |_, _| ("nobody answered".into(), false)).await;
     assert!(calls.len() == 1 && last.contains("Nobody answered"));
 }

@@ -1,6 +1,4 @@
 //! What the tests of models share: requests, a fake server, and the frames of providers.
-#![expect(clippy::unwrap_used, reason = "tests")]
-#![expect(dead_code, reason = "each test file uses a part")]
 
 pub mod frames;
 
@@ -18,7 +16,13 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers};
 pub const KEY: &str = "hunter2-hunter2-hunter2";
 
 pub fn user(text: &str) -> Message {
-    Message::User { id: MessageId::from_key("t", text), at: at(), content: text.into(), files: Vec::new() }
+    Message::User {
+        id: MessageId::from_key("t", text),
+        at: at(),
+        content: text.into(),
+        files: Vec::new(),
+        context: String::new(),
+    }
 }
 
 pub fn note(text: &str) -> Message {

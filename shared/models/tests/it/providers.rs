@@ -1,16 +1,13 @@
 //! Each provider's protocol, against a fake server: what is sent, what comes back, and what goes wrong.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-mod support;
-
-use domain::{Message, Usage, event::StopReason};
-use ports::{Delta, Model, ModelError};
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     KEY, Server, answers, deltas, error,
     frames::{self, Piece},
     note, request, result, router, says, sse, user,
 };
+use domain::{Message, Usage, event::StopReason};
+use ports::{Delta, Model, ModelError};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wiremock::ResponseTemplate;
 
@@ -175,6 +172,18 @@ async fn an_answer_that_hits_the_output_limit_says_so_and_half_a_call_is_no_call
 }
 
 #[tokio::test]
+async fn refusals_of_the_model_and_calls_without_sense_are_told_apart() {
+    let filtered = sse(frames::chat_completions(&[Piece::Say("I")], "content_filter"));
+    let malformed = || sse(frames::generate_content(&[], "MALFORMED_FUNCTION_CALL"));
+    let server = Server::with(vec![filtered, malformed(), malformed()]).await;
+    let router = server.router();
+    let said = deltas(&router, request("openai/test-model", vec![user("Hi")])).await;
+    assert!(matches!(said[1], Delta::End { reason: StopReason::Refusal, .. }), "{said:?}");
+    let said = error(&router, request("gemini/gemini-2.5-flash", vec![user("Hi")])).await;
+    assert!(matches!(said, ModelError::Broken(_)), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_stream_that_is_cut_off_is_broken_not_finished() {
     for protocol in protocols() {
         // The frames up to the second piece of text.
@@ -294,4 +303,38 @@ async fn a_local_server_needs_no_key_and_no_model_name() {
     let body: Value = serde_json::from_slice(&sent[1].body).unwrap();
     assert_eq!(body["model"], "qwen3-max", "the whole name, though it ends like a reasoning effort");
     assert_eq!(body.get("reasoning_effort"), None);
+}
+
+/// Everything that is logged, in memory.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_a_provider_repeats_is_not_logged() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    for protocol in protocols() {
+        let refusal = ResponseTemplate::new(500).set_body_string(format!("the key {KEY} is wrong"));
+        let odd = sse(format!("event: odd\ndata: {{\"error\": \"{KEY}\"}}\n\n"));
+        let server = Server::with(vec![refusal, odd]).await;
+        answers(&server.router(), request(protocol.model, vec![user("Hi")])).await;
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("trying again"), "{log}");
+    assert!(!log.contains(KEY), "{log}");
 }

@@ -1,0 +1,7 @@
+//! Tests of models from outside, in one binary.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod providers;
+mod routing;
+mod scripted;
+mod support;

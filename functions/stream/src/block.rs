@@ -142,11 +142,7 @@ mod tests {
 
     #[test]
     fn a_block_is_sliced_at_any_cursor() {
-        let block = Block {
-            through: 9,
-            bytes: Bytes::from_static(b"aabbcc"),
-            frames: vec![(3, 2), (4, 4), (7, 6)],
-        };
+        let block = Block { through: 9, bytes: Bytes::from_static(b"aabbcc"), frames: vec![(3, 2), (4, 4), (7, 6)] };
         let after = |cursor, limit| block.after(cursor, limit).map(|chunk| (chunk.bytes, chunk.frames, chunk.through));
         assert_eq!(after(0, 99), Some((Bytes::from_static(b"aabbcc"), 3, 9)));
         assert_eq!(after(3, 99), Some((Bytes::from_static(b"bbcc"), 2, 9)));

@@ -18,7 +18,7 @@ pub enum Cursor {
 pub enum Start {
     /// With the next event: nothing is running.
     Live,
-    /// At the running turn, whose first event has this number.
+    /// At the running turn, whose first event has this number. It is trusted: the view may be ahead of what a feed has heard.
     Turn(u64),
 }
 
@@ -57,7 +57,7 @@ impl Position {
         let end = next.saturating_sub(1);
         let anew = match start {
             Start::Live => end,
-            Start::Turn(first) => first.saturating_sub(1).min(end),
+            Start::Turn(first) => first.saturating_sub(1),
         };
         match cursor {
             Cursor::None => Self { cursor: anew, reset: None },
@@ -93,11 +93,14 @@ mod tests {
     #[test]
     fn positions() {
         let check = |cursor, start, oldest, expected, reset| {
-            assert_eq!(Position::resolve(cursor, start, oldest, 11), Position { cursor: expected, reset }, "{cursor:?}");
+            assert_eq!(
+                Position::resolve(cursor, start, oldest, 11),
+                Position { cursor: expected, reset },
+                "{cursor:?}"
+            );
         };
         check(Cursor::None, Start::Live, 1, 10, None);
         check(Cursor::None, Start::Turn(7), 1, 6, None);
-        check(Cursor::None, Start::Turn(99), 1, 10, None);
         check(Cursor::After(0), Start::Live, 1, 0, None);
         check(Cursor::After(10), Start::Live, 1, 10, None);
         check(Cursor::After(11), Start::Turn(7), 1, 6, Some("unknown_cursor"));

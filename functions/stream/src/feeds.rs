@@ -8,7 +8,7 @@ use crate::{
     options::FeedOptions,
     subscription::Subscription,
 };
-use actor::ActorId;
+use actor::{ActorId, log::next_number};
 use ports::{Bus, Table};
 use std::{
     collections::HashMap,
@@ -53,7 +53,11 @@ impl Feeds {
     /// or too old is no error: the stream then begins with a `reset` event. Fails when the bus or the table does not answer.
     pub async fn subscribe(&self, actor: &ActorId, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
         let feed = self.0.find(actor);
-        let (oldest, next) = feed.start().await?;
+        let (oldest, mut next) = feed.start().await?;
+        if matches!(cursor, Cursor::After(after) if after >= next) {
+            // Beyond what this feed has heard of; but the bus may be late, and another server may have been faster.
+            next = next_number(&*self.0.table, actor).await?.max(next);
+        }
         Ok(Subscription::new(feed, Position::resolve(cursor, start, oldest, next)))
     }
 }

@@ -78,7 +78,8 @@ mod tests {
     fn a_head_keeps_the_headers_and_brings_its_own_framing() -> http::Result<()> {
         let response = http::Response::builder().header("x-request-id", "7").header("content-length", "9").body(())?;
         let head = head(&response.into_parts().0, &Stopped);
-        let expected = "HTTP/1.1 200 OK\r\nx-request-id: 7\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nconnection: close\r\n\r\n";
+        let expected =
+            "HTTP/1.1 200 OK\r\nx-request-id: 7\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nconnection: close\r\n\r\n";
         assert_eq!(String::from_utf8_lossy(&head), expected);
         Ok(())
     }

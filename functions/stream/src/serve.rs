@@ -14,6 +14,7 @@ use http::{Method, Request, Response, Version, response::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ports::SystemClock;
+use socket2::SockRef;
 use std::{
     convert::Infallible,
     future::{Future, pending, poll_fn},
@@ -44,10 +45,10 @@ pub async fn serve(
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    // Accepted sockets inherit it. It also ends the kernel's own growing of the buffer, up to 4 MiB a slow reader.
-    socket2::SockRef::from(&listener).set_send_buffer_size(options.send_buffer_bytes)?;
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(options.head_timeout).max_buf_size(options.max_head_bytes.max(8192));
+    http.timer(TokioTimer::new())
+        .header_read_timeout(options.head_timeout)
+        .max_buf_size(options.max_head_bytes.max(8192));
     let permits = Arc::new(Semaphore::new(options.max_connections));
     let tasks = TaskTracker::new();
     let drain = options.drain;
@@ -114,8 +115,11 @@ fn is_about_one_connection(error: &io::Error) -> bool {
 
 /// Serves requests with hyper until the connection ends or one of them turns into an event stream.
 async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, held: Held) {
-    // Frames are small and each should leave at once.
-    if let Err(error) = socket.set_nodelay(true) {
+    // Frames are small and each should leave at once. A buffer of fixed size keeps the kernel from growing it, up to 4 MiB
+    // a slow reader.
+    let send_buffer = server.options.send_buffer_bytes;
+    let set_up = socket.set_nodelay(true).and_then(|()| SockRef::from(&socket).set_send_buffer_size(send_buffer));
+    if let Err(error) = set_up {
         tracing::debug!(%peer, %error, "a connection was gone before it was served");
         return;
     }

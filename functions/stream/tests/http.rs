@@ -136,7 +136,8 @@ async fn a_stream_has_its_headers_and_resumes_by_header_or_query() {
         assert_eq!(numbers(&client.seen), (after + 1..=6).collect::<Vec<_>>());
         let (head, body) = client.seen.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.") && head.contains(" 200 OK"), "{head}");
-        for header in ["content-type: text/event-stream", "x-accel-buffering: no", "cache-control: no-cache", "date: "] {
+        for header in ["content-type: text/event-stream", "x-accel-buffering: no", "cache-control: no-cache", "date: "]
+        {
             assert!(head.contains(header), "{header} is missing in {head}");
         }
         assert!(body.starts_with(&format!("id: {after}\n")));

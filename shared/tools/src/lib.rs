@@ -1,1 +1,31 @@
-//! Under construction.
+//! The tools: what an agent can do in its workspace, and what people can do with `POST …/tools`. The same code for both.
+//!
+//! A tool takes JSON arguments and answers with text for a model and data for programs. Its arguments are checked against
+//! a strict schema; its output is capped, and a cut says how to get the rest. A tool that writes does so in one commit under
+//! the call's id, so that a call that runs again after a crash changes nothing and answers the same.
+//!
+//! An agent cannot overwrite what it has not read: [`Call::seen`] says which contents it read last, by path, and
+//! [`Outcome::seen`] what to remember after the call. People, who have no such memory, overwrite what is there unless they
+//! pass `last_read_hash`.
+//!
+//! Searches walk `latest/` on disk. They skip no hidden and no ignored files: an agent's workspace is not a checkout, and
+//! what a search leaves out without a word is taken for absent. They follow no symbolic links.
+
+mod args;
+mod ask;
+mod call;
+mod caps;
+mod disk;
+mod edit;
+mod find;
+mod glob;
+mod grep;
+mod list;
+mod plan;
+mod read;
+mod registry;
+mod write;
+
+pub use ask::{check_answers, parse_questions};
+pub use call::{Call, Outcome};
+pub use registry::{Kind, Registry};

@@ -1,0 +1,116 @@
+//! Arguments: one Rust type a tool gives both its schema and its reading, so that the two cannot disagree.
+
+use domain::Error;
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The JSON Schema of a tool's arguments, as plain as providers want it: nothing to look up, one type a field, nothing
+/// optional written as null.
+pub(crate) fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    plain(&mut schema, true);
+    // An object without properties still has to say so for some providers.
+    if let Value::Object(object) = &mut schema {
+        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
+}
+
+/// `at_schema` is false inside of `properties`, whose keys are names and not keywords.
+fn plain(value: &mut Value, at_schema: bool) {
+    match value {
+        Value::Object(object) => {
+            if at_schema {
+                for noise in ["title", "format"] {
+                    object.remove(noise);
+                }
+                if object.get("default") == Some(&Value::Null) {
+                    object.remove("default");
+                }
+                if let Some(Value::Array(types)) = object.get_mut("type") {
+                    types.retain(|name| name != "null");
+                    if let [one] = types.as_slice() {
+                        let one = one.clone();
+                        object.insert("type".into(), one);
+                    }
+                }
+                if let Some(Value::Array(any)) = object.get_mut("anyOf") {
+                    any.retain(|schema| schema != &serde_json::json!({ "type": "null" }));
+                    if any.len() == 1
+                        && let Some(Value::Object(only)) = any.pop()
+                    {
+                        object.remove("anyOf");
+                        for (key, value) in only {
+                            object.entry(key).or_insert(value);
+                        }
+                    }
+                }
+            }
+            for (key, value) in object.iter_mut() {
+                plain(value, !(at_schema && key == "properties"));
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| plain(value, at_schema)),
+        _ => {}
+    }
+}
+
+/// Reads the text that a model wrote, or a person sent, and checks it.
+pub(crate) fn check(validator: &Validator, schema: &Value, text: &str) -> Result<Value, Error> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    let mut args: Value = serde_json::from_str(text)
+        .map_err(|error| Error::invalid("args", format!("the arguments are not JSON: {error}")).hint(fields(schema)))?;
+    // Some models fill in every optional field with null.
+    if let Value::Object(object) = &mut args {
+        object.retain(|_, value| !value.is_null());
+    }
+    let wrong = validator.iter_errors(&args).next().map(|error| explain(&error, schema));
+    wrong.map_or(Ok(args), Err)
+}
+
+/// What is wrong with the arguments, by the name of the field, and what there is instead.
+fn explain(first: &ValidationError<'_>, schema: &Value) -> Error {
+    let at = first.instance_path().to_string();
+    let field = at.trim_start_matches('/').replace('/', ".");
+    match first.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let unknown = unexpected.first().map(String::as_str).unwrap_or_default();
+            let place = if field.is_empty() { String::new() } else { format!(" in {field}") };
+            let error = Error::invalid(unknown, format!("there is no argument {unknown:?}{place}"));
+            match similar::get_close_matches(unknown, &names(schema), 1, 0.5).first() {
+                Some(near) => error.hint(format!("did you mean {near:?}? {}", fields(schema))),
+                None => error.hint(fields(schema)),
+            }
+        }
+        ValidationErrorKind::Required { property } => {
+            let missing = property.as_str().unwrap_or_default();
+            let place = if field.is_empty() { String::new() } else { format!(" in {field}") };
+            Error::invalid(missing, format!("the argument {missing:?} is missing{place}")).hint(fields(schema))
+        }
+        _ if field.is_empty() => {
+            Error::invalid("args", format!("the arguments are wrong: {first}")).hint(fields(schema))
+        }
+        _ => Error::invalid(&field, format!("the argument {field:?} is wrong: {first}")),
+    }
+}
+
+/// The checked arguments as their type.
+pub(crate) fn read<T: DeserializeOwned>(args: Value) -> Result<T, Error> {
+    serde_json::from_value(args).map_err(|error| Error::invalid("args", error.to_string()))
+}
+
+fn names(schema: &Value) -> Vec<&str> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+}
+
+fn fields(schema: &Value) -> String {
+    let names = names(schema);
+    if names.is_empty() { "it takes no arguments".into() } else { format!("the arguments are: {}", names.join(", ")) }
+}

@@ -1,0 +1,97 @@
+//! `ask_user`: questions to people, each with the JSON Schema of its answer.
+//!
+//! The tool is never run. A chat that sees a call of it reads the questions with [`parse_questions`], suspends, and checks what
+//! people answer with [`check_answers`].
+
+use crate::{
+    args,
+    call::{Answer, Call},
+};
+use domain::{Code, Error, event::Question};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{collections::BTreeSet, sync::LazyLock};
+
+pub(crate) const ASK_USER: &str = "Ask the people you work for, and wait for their answers. Use it when a wrong guess would cost \
+    work, and for approvals. Ask all that you need to know at once.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskUser {
+    /// The questions.
+    #[schemars(length(min = 1, max = 10))]
+    questions: Vec<Asked>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// A short key for the answer, such as "database"; different for each question.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+    /// What is asked, in words.
+    #[schemars(length(min = 1, max = 4000))]
+    question: String,
+    /// The JSON Schema of the answer, such as {"type": "boolean"} or {"type": "string", "enum": ["a", "b"]}; any text by
+    /// default.
+    schema: Option<Map<String, Value>>,
+    /// Ready answers to show as buttons; each must fit the schema.
+    #[schemars(length(max = 20))]
+    buttons: Option<Vec<Value>>,
+}
+
+pub(crate) async fn ask_user(_: &Call<'_>, _: AskUser) -> Answer {
+    Err(Error::new(Code::Unprocessable, "ask_user is answered by people, inside of a chat")
+        .hint("start a chat and let its agent ask"))
+}
+
+/// The questions of a call of `ask_user`, from its arguments as JSON text. `INVALID_ARGUMENT` says what is wrong with them.
+pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(args::schema::<AskUser>);
+    let validator = jsonschema::validator_for(&SCHEMA)
+        .map_err(|error| Error::new(Code::Internal, format!("the schema of ask_user is broken: {error}")))?;
+    let AskUser { questions } = args::read(args::check(&validator, &SCHEMA, args)?)?;
+    let mut names = BTreeSet::new();
+    let question = |(position, Asked { name, question, schema, buttons }): (usize, Asked)| {
+        let field = |name: &str| format!("questions.{position}.{name}");
+        if !names.insert(name.clone()) {
+            return Err(Error::invalid(&field("name"), format!("two questions are named {name:?}")));
+        }
+        let schema = schema.map_or_else(|| serde_json::json!({ "type": "string" }), Value::Object);
+        let answer = jsonschema::validator_for(&schema).map_err(|error| {
+            Error::invalid(&field("schema"), format!("the schema of {name:?} is not a JSON Schema: {error}"))
+        })?;
+        if let Some(wrong) = buttons.iter().flatten().find(|button| !answer.is_valid(button)) {
+            return Err(Error::invalid(&field("buttons"), format!("the button {wrong} does not fit its schema")));
+        }
+        Ok(Question { name, question, schema, buttons })
+    };
+    questions.into_iter().enumerate().map(question).collect()
+}
+
+/// That there is one answer to each question, and that each fits its schema. `INVALID_ARGUMENT` names the first that does not.
+pub fn check_answers(questions: &[Question], answers: &Map<String, Value>) -> Result<(), Error> {
+    for question in questions {
+        let field = format!("answers.{}", question.name);
+        let answer = answers.get(&question.name).ok_or_else(|| {
+            Error::invalid(&field, format!("the question {:?} has no answer", question.name)).hint(&question.question)
+        })?;
+        let validator = jsonschema::validator_for(&question.schema).map_err(|error| {
+            Error::new(Code::Internal, format!("the schema of {:?} is broken: {error}", question.name))
+        })?;
+        if let Some(error) = validator.iter_errors(answer).next() {
+            let message = format!("the answer to {:?} does not fit: {error}", question.name);
+            return Err(Error::invalid(&field, message).detail("schema", question.schema.clone()));
+        }
+    }
+    let known: BTreeSet<&str> = questions.iter().map(|question| question.name.as_str()).collect();
+    match answers.keys().find(|name| !known.contains(name.as_str())) {
+        None => Ok(()),
+        Some(unknown) => {
+            let names = known.into_iter().collect::<Vec<_>>().join(", ");
+            Err(Error::invalid(&format!("answers.{unknown}"), format!("there is no question {unknown:?}"))
+                .hint(format!("the questions are: {names}")))
+        }
+    }
+}

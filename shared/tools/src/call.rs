@@ -1,0 +1,149 @@
+//! One call of a tool: what it is given and what it gives back.
+
+use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use workspace::{Change, Expect, Op, Workspace, Writer};
+
+/// What a call is made with.
+pub struct Call<'a> {
+    /// The workspace it works in.
+    pub workspace: Workspace,
+    /// Its id; the same call again changes nothing and answers the same.
+    pub call_id: CallId,
+    /// Who calls.
+    pub by: Principal,
+    /// The chat it is made in, where it is.
+    pub chat: Option<ChatId>,
+    /// The contents that this agent read last, by path; none for what it knows to be absent. Counts for agents only.
+    pub seen: &'a BTreeMap<FilePath, Option<Sha256>>,
+    /// The chat's plan file, where it has one.
+    pub plan_path: Option<FilePath>,
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What a model reads; capped.
+    pub output: String,
+    /// Whether it did what it was asked to.
+    pub success: bool,
+    /// Whether the output was cut.
+    pub truncated: bool,
+    /// The same as data, for programs; null for a failure.
+    pub result: Value,
+    /// Why it failed.
+    pub error: Option<Error>,
+    /// Contents that the caller has now seen, by path.
+    pub seen: Vec<(FilePath, Option<Sha256>)>,
+    /// What to tell those who watch.
+    pub events: Vec<ChatEvent>,
+}
+
+/// What a tool returns when it did what it was asked to.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub output: String,
+    pub truncated: bool,
+    pub result: Value,
+    pub seen: Vec<(FilePath, Option<Sha256>)>,
+    pub events: Vec<ChatEvent>,
+}
+
+pub(crate) type Answer = Result<Done, Error>;
+
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Ok(Done { output, truncated, result, seen, events }) => {
+                let capped = crate::caps::cap(output);
+                let truncated = truncated || capped.1;
+                Self { output: capped.0, success: true, truncated, result, error: None, seen, events }
+            }
+            Err(error) => {
+                let (output, truncated) = crate::caps::cap(explain(&error));
+                let (result, seen, events) = (Value::Null, Vec::new(), Vec::new());
+                Self { output, success: false, truncated, result, error: Some(error), seen, events }
+            }
+        }
+    }
+}
+
+/// An error as a model reads it.
+fn explain(error: &Error) -> String {
+    let mut text = format!("Error ({}): {}", error.code, error.message);
+    if let Some(hint) = &error.hint {
+        text.push_str(&format!("\nHint: {hint}"));
+    }
+    if let Some(diff) = error.details.get("diff").and_then(Value::as_str) {
+        text.push_str(&format!("\nWhat changed since you read it:\n{diff}"));
+    }
+    text
+}
+
+impl Call<'_> {
+    pub(crate) fn writer(&self) -> Writer {
+        Writer::in_call(self.by.clone(), self.call_id)
+    }
+
+    fn is_agent(&self) -> bool {
+        matches!(self.by, Principal::Agent { .. })
+    }
+
+    /// What a write to `path` has to expect there, so that nobody's work is overwritten unseen.
+    pub(crate) async fn expectation(&self, path: &FilePath, last_read_hash: Option<Sha256>) -> Result<Expect, Error> {
+        if let Some(digest) = last_read_hash {
+            return Ok(Expect::Hash(digest));
+        }
+        if !self.is_agent() {
+            return Ok(Expect::Any);
+        }
+        if let Some(Some(digest)) = self.seen.get(path) {
+            return Ok(Expect::Hash(*digest));
+        }
+        match self.workspace.stat(path).await {
+            // A folder, a chat file: what is wrong with it is the workspace's to say.
+            Ok(info) if info.sha256.is_none() => Ok(Expect::Any),
+            Ok(info) => Err(Error::new(
+                Code::StaleVersion,
+                format!("{path} exists (version {}, by {}) and you have not read it", info.v, info.author),
+            )
+            .hint("read it first; then write or edit it with what it says in mind")
+            .detail("current_v", info.v)
+            .detail("current_hash", json!(info.sha256))),
+            Err(error) if error.code == Code::NotFound => Ok(Expect::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the call did when it was run before.
+    pub(crate) async fn applied(&self) -> Result<Option<Change>, Error> {
+        self.workspace.applied(&self.writer()).await
+    }
+}
+
+/// The event about a file that a change is told by; none for folders, which have no content to show.
+pub(crate) fn file_updated(change: &Change) -> Vec<ChatEvent> {
+    let event = |path: &FilePath, v: u64| ChatEvent::FileUpdated {
+        path: path.clone(),
+        v,
+        file_id: change.file_id,
+        author: change.author.clone(),
+    };
+    match (change.op, &change.from) {
+        (Op::Made, _) => Vec::new(),
+        (Op::Moved, Some(from)) => vec![event(from, 0), event(&change.path, change.v)],
+        _ => vec![event(&change.path, change.v)],
+    }
+}
+
+/// A path argument.
+pub(crate) fn path(field: &str, text: &str) -> Result<FilePath, Error> {
+    FilePath::parse(text).map_err(|error| Error::from(error).detail("field", field))
+}
+
+/// A digest argument.
+pub(crate) fn digest(text: Option<&str>) -> Result<Option<Sha256>, Error> {
+    let parse = |text: &str| text.parse().map_err(|what: &str| Error::invalid("last_read_hash", what));
+    text.map(parse).transpose()
+}

@@ -1,0 +1,93 @@
+//! The way into `latest/` for tools that walk it.
+
+use crate::call;
+use domain::{Error, FilePath};
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::WalkBuilder;
+use std::path::{Path, PathBuf};
+use workspace::{Kind, Workspace};
+
+/// A place to walk from: that what is there exists, and where it is on disk.
+pub(crate) struct Start {
+    pub path: FilePath,
+    pub latest: PathBuf,
+    pub on_disk: PathBuf,
+}
+
+impl Start {
+    /// From the `path` argument; the root when there is none.
+    pub async fn at(workspace: &Workspace, path: Option<&str>) -> Result<Self, Error> {
+        let path = call::path("path", path.unwrap_or("/"))?;
+        let info = workspace.stat(&path).await?;
+        let latest = workspace.latest();
+        let on_disk = latest.join(path.relative());
+        // The index says that no part of the way is a link; were one planted since, it must not be walked into.
+        let mut way = latest.clone();
+        for name in path.names() {
+            way.push(name);
+            if way.is_symlink() || (info.kind == Kind::Folder && way.is_file()) {
+                return Err(Error::not_found("file or folder", &path).hint("read it to have it put right"));
+            }
+        }
+        Ok(Self { path, latest, on_disk })
+    }
+
+    /// Walks everything: hidden files, ignored files; no links.
+    pub fn walk(&self) -> WalkBuilder {
+        let mut walk = WalkBuilder::new(&self.on_disk);
+        walk.standard_filters(false).follow_links(false);
+        walk
+    }
+
+    /// The path in the workspace of a file on disk; none for a name that is no path.
+    pub fn logical(&self, on_disk: &Path) -> Option<FilePath> {
+        FilePath::parse(&format!("/{}", on_disk.strip_prefix(&self.latest).ok()?.to_str()?)).ok()
+    }
+}
+
+/// A glob that is matched against paths: one that begins with `/` against the whole path, one with a `/` in it against the
+/// path below the folder that is searched, any other against the name.
+pub(crate) struct Pattern {
+    matcher: GlobMatcher,
+    against: Against,
+}
+
+enum Against {
+    Path,
+    Below,
+    Name,
+}
+
+impl Pattern {
+    pub fn parse(field: &str, text: &str) -> Result<Self, Error> {
+        let against = match text {
+            _ if text.starts_with('/') => Against::Path,
+            _ if text.contains('/') => Against::Below,
+            _ => Against::Name,
+        };
+        let glob = GlobBuilder::new(text).literal_separator(true).build().map_err(|error| {
+            Error::invalid(field, format!("{text:?} is not a glob: {error}"))
+                .hint("such as *.rs, src/**/*.{ts,tsx} or /data/*")
+        })?;
+        Ok(Self { matcher: glob.compile_matcher(), against })
+    }
+
+    pub fn matches(&self, start: &FilePath, path: &FilePath) -> bool {
+        match self.against {
+            Against::Path => self.matcher.is_match(path.as_str()),
+            Against::Name => self.matcher.is_match(path.name()),
+            Against::Below => {
+                let below = path.as_str().strip_prefix(start.as_str()).unwrap_or(path.as_str());
+                self.matcher.is_match(below.trim_start_matches('/'))
+            }
+        }
+    }
+}
+
+/// Runs a walk on a thread that may wait for the disk.
+pub(crate) async fn walking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "a walk did not run to its end");
+        Error::new(domain::Code::Internal, "the search did not run to its end")
+    })
+}

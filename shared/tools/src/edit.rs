@@ -1,0 +1,144 @@
+//! `edit`: search-and-replace blocks, all of them or none.
+
+use crate::{
+    call::{self, Answer, Call, Done, file_updated},
+    caps,
+    read::as_text,
+};
+use domain::{Code, Error, FilePath};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use workspace::{Change, Expect};
+
+pub(crate) const EDIT: &str = "Change a file by search-and-replace blocks, applied in order, all of them or none. Each `old` text \
+    must be in the file exactly once, character for character with its indentation (without the line numbers that read \
+    shows), unless replace_all is set. Read the file first. When the edit is refused because the file has changed, read it \
+    again.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    /// The file.
+    path: String,
+    /// The blocks, in order; each sees what the ones before made.
+    #[schemars(length(min = 1, max = 100))]
+    edits: Vec<Block>,
+    /// The hash of the content that the edit is based on, as read tells it; the one that you read last by default.
+    last_read_hash: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Block {
+    /// The text to find. Enough of the lines around it to be unique.
+    #[schemars(length(min = 1))]
+    old: String,
+    /// The text to put in its place; empty to delete.
+    new: String,
+    /// Whether to replace every occurrence.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {
+    let path = call::path("path", &args.path)?;
+    if let Some(done) = call.applied().await? {
+        return answer(call, done).await;
+    }
+    let content = call.workspace.read(&path, None).await?;
+    let expect = call.expectation(&path, call::digest(args.last_read_hash.as_deref())?).await?;
+    // Before the blocks are looked for: "not found" would be the wrong thing to say of a file that has changed.
+    call.workspace.expect(&path, expect).await?;
+    let text = as_text(&content.bytes).ok_or_else(|| {
+        Error::new(Code::Unprocessable, format!("{path} is a binary file")).hint("only text can be edited")
+    })?;
+    let mut text = text.to_owned();
+    for (position, block) in args.edits.iter().enumerate() {
+        text = apply(&path, &text, block).map_err(|error| {
+            let number = position + 1;
+            let which = if args.edits.len() == 1 { String::new() } else { format!("edit {number}: ") };
+            Error { message: format!("{which}{}; nothing was changed", error.message), ..error }
+                .detail("field", format!("edits.{position}.old"))
+        })?;
+    }
+    // What the blocks were applied to is what has to be there still.
+    let expect = content.info.sha256.map_or(expect, Expect::Hash);
+    let change = call.workspace.write(&path, text, expect, &call.writer()).await?;
+    answer(call, change).await
+}
+
+/// Told from the versions alone, so that the call that runs again says the same.
+async fn answer(call: &Call<'_>, change: Change) -> Answer {
+    let diff = match change.v {
+        0 | 1 => None,
+        v => call.workspace.diff(change.file_id, v - 1, v).await?,
+    };
+    let hash = change.sha256.map(|digest| digest.to_string()).unwrap_or_default();
+    let mut output = format!("edited {}: now version {}, hash {hash}", change.path, change.v);
+    if let Some(diff) = &diff {
+        output.push_str(&format!("\n{diff}"));
+    }
+    let result = json!({ "path": change.path, "file_id": change.file_id, "v": change.v, "hash": hash, "diff": diff });
+    let (seen, events) = (vec![(change.path.clone(), change.sha256)], file_updated(&change));
+    Ok(Done { output, result, seen, events, ..Done::default() })
+}
+
+fn apply(path: &FilePath, text: &str, block: &Block) -> Result<String, Error> {
+    let Block { old, new, replace_all } = block;
+    if old == new {
+        return Err(Error::invalid("new", "the old and the new text are the same"));
+    }
+    let found: Vec<usize> = text.match_indices(old.as_str()).map(|(at, _)| at).collect();
+    match found.as_slice() {
+        [] => Err(not_found(path, text, old)),
+        [_] => Ok(text.replacen(old.as_str(), new, 1)),
+        _ if *replace_all => Ok(text.replace(old.as_str(), new)),
+        many => {
+            const SHOWN: usize = 10;
+            let line = |at: &usize| (text.get(..*at).unwrap_or_default().matches('\n').count() + 1).to_string();
+            let lines: Vec<String> = many.iter().take(SHOWN).map(line).collect();
+            let more = if many.len() > SHOWN { ", …" } else { "" };
+            let (count, lines) = (many.len(), lines.join(", "));
+            let message = format!("the old text is in {path} {count} times, at lines {lines}{more}");
+            Err(Error::new(Code::Unprocessable, message)
+                .hint("add lines around it until it is unique, or set replace_all"))
+        }
+    }
+}
+
+/// The refusal when the text is not there, with the nearest that is.
+fn not_found(path: &FilePath, text: &str, old: &str) -> Error {
+    let error = Error::new(Code::Unprocessable, format!("the old text is not in {path}"));
+    if text.contains("\r\n") && !old.contains("\r\n") && text.replace("\r\n", "\n").contains(old) {
+        return error.hint("the file ends its lines with \\r\\n: write the old text with \\r\\n, too");
+    }
+    match nearest(text, old) {
+        Some((line, near, true)) => {
+            error.hint(format!("with other white space it is at line {line}: {:?}", caps::line(&near, 400)))
+        }
+        Some((line, near, false)) => {
+            error.hint(format!("the nearest text is at line {line}: {:?}", caps::line(&near, 400)))
+        }
+        None => error.hint("read the file again: nothing in it is similar"),
+    }
+}
+
+/// The lines that are the most like `old`, where they begin, and whether only white space differs.
+fn nearest(text: &str, old: &str) -> Option<(usize, String, bool)> {
+    /// So much is looked at; for a hint that is enough.
+    const LOOK_AT: usize = 5000;
+    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted: Vec<String> = old.lines().map(squeeze).collect();
+    let lines: Vec<&str> = text.lines().take(LOOK_AT).collect();
+    let squeezed: Vec<String> = lines.iter().map(|line| squeeze(line)).collect();
+    let shown = |from: usize| lines.iter().skip(from).take(wanted.len().min(5)).copied().collect::<Vec<_>>().join("\n");
+    if let Some(from) = squeezed.windows(wanted.len().max(1)).position(|window| window == wanted.as_slice()) {
+        return Some((from + 1, shown(from), true));
+    }
+    let first = wanted.iter().find(|line| !line.is_empty())?;
+    let candidates: Vec<&str> = squeezed.iter().map(String::as_str).filter(|line| line.len() <= 500).collect();
+    let near = *similar::get_close_matches(first.as_str(), &candidates, 1, 0.6).first()?;
+    let from = squeezed.iter().position(|line| line == near)?;
+    Some((from + 1, shown(from), false))
+}

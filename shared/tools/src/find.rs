@@ -1,0 +1,85 @@
+//! `find`: files by what is known about them.
+
+use crate::{
+    call::{self, Answer, Call, Done},
+    disk::Pattern,
+    list::{row, to_value},
+};
+use domain::{Error, FilePath, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use workspace::{Info, Kind};
+
+pub(crate) const FIND: &str = "Find files and folders by name, type, size and time of the last change. All conditions must \
+    hold. Sorted by path. To search what files say, use grep.";
+
+/// How much of a tree is looked at.
+const LOOK_AT: usize = 100_000;
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Type {
+    File,
+    Folder,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Find {
+    /// The folder to search; the whole workspace by default.
+    path: Option<String>,
+    /// A glob for the name, such as *.md, or for the path below the folder when it has a slash.
+    name: Option<String>,
+    /// Only files, or only folders.
+    #[serde(rename = "type")]
+    kind: Option<Type>,
+    /// At least this many bytes.
+    min_size: Option<u64>,
+    /// At most this many bytes.
+    max_size: Option<u64>,
+    /// Changed at or after this time, such as 2026-01-31T00:00:00Z.
+    modified_after: Option<String>,
+    /// Changed before this time.
+    modified_before: Option<String>,
+    /// At most this many; 200 by default.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
+    let path = args.path.as_deref().map_or(Ok(FilePath::root()), |path| call::path("path", path))?;
+    let name = args.name.as_deref().map(|name| Pattern::parse("name", name)).transpose()?;
+    let after = time("modified_after", args.modified_after.as_deref())?;
+    let before = time("modified_before", args.modified_before.as_deref())?;
+    let (infos, whole) = call.workspace.list_tree(&path, LOOK_AT).await?;
+    let holds = |info: &Info| {
+        name.as_ref().is_none_or(|name| name.matches(&path, &info.path))
+            && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == Kind::Folder))
+            && args.min_size.is_none_or(|min| info.kind != Kind::Folder && info.size >= min)
+            && args.max_size.is_none_or(|max| info.kind != Kind::Folder && info.size <= max)
+            && after.is_none_or(|after| info.updated_at >= after)
+            && before.is_none_or(|before| info.updated_at < before)
+    };
+    let mut found: Vec<Info> = infos.into_iter().filter(holds).collect();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    let (total, limit) = (found.len(), args.limit.unwrap_or(200));
+    found.truncate(limit);
+    let lines = found.iter().map(|info| format!("{}{}", info.path, row(info).trim_start_matches(&*info.name)));
+    let mut output = if total == 0 { "nothing matches".into() } else { lines.collect::<Vec<_>>().join("\n") };
+    if total > limit {
+        output.push_str(&format!("\n[{limit} of {total}; add conditions or raise the limit to see the rest]"));
+    }
+    if !whole {
+        output.push_str(&format!("\n[only the first {LOOK_AT} files and folders were looked at; name a folder]"));
+    }
+    let result = json!({ "entries": to_value(&found)?, "total": total, "complete": whole });
+    Ok(Done { output, truncated: total > limit || !whole, result, ..Done::default() })
+}
+
+fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+    let parse = |text: &str| {
+        text.parse().map_err(|_| Error::invalid(field, format!("{text:?} is not a time like 2026-01-31T00:00:00Z")))
+    };
+    text.map(parse).transpose()
+}

@@ -1,0 +1,54 @@
+//! `glob`: paths by pattern.
+
+use crate::{
+    call::{Answer, Call, Done},
+    disk::{Pattern, Start, walking},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(crate) const GLOB: &str = "Find files and folders by a glob pattern, sorted by path. `*` stays inside one folder, `**` \
+    goes through all. A pattern without a slash matches names at any depth. Hidden files are included.";
+
+const LIMIT: usize = 1000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Glob {
+    /// The pattern, such as *.rs, src/**/*.ts or /data/**.
+    pattern: String,
+    /// The folder to search, such as /projects/app; the whole workspace by default.
+    path: Option<String>,
+    /// At most this many paths; 200 by default.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+pub(crate) async fn glob(call: &Call<'_>, args: Glob) -> Answer {
+    let pattern = Pattern::parse("pattern", &args.pattern)?;
+    let start = Start::at(&call.workspace, args.path.as_deref()).await?;
+    let limit = args.limit.unwrap_or(200).min(LIMIT);
+    let mut found = walking(move || {
+        let mut found = Vec::new();
+        for entry in start.walk().build().filter_map(Result::ok).filter(|entry| entry.depth() > 0) {
+            let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_dir()) else { continue };
+            let Some(path) = start.logical(entry.path()).filter(|path| pattern.matches(&start.path, path)) else {
+                continue;
+            };
+            found.push(if kind.is_dir() { format!("{path}/") } else { path.to_string() });
+        }
+        found.sort_unstable();
+        found
+    })
+    .await?;
+    let total = found.len();
+    found.truncate(limit);
+    let mut output = if total == 0 { "nothing matches".into() } else { found.join("\n") };
+    if total > limit {
+        output
+            .push_str(&format!("\n[{limit} of {total} paths; narrow the pattern or raise the limit to see the rest]"));
+    }
+    let result = json!({ "paths": found, "total": total });
+    Ok(Done { output, truncated: total > limit, result, ..Done::default() })
+}

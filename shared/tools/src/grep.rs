@@ -1,0 +1,278 @@
+//! `grep`: what files say, by ripgrep's own crates over `latest/`.
+
+use crate::{
+    call::{Answer, Call, Done},
+    caps::{self, MAX_BYTES, MAX_LINES},
+    disk::{Pattern, Start, walking},
+};
+use domain::{Error, FilePath};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use ignore::WalkState;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{
+    io,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+pub(crate) const GREP: &str = "Search what files say, with a regular expression (Rust syntax), fast. Answers with lines grouped \
+    by file: `12:` is a match, `11-` is context. Searches hidden files, too; skips binary files. Past conversations are \
+    under /chats.";
+
+/// The most matches kept of one file, and of all of them.
+const PER_FILE: usize = 200;
+const KEPT: usize = 20_000;
+/// The most bytes of one line that is shown.
+const MAX_LINE: usize = 500;
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Content,
+    Files,
+    Count,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Grep {
+    /// The regular expression.
+    pattern: String,
+    /// The file or folder to search; the whole workspace by default.
+    path: Option<String>,
+    /// Only files that match this glob, such as *.rs or src/**/*.ts.
+    glob: Option<String>,
+    /// Whether upper and lower case are the same.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Whether the pattern is plain text and not a regular expression.
+    #[serde(default)]
+    literal: bool,
+    /// How many lines around each match to show; 0 by default.
+    #[schemars(range(max = 20))]
+    context: Option<usize>,
+    /// What to show: the lines (content, the default), the paths only (files), or the number of matching lines a file
+    /// (count).
+    #[serde(default)]
+    mode: Mode,
+    /// At most this many matching lines, or files; 200 by default.
+    #[schemars(range(min = 1, max = 2000))]
+    limit: Option<usize>,
+}
+
+pub(crate) async fn grep(call: &Call<'_>, args: Grep) -> Answer {
+    let matcher = RegexMatcherBuilder::new()
+        .case_insensitive(args.ignore_case)
+        .fixed_strings(args.literal)
+        .line_terminator(Some(b'\n'))
+        .build(&args.pattern)
+        .map_err(|error| {
+            Error::invalid("pattern", format!("the pattern is not a regular expression for single lines: {error}"))
+                .hint("escape special characters with \\, or set literal to true")
+        })?;
+    let glob = args.glob.as_deref().map(|glob| Pattern::parse("glob", glob)).transpose()?;
+    let start = Start::at(&call.workspace, args.path.as_deref()).await?;
+    let wants = Wants {
+        context: if matches!(args.mode, Mode::Content) { args.context.unwrap_or(0) } else { 0 },
+        lines: matches!(args.mode, Mode::Content),
+        first_only: matches!(args.mode, Mode::Files),
+    };
+    let found = walking(move || search(&start, &matcher, glob.as_ref(), wants)).await?;
+    let limit = args.limit.unwrap_or(200);
+    Ok(match args.mode {
+        Mode::Content => show_lines(&found, limit),
+        Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
+        Mode::Count => show_files(
+            &found,
+            limit,
+            |hits| format!("{}: {}", hits.path, hits.matches),
+            |hits| json!({ "path": hits.path, "count": hits.matches }),
+        ),
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Wants {
+    context: usize,
+    /// Whether lines are kept, or only counted.
+    lines: bool,
+    /// Whether one match a file is enough.
+    first_only: bool,
+}
+
+/// What was found in one file.
+struct Hits {
+    path: FilePath,
+    matches: usize,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    number: u64,
+    is_match: bool,
+    /// Whether lines between the one before and this one are left out.
+    after_gap: bool,
+    text: String,
+}
+
+struct Found {
+    files: Vec<Hits>,
+    /// Whether the search was given up because there was too much.
+    gave_up: bool,
+}
+
+/// Searches all files below the start, on all processors, as `rg` does.
+fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: Wants) -> Found {
+    let files = Mutex::new(Vec::new());
+    let kept = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(12);
+    start.walk().threads(threads).build_parallel().run(|| {
+        let (matcher, files, kept) = (matcher.clone(), &files, &kept);
+        let mut searcher = SearcherBuilder::new()
+            .line_number(wants.lines)
+            .before_context(wants.context)
+            .after_context(wants.context)
+            .binary_detection(BinaryDetection::quit(0))
+            .build();
+        Box::new(move |entry| {
+            let Ok(entry) = entry else { return WalkState::Continue };
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                return WalkState::Continue;
+            }
+            let Some(path) = start.logical(entry.path()) else { return WalkState::Continue };
+            if glob.is_some_and(|glob| !glob.matches(&start.path, &path)) {
+                return WalkState::Continue;
+            }
+            let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
+            // A file that went away, or cannot be read: not there.
+            let _ = searcher.search_path(&matcher, entry.path(), &mut hits);
+            let hits = hits.hits;
+            if hits.matches > 0 {
+                let sum = kept.fetch_add(hits.lines.len().max(1), Ordering::Relaxed);
+                files.lock().unwrap_or_else(PoisonError::into_inner).push(hits);
+                if sum > KEPT && wants.lines {
+                    return WalkState::Quit;
+                }
+            }
+            WalkState::Continue
+        })
+    });
+    let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
+    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Found { files, gave_up: wants.lines && kept.into_inner() > KEPT }
+}
+
+/// Takes what the searcher finds in one file.
+struct Collect {
+    wants: Wants,
+    hits: Hits,
+    gap: bool,
+}
+
+impl Collect {
+    fn keep(&mut self, number: Option<u64>, is_match: bool, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = caps::line(text.trim_end_matches(['\n', '\r']), MAX_LINE).into_owned();
+        let after_gap = std::mem::take(&mut self.gap) && !self.hits.lines.is_empty();
+        self.hits.lines.push(Line { number: number.unwrap_or(0), is_match, after_gap, text });
+    }
+}
+
+impl Sink for Collect {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.hits.matches += 1;
+        if self.wants.lines && self.hits.matches <= PER_FILE {
+            self.keep(found.line_number(), true, found.bytes());
+        }
+        Ok(!self.wants.first_only)
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, io::Error> {
+        let after_last = matches!(found.kind(), SinkContextKind::After) && self.hits.matches == PER_FILE;
+        if self.wants.lines && (self.hits.matches < PER_FILE || after_last) {
+            self.keep(found.line_number(), false, found.bytes());
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        self.gap = true;
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
+        // What was found before the first NUL is as binary as the rest.
+        self.hits.matches = 0;
+        self.hits.lines.clear();
+        Ok(false)
+    }
+}
+
+fn show_lines(found: &Found, limit: usize) -> Done {
+    let total: usize = found.files.iter().map(|hits| hits.matches).sum();
+    let (mut output, mut results, mut shown, mut rows) = (String::new(), Vec::new(), 0, 0);
+    'all: for hits in &found.files {
+        let mut heading = Some(format!("{}{}\n", if output.is_empty() { "" } else { "\n" }, hits.path));
+        for line in &hits.lines {
+            let full = output.len() + line.text.len() > MAX_BYTES || rows + 3 > MAX_LINES;
+            if full || (line.is_match && shown == limit) {
+                break 'all;
+            }
+            if let Some(heading) = heading.take() {
+                output.push_str(&heading);
+                rows += 2;
+            }
+            if line.after_gap {
+                output.push_str("--\n");
+                rows += 1;
+            }
+            let mark = if line.is_match { ':' } else { '-' };
+            output.push_str(&format!("{}{mark} {}\n", line.number, line.text));
+            rows += 1;
+            if line.is_match {
+                shown += 1;
+                results.push(json!({ "path": hits.path, "line": line.number, "text": line.text }));
+            }
+        }
+        if hits.matches > PER_FILE {
+            output.push_str(&format!("[{} more in this file]\n", hits.matches - PER_FILE));
+        }
+    }
+    let truncated = shown < total || found.gave_up;
+    output.push_str(&summary(total, found, shown, truncated));
+    let result = json!({ "matches": results, "total": total, "files": found.files.len(), "complete": !found.gave_up });
+    Done { output, truncated, result, ..Done::default() }
+}
+
+fn summary(total: usize, found: &Found, shown: usize, truncated: bool) -> String {
+    let (files, least) = (found.files.len(), if found.gave_up { "at least " } else { "" });
+    match (total, truncated) {
+        (0, _) => "nothing matches".into(),
+        (_, false) => format!("[{total} matching lines in {files} files]"),
+        (_, true) => format!(
+            "[{shown} of {least}{total} matching lines in {least}{files} files; narrow the pattern, path or glob, raise the \
+             limit, or use mode \"files\" to see the rest]"
+        ),
+    }
+}
+
+fn show_files(found: &Found, limit: usize, row: impl Fn(&Hits) -> String, data: impl Fn(&Hits) -> Value) -> Done {
+    let shown = found.files.get(..limit.min(found.files.len())).unwrap_or_default();
+    let (files, truncated) = (found.files.len(), shown.len() < found.files.len());
+    let mut output = shown.iter().map(row).collect::<Vec<_>>().join("\n");
+    output.push_str(&match (files, truncated) {
+        (0, _) => "nothing matches".into(),
+        (_, false) => format!("\n[{files} files]"),
+        (_, true) => format!("\n[{} of {files} files; narrow the search or raise the limit]", shown.len()),
+    });
+    let result = json!({ "files": shown.iter().map(data).collect::<Vec<_>>(), "total": files });
+    Done { output, truncated, result, ..Done::default() }
+}

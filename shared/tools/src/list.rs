@@ -1,0 +1,93 @@
+//! `ls` and `file_info`: what is where.
+
+use crate::call::{self, Answer, Call, Done};
+use domain::{Error, FilePath, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use workspace::{Info, Kind};
+
+pub(crate) const LS: &str = "List a folder: names in order, folders with a trailing slash, with size in bytes, version, author \
+    and time. Long listings come in pages.";
+pub(crate) const FILE_INFO: &str = "Show what is known about one file or folder: identity, kind, size, hash, version, author, \
+    times, and the newest versions.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ls {
+    /// The folder, such as /projects; the root by default.
+    path: Option<String>,
+    /// At most this many names; 200 by default.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+    /// Where the page before ended, as told there.
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileInfo {
+    /// The file or folder.
+    path: String,
+}
+
+pub(crate) async fn ls(call: &Call<'_>, args: Ls) -> Answer {
+    let path = match &args.path {
+        Some(path) => call::path("path", path)?,
+        None => FilePath::root(),
+    };
+    let listing = call.workspace.ls(&path, args.limit.unwrap_or(200), args.cursor).await?;
+    let mut output: String = listing.entries.iter().map(row).collect::<Vec<_>>().join("\n");
+    if output.is_empty() {
+        output = format!("{path} is empty");
+    }
+    if let Some(cursor) = &listing.next_cursor {
+        output.push_str(&format!("\n[more: call ls again with cursor {cursor:?}]"));
+    }
+    let truncated = listing.next_cursor.is_some();
+    Ok(Done { output, truncated, result: to_value(&listing)?, ..Done::default() })
+}
+
+/// One thing of a list.
+pub(crate) fn row(info: &Info) -> String {
+    match info.kind {
+        Kind::Folder => format!("{}/", info.name),
+        Kind::File => {
+            format!("{}  {} bytes  v{}  {}  {}", info.name, info.size, info.v, info.author, day(info.updated_at))
+        }
+        Kind::Projection => format!("{}  {} bytes  kept by its chat", info.name, info.size),
+    }
+}
+
+fn day(at: Timestamp) -> String {
+    at.to_string().chars().take(16).collect::<String>().replace('T', " ")
+}
+
+pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
+    const VERSIONS: usize = 10;
+    let path = call::path("path", &args.path)?;
+    let info = call.workspace.stat(&path).await?;
+    let kind = match info.kind {
+        Kind::File => "file",
+        Kind::Folder => "folder",
+        Kind::Projection => "file kept by its chat",
+    };
+    let mut output = format!("path: {path}\nkind: {kind}\nid: {}\ncreated: {}", info.file_id, info.created_at);
+    let mut versions = Vec::new();
+    if info.kind != Kind::Folder {
+        output.push_str(&format!("\nsize: {} bytes", info.size));
+    }
+    if let Some(digest) = info.sha256 {
+        versions = call.workspace.versions(info.file_id, VERSIONS, None).await?.versions;
+        output.push_str(&format!("\nhash: {digest}\nversions: {}", info.v));
+        for version in &versions {
+            output.push_str(&format!("\n  v{}  {} bytes  {}  {}", version.v, version.size, version.author, version.at));
+        }
+    }
+    let result = json!({ "info": info, "versions": versions });
+    Ok(Done { output, result, ..Done::default() })
+}
+
+pub(crate) fn to_value(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(value).map_err(|error| Error::new(domain::Code::Internal, error.to_string()))
+}

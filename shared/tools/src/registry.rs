@@ -1,0 +1,148 @@
+//! All tools, by name.
+
+use crate::{
+    args,
+    ask::{self, AskUser},
+    call::{Answer, Call, Outcome},
+    edit, find, glob, grep, list, plan, read, write,
+};
+use domain::{Code, Error, ToolSpec};
+use futures::future::BoxFuture;
+use jsonschema::Validator;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::{Arc, LazyLock};
+
+/// What a call of a tool can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It looks, and can be run again at will.
+    Read,
+    /// It changes files, once under one call id.
+    Write,
+    /// It is not run: it suspends the turn until people have answered.
+    Ask,
+}
+
+type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Send + Sync>;
+
+struct Tool {
+    kind: Kind,
+    validator: Validator,
+    run: Run,
+}
+
+struct Tools {
+    specs: Arc<[ToolSpec]>,
+    /// At the positions of `specs`.
+    tools: Vec<Tool>,
+}
+
+/// The tools that there are. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry(Arc<Tools>);
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.specs.iter().map(|spec| &spec.name)).finish()
+    }
+}
+
+/// Registers `function`, whose arguments are of the type `Args`.
+macro_rules! tool {
+    ($into:ident, $kind:ident, $name:literal, $Args:ty, $function:path, $description:expr) => {
+        $into.add::<$Args>(
+            Kind::$kind,
+            $name,
+            $description,
+            Box::new(|call, args| {
+                Box::pin(async move {
+                    let args: $Args = args::read(args)?;
+                    $function(call, args).await
+                })
+            }),
+        )
+    };
+}
+
+#[derive(Default)]
+struct Builder {
+    specs: Vec<ToolSpec>,
+    tools: Vec<Tool>,
+}
+
+impl Builder {
+    fn add<Args: JsonSchema + DeserializeOwned>(&mut self, kind: Kind, name: &str, description: &str, run: Run) {
+        let parameters = args::schema::<Args>();
+        #[expect(clippy::expect_used, reason = "a schema of ours, which a test compiles")]
+        let validator = jsonschema::validator_for(&parameters).expect("a valid schema");
+        self.specs.push(ToolSpec { name: name.into(), description: description.into(), parameters });
+        self.tools.push(Tool { kind, validator, run });
+    }
+}
+
+impl Registry {
+    /// The tools that BuildScale comes with.
+    pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Registry> = LazyLock::new(Registry::make);
+        BUILTIN.clone()
+    }
+
+    /// The order is part of what providers cache: add at the end.
+    fn make() -> Self {
+        let mut all = Builder::default();
+        tool!(all, Read, "ls", list::Ls, list::ls, list::LS);
+        tool!(all, Read, "glob", glob::Glob, glob::glob, glob::GLOB);
+        tool!(all, Read, "read", read::Read, read::read, read::READ);
+        tool!(all, Read, "grep", grep::Grep, grep::grep, grep::GREP);
+        tool!(all, Write, "edit", edit::Edit, edit::edit, edit::EDIT);
+        tool!(all, Write, "write", write::WriteFile, write::write, write::WRITE);
+        tool!(all, Write, "mkdir", write::Mkdir, write::mkdir, write::MKDIR);
+        tool!(all, Write, "mv", write::Mv, write::mv, write::MV);
+        tool!(all, Write, "rm", write::Rm, write::rm, write::RM);
+        tool!(all, Read, "cat", read::Cat, read::cat, read::CAT);
+        tool!(all, Read, "find", find::Find, find::find, find::FIND);
+        tool!(all, Read, "file_info", list::FileInfo, list::file_info, list::FILE_INFO);
+        tool!(all, Read, "read_many", read::ReadMany, read::read_many, read::READ_MANY);
+        tool!(all, Ask, "ask_user", AskUser, ask::ask_user, ask::ASK_USER);
+        tool!(all, Write, "plan_write", plan::PlanWrite, plan::plan_write, plan::PLAN_WRITE);
+        tool!(all, Write, "plan_update_step", plan::PlanUpdateStep, plan::plan_update_step, plan::PLAN_UPDATE_STEP);
+        Self(Arc::new(Tools { specs: all.specs.into(), tools: all.tools }))
+    }
+
+    /// What models are told, always in the same order.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.0.specs)
+    }
+
+    /// What a call of this tool can do; none when there is no such tool.
+    pub fn kind(&self, name: &str) -> Option<Kind> {
+        self.find(name).map(|(_, tool)| tool.kind)
+    }
+
+    /// Runs a tool with arguments as JSON text. A failure is an outcome, too: a model reads it and tries otherwise.
+    pub async fn call(&self, call: &Call<'_>, tool: &str, args: &str) -> Outcome {
+        self.answer(call, tool, args).await.into()
+    }
+
+    async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
+        let (spec, tool) = self.find(name).ok_or_else(|| self.unknown(name))?;
+        let args = args::check(&tool.validator, &spec.parameters, text)?;
+        (tool.run)(call, args).await
+    }
+
+    fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
+        self.0.specs.iter().zip(&self.0.tools).find(|(spec, _)| spec.name == name)
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let shown: String = name.chars().take(64).collect();
+        let names: Vec<&str> = self.0.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let error = Error::new(Code::NotFound, format!("there is no tool {shown:?}")).detail("field", "tool");
+        match similar::get_close_matches(shown.as_str(), &names, 1, 0.5).first() {
+            Some(near) => error.hint(format!("did you mean {near:?}? The tools are: {}", names.join(", "))),
+            None => error.hint(format!("the tools are: {}", names.join(", "))),
+        }
+    }
+}

@@ -1,1 +1,26 @@
-//! Under construction.
+//! Adapters that need nothing installed: table and queue in one SQLite file, blobs on the local disk, a bus in the process.
+//!
+//! They promise what [`ports`] promises and no more; the conformance suites of `testkit` hold them to it. What they add is
+//! the price: a commit costs one `fdatasync` however many actors share it, a read costs microseconds, a wait costs nothing.
+//!
+//! * [`Store`] opens the file and holds the one [writer](mod@writer) and the [readers](mod@readers).
+//! * [`LocalBlobs`] keeps contents under their SHA-256.
+//! * [`LocalBus`] carries hints between the tasks of this process.
+
+mod blobs;
+mod bus;
+mod checkpoint;
+mod cursor;
+mod mailbox;
+mod messages;
+mod queue;
+mod readers;
+mod stats;
+mod store;
+mod table;
+mod writer;
+
+pub use blobs::LocalBlobs;
+pub use bus::LocalBus;
+pub use stats::Stats;
+pub use store::{Durability, OpenError, Options, Store};

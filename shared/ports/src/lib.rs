@@ -10,7 +10,9 @@ mod clock;
 mod error;
 mod model;
 mod queue;
+mod spill;
 mod table;
+pub mod validate;
 
 pub use blobs::Blobs;
 pub use bus::{Bus, Subscription};
@@ -18,4 +20,5 @@ pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result};
 pub use model::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{DeadLetter, Delivery, Outgoing, Queue, Receipt};
+pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

@@ -1,0 +1,79 @@
+//! Moves what the write-ahead log holds into the file, so that the log is used again and never grows.
+//!
+//! SQLite would do this inside a commit, which then waits for thousands of pages. Here another connection copies the bulk while
+//! commits go on (a passive checkpoint blocks nobody), and the writer itself then copies only what was
+//! committed meanwhile, because only between two commits can the log be found wholly copied and begin anew.
+
+use rusqlite::Connection;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+        mpsc::{SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+};
+
+/// A log of this many pages (8 MiB) is worth copying. It bounds what a start after a crash must read again.
+const WORTH_COPYING: u64 = 2048;
+/// A log of this many pages is copied by the writer itself, should the other connection not keep up.
+const TOO_LONG: u64 = 16 * WORTH_COPYING;
+
+pub(crate) struct Checkpointer {
+    ask: SyncSender<()>,
+    finished: Arc<AtomicU64>,
+    asked: u64,
+    seen: u64,
+    thread: JoinHandle<()>,
+}
+
+impl Checkpointer {
+    /// Starts the thread; it ends when this is dropped or stopped.
+    pub fn start(path: &Path) -> Result<Self, std::io::Error> {
+        let (ask, asked) = sync_channel::<()>(1);
+        let finished = Arc::new(AtomicU64::new(0));
+        let (path, count) = (path.to_owned(), finished.clone());
+        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            let connection = Connection::open(&path).inspect_err(|error| tracing::warn!(%error, "no checkpoints"));
+            while asked.recv().is_ok() {
+                if let Ok(connection) = &connection {
+                    copy(connection);
+                }
+                count.fetch_add(1, Relaxed);
+            }
+        })?;
+        Ok(Self { ask, finished, asked: 0, seen: 0, thread })
+    }
+
+    /// Waits for the copy that may be under way: while it is, nobody else can copy.
+    pub fn stop(self) {
+        drop(self.ask);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread for checkpoints panicked");
+        }
+    }
+
+    /// Called by the writer after each commit, with the length of the log.
+    pub fn after_commit(&mut self, writer: &Connection, wal_pages: u64) {
+        let finished = self.finished.load(Relaxed);
+        let bulk_is_copied = finished > self.seen;
+        self.seen = finished;
+        if wal_pages < WORTH_COPYING {
+            return;
+        }
+        if bulk_is_copied || wal_pages > TOO_LONG {
+            copy(writer);
+        } else if self.asked == finished && self.ask.try_send(()).is_ok() {
+            self.asked += 1;
+        }
+    }
+}
+
+/// Copies what can be copied without waiting for anybody.
+fn copy(connection: &Connection) {
+    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        // The log stays and the next attempt copies it; nothing is lost.
+        tracing::warn!(%error, "a checkpoint failed");
+    }
+}

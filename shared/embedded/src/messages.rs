@@ -1,0 +1,154 @@
+//! The queue's messages in SQLite: one row a message, in the order of sending.
+//!
+//! A settled message keeps its row, without its body, until its id may be sent again: the row is the memory that makes a
+//! repeated send harmless, also after a restart.
+
+use crate::mailbox::Arrival;
+use domain::Timestamp;
+use ports::{DeadLetter, Outgoing};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::time::Duration;
+
+/// How long the same id has no effect.
+const REMEMBERED: Duration = Duration::from_secs(5 * 60);
+/// How many forgotten messages one commit removes.
+const SWEPT_AT_ONCE: i64 = 64;
+
+/// `state`: 0 waits, 1 is settled, 2 is put aside.
+pub(crate) const SCHEMA: &str = "
+    CREATE TABLE messages (
+        seq INTEGER PRIMARY KEY, state INTEGER NOT NULL, attempts INTEGER NOT NULL, sent_at INTEGER NOT NULL,
+        deliver_at INTEGER, dead_at INTEGER, grp TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL
+    );
+    CREATE INDEX messages_by_id ON messages (grp, id);
+    CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
+    CREATE INDEX messages_dead ON messages (dead_at, seq) WHERE state = 2;";
+
+/// A change that nobody waits for. It rides along with the next commit; the newest one of a message wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lazy {
+    /// It was delivered so many times.
+    Attempts(u32),
+    /// It was settled.
+    Settled,
+    /// It was put aside.
+    Dead { attempts: u32, at: Timestamp },
+}
+
+/// Stores `messages` except those whose id is remembered; returns what arrived.
+pub(crate) fn send(
+    connection: &Connection,
+    messages: Vec<Outgoing>,
+    next_seq: &mut i64,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Arrival>> {
+    let mut known = connection.prepare_cached("SELECT 1 FROM messages WHERE grp = ?1 AND id = ?2 AND sent_at > ?3")?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO messages (seq, state, attempts, sent_at, deliver_at, grp, id, body)
+         VALUES (?1, 0, 0, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    let forgotten = forgotten(now);
+    let mut arrivals = Vec::with_capacity(messages.len());
+    for message in messages {
+        if known.exists(params![message.group, message.id, forgotten])? {
+            continue;
+        }
+        let seq = *next_seq;
+        *next_seq += 1;
+        let deliver_at = message.deliver_at.map(Timestamp::as_millis);
+        insert.execute(params![seq, now.as_millis(), deliver_at, message.group, message.id, message.body])?;
+        arrivals.push(Arrival { seq, group: message.group, deliver_at: message.deliver_at, attempts: 0 });
+    }
+    Ok(arrivals)
+}
+
+/// Makes one lazy change.
+pub(crate) fn apply(connection: &Connection, seq: i64, change: Lazy) -> rusqlite::Result<()> {
+    match change {
+        Lazy::Attempts(attempts) => connection
+            .prepare_cached("UPDATE messages SET attempts = ?2 WHERE seq = ?1")?
+            .execute(params![seq, attempts])?,
+        Lazy::Settled => connection
+            .prepare_cached("UPDATE messages SET state = 1, body = '' WHERE seq = ?1")?
+            .execute(params![seq])?,
+        Lazy::Dead { attempts, at } => connection
+            .prepare_cached("UPDATE messages SET state = 2, attempts = ?2, dead_at = ?3 WHERE seq = ?1")?
+            .execute(params![seq, attempts, at.as_millis()])?,
+    };
+    Ok(())
+}
+
+/// Puts what was put aside of `group` behind everything that was sent, in its order.
+pub(crate) fn redrive(connection: &Connection, group: &str, next_seq: &mut i64) -> rusqlite::Result<Vec<Arrival>> {
+    let mut dead = connection
+        .prepare_cached("SELECT seq, deliver_at FROM messages WHERE grp = ?1 AND state = 2 ORDER BY dead_at, seq")?;
+    let found = dead
+        .query_map(params![group], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))?
+        .collect::<rusqlite::Result<Vec<(i64, Option<i64>)>>>()?;
+    let mut revive = connection
+        .prepare_cached("UPDATE messages SET seq = ?2, state = 0, attempts = 0, dead_at = NULL WHERE seq = ?1")?;
+    let mut arrivals = Vec::with_capacity(found.len());
+    for (old, deliver_at) in found {
+        let seq = *next_seq;
+        *next_seq += 1;
+        revive.execute(params![old, seq])?;
+        let deliver_at = deliver_at.map(Timestamp::from_millis);
+        arrivals.push(Arrival { seq, group: group.to_owned(), deliver_at, attempts: 0 });
+    }
+    Ok(arrivals)
+}
+
+/// Removes some settled messages whose ids may be sent again; returns how many, and whether there may be more.
+pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result<(usize, bool)> {
+    let mut sweep = connection.prepare_cached(
+        "DELETE FROM messages WHERE seq IN
+         (SELECT seq FROM messages WHERE state = 1 AND sent_at <= ?1 ORDER BY sent_at LIMIT ?2)",
+    )?;
+    let swept = sweep.execute(params![forgotten(now), SWEPT_AT_ONCE])?;
+    Ok((swept, swept as i64 == SWEPT_AT_ONCE))
+}
+
+/// What waited when the file was closed, in order, and the next number.
+pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i64)> {
+    let mut waiting =
+        connection.prepare("SELECT seq, grp, deliver_at, attempts FROM messages WHERE state = 0 ORDER BY seq")?;
+    let arrivals = waiting.query_map([], |row| {
+        Ok(Arrival {
+            seq: row.get(0)?,
+            group: row.get(1)?,
+            deliver_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
+            attempts: row.get(3)?,
+        })
+    })?;
+    let arrivals = arrivals.collect::<rusqlite::Result<_>>()?;
+    let last: Option<i64> = connection.query_row("SELECT max(seq) FROM messages", [], |row| row.get(0))?;
+    Ok((arrivals, last.unwrap_or(0) + 1))
+}
+
+/// The id and the body of a message that waits.
+pub(crate) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<Option<(String, String)>> {
+    let mut read = connection.prepare_cached("SELECT id, body FROM messages WHERE seq = ?1")?;
+    read.query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+/// What was put aside, oldest first.
+pub(crate) fn dead(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<DeadLetter>> {
+    let mut dead = connection.prepare_cached(
+        "SELECT grp, id, body, deliver_at, attempts, dead_at FROM messages WHERE state = 2
+         ORDER BY dead_at, seq LIMIT ?1",
+    )?;
+    let letters = dead.query_map(params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        let message = Outgoing {
+            group: row.get(0)?,
+            id: row.get(1)?,
+            body: row.get(2)?,
+            deliver_at: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
+        };
+        Ok(DeadLetter { message, attempts: row.get(4)?, at: Timestamp::from_millis(row.get(5)?) })
+    })?;
+    letters.collect()
+}
+
+fn forgotten(now: Timestamp) -> i64 {
+    now.as_millis().saturating_sub_unsigned(REMEMBERED.as_secs() * 1000)
+}

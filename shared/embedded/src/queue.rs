@@ -1,0 +1,196 @@
+//! The queue: durable messages in SQLite, deliveries in memory.
+//!
+//! A message is on the disk when `send` returns. What happens to it afterwards is not waited for: `receive` and `ack` change
+//! memory and leave a note for the writer, which writes it with the next commit, or alone after a few milliseconds. So a
+//! power cut or a SIGKILL right after an `ack` brings the message back, as the contract allows, and right after a `receive`
+//! it may forget that attempt. After a restart nothing is in flight.
+//!
+//! Nobody polls: a waiting `receive` sleeps until it is woken or until the next thing is due.
+
+use crate::{
+    mailbox::{Mailbox, Taken},
+    messages,
+    readers::{Readers, failed},
+    writer::{Request, Writer},
+};
+use async_trait::async_trait;
+use ports::{Clock, DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result, validate};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::Notify, time::Instant};
+
+/// The mailbox and the bell of those who wait for it; shared with the writer, which brings in what was sent.
+pub(crate) struct Mailroom {
+    mailbox: Mutex<Mailbox>,
+    bell: Notify,
+}
+
+impl Mailroom {
+    pub fn new(mailbox: Mailbox) -> Self {
+        Self { mailbox: Mutex::new(mailbox), bell: Notify::new() }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rings once for each waiter that has a reason to look.
+    pub fn ring(&self, wakes: usize) {
+        (0..wakes).for_each(|_| self.bell.notify_one());
+    }
+
+    /// Ends all waiting.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.bell.notify_waiters();
+        self.bell.notify_one();
+    }
+}
+
+pub(crate) struct SqliteQueue {
+    pub room: Arc<Mailroom>,
+    pub readers: Arc<Readers>,
+    pub writer: Writer,
+    pub clock: Arc<dyn Clock>,
+    /// This opening of the store: receipts of an earlier one are stale.
+    pub opening: String,
+}
+
+/// Whoever leaves `receive` wakes another waiter, because the one that leaves may have been the only one that was
+/// going to wake up for the next thing due. Also when its future is dropped.
+struct Baton<'a>(&'a Notify);
+
+impl Drop for Baton<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+#[async_trait]
+impl Queue for SqliteQueue {
+    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+        validate::messages(&messages)?;
+        if messages.is_empty() {
+            return Ok(());
+        }
+        self.writer.ask(|answer| Request::Send { messages, answer }).await
+    }
+
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let _baton = Baton(&self.room.bell);
+        loop {
+            let rung = self.room.bell.notified();
+            let (taken, quiet) = self.change(|mailbox, now| {
+                if mailbox.closed {
+                    return Err(Error::unavailable("the queue", "it is closed"));
+                }
+                let taken: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, visibility)).take(max).collect();
+                Ok((taken, mailbox.quiet_for(now, self.clock.now())))
+            })?;
+            if !taken.is_empty() {
+                // From here to the return nothing is awaited: a delivery that was taken is handed over.
+                let deliveries = self.open(taken)?;
+                if !deliveries.is_empty() {
+                    return Ok(deliveries);
+                }
+                continue;
+            }
+            match quiet {
+                Some(quiet) => _ = tokio::time::timeout(quiet, rung).await,
+                None => rung.await,
+            }
+        }
+    }
+
+    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
+        let Some((number, group)) = self.parse(receipt) else { return Ok(false) };
+        Ok(self.change(|mailbox, _| mailbox.settle(group, number)))
+    }
+
+    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
+        let Some((number, group)) = self.parse(receipt) else { return Ok(false) };
+        Ok(self.change(|mailbox, now| mailbox.extend(group, number, now, visibility)))
+    }
+
+    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
+        let Some((number, group)) = self.parse(receipt) else { return Ok(false) };
+        let today = self.clock.now();
+        Ok(self.change(|mailbox, now| mailbox.reject(group, number, now, delay, today)))
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
+        self.settle_all().await?;
+        self.readers.with(|connection| messages::dead(connection, limit).map_err(failed))
+    }
+
+    async fn redrive(&self, group: &str) -> Result<usize> {
+        self.change(|_, _| ());
+        self.writer.ask(|answer| Request::Redrive { group: group.to_owned(), answer }).await
+    }
+}
+
+impl SqliteQueue {
+    /// Changes the mailbox as of now, tells the writer what it must note, and wakes whom it concerns.
+    fn change<T>(&self, change: impl FnOnce(&mut Mailbox, Instant) -> T) -> T {
+        let now = Instant::now();
+        let mut mailbox = self.room.lock();
+        mailbox.advance(now, self.clock.now());
+        let answer = change(&mut mailbox, now);
+        // Under the lock, so that the notes of one message stay in order. Sending never waits.
+        for (seq, change) in mailbox.lazy.drain(..) {
+            self.writer.note(Request::Lazy { seq, change });
+        }
+        let wakes = std::mem::take(&mut mailbox.wakes);
+        drop(mailbox);
+        self.room.ring(wakes);
+        answer
+    }
+
+    /// Reads what the taken messages say. Should that fail, they are given back.
+    fn open(&self, taken: Vec<Taken>) -> Result<Vec<Delivery>> {
+        let read = self.readers.with(|connection| {
+            taken.iter().map(|taken| messages::read(connection, taken.seq).map_err(failed)).collect::<Result<Vec<_>>>()
+        });
+        let contents = match read {
+            Ok(contents) => contents,
+            Err(error) => {
+                let today = self.clock.now();
+                self.change(|mailbox, now| {
+                    for taken in &taken {
+                        mailbox.reject(&taken.group, taken.number, now, Duration::from_secs(1), today);
+                    }
+                });
+                return Err(error);
+            }
+        };
+        let mut deliveries = Vec::with_capacity(taken.len());
+        for (Taken { seq, group, attempt, number }, content) in taken.into_iter().zip(contents) {
+            let Some((id, body)) = content else {
+                tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
+                self.change(|mailbox, _| mailbox.settle(&group, number));
+                continue;
+            };
+            let receipt = Receipt(format!("{}.{number}.{group}", self.opening));
+            deliveries.push(Delivery { group: group.to_string(), id, body, attempt, receipt });
+        }
+        Ok(deliveries)
+    }
+
+    /// The number and the group of a receipt of this opening.
+    fn parse<'a>(&self, receipt: &'a Receipt) -> Option<(u64, &'a str)> {
+        let rest = receipt.0.strip_prefix(self.opening.as_str())?.strip_prefix('.')?;
+        let (number, group) = rest.split_once('.')?;
+        Some((number.parse().ok()?, group))
+    }
+
+    /// Waits until everything that happened so far is in the store.
+    async fn settle_all(&self) -> Result<()> {
+        self.change(|_, _| ());
+        self.writer.ask(|answer| Request::Flush { answer }).await
+    }
+}

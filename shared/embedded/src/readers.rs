@@ -1,0 +1,60 @@
+//! The connections that read.
+//!
+//! Reads run where they are called, not on a thread for blocking work: a read of one item takes a few microseconds, less than
+//! handing it over and coming back. In WAL mode a reader never waits for the writer, and it begins with the newest commit.
+//!
+//! A connection is taken for one read and given back, so there are as many as there were reads at one moment: at most one a
+//! runtime thread. The pool keeps them with their prepared statements.
+
+use ports::Error;
+use rusqlite::{Connection, OpenFlags};
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+/// Idle connections above this number are closed.
+const KEPT: usize = 8;
+
+pub(crate) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::default() }
+    }
+
+    /// Runs `read` on a connection; every statement in it sees the newest commit.
+    pub fn with<T>(&self, read: impl FnOnce(&Connection) -> ports::Result<T>) -> ports::Result<T> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = idle.map_or_else(|| self.open(), Ok).map_err(failed)?;
+        let answer = read(&connection);
+        // After an error the connection may be the reason: the next read gets a fresh one.
+        if answer.is_ok() {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < KEPT {
+                idle.push(connection);
+            }
+        }
+        answer
+    }
+
+    fn open(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_secs(5))?;
+        connection.set_prepared_statement_cache_capacity(32);
+        Ok(connection)
+    }
+}
+
+/// SQLite's error as the port's.
+pub(crate) fn failed(error: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => Error::Damaged(error.to_string()),
+        _ => Error::unavailable("the store", error),
+    }
+}

@@ -1,0 +1,236 @@
+//! One SQLite file with the table and the queue in it.
+
+use crate::{
+    checkpoint::Checkpointer,
+    mailbox::Mailbox,
+    messages,
+    queue::{Mailroom, SqliteQueue},
+    readers::Readers,
+    stats::{Counters, Stats},
+    table::{self, SqliteTable},
+    writer::{Request, Writer, WriterThread},
+};
+use domain::Timestamp;
+use ports::{Clock, Queue, Table};
+use rusqlite::Connection;
+use std::{
+    collections::BTreeMap,
+    fs::{File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::Ordering::Relaxed,
+        mpsc::{Receiver, channel},
+    },
+};
+
+/// The version of the schema in this file; a file of a later one is not touched.
+const SCHEMA_VERSION: i64 = 1;
+
+/// What survives a power cut. A crash of the process alone loses nothing either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Everything that was answered: each group of commits is synced before its answers (`synchronous=FULL`).
+    #[default]
+    Full,
+    /// Everything up to some moment shortly before: syncs happen at checkpoints only (`synchronous=NORMAL`). The file is
+    /// never damaged, but the newest commits may be gone, also some that were answered.
+    Normal,
+}
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What survives a power cut.
+    pub durability: Durability,
+    /// How often a message is delivered without being settled before it is put aside; at least 1.
+    pub max_attempts: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { durability: Durability::Full, max_attempts: 5 }
+    }
+}
+
+/// Why a store did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process works on it.
+    #[error("{} is in use by another process: two would not know of each other's commits. Stop that one, or use another data directory", .0.display())]
+    InUse(PathBuf),
+    /// A later version of this program wrote it.
+    #[error("{} was written by a later version (its schema is {found}, this program knows {SCHEMA_VERSION})", .path.display())]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// The folder or the lock cannot be used.
+    #[error("cannot use {}", .path.display())]
+    Folder {
+        /// The file or the folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// SQLite refuses the file.
+    #[error("cannot open {}", .path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+/// A table and a queue in one SQLite file, with one writer between them.
+///
+/// Dropping the store and all that came from it writes what is still lazy in the background; [`Store::close`] waits for it.
+pub struct Store {
+    table: Arc<SqliteTable>,
+    queue: Arc<SqliteQueue>,
+    writer: Writer,
+    room: Arc<Mailroom>,
+    counters: Arc<Counters>,
+}
+
+impl Store {
+    /// Opens or makes the file at `path`, whose folder it makes too, and starts the writer.
+    ///
+    /// `clock` decides what is expired, remembered and due. Blocks for some milliseconds, more after a crash. A file `<path>`
+    /// with the ending `.lock` keeps other processes out.
+    pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let lock = lock(path)?;
+        let database = |source| OpenError::Database { path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(database)?;
+        let found = prepare(&connection, options.durability).map_err(database)?;
+        if found > SCHEMA_VERSION {
+            return Err(OpenError::TooNew { path: path.to_owned(), found });
+        }
+        let folder = |source| OpenError::Folder { path: path.to_owned(), source };
+        sync_folder(path).map_err(folder)?;
+
+        let counters = Arc::new(Counters::default());
+        let wal = counters.clone();
+        let hook = move |_: &mut rusqlite::hooks::Wal, pages| {
+            wal.wal_pages.store(u64::try_from(pages).unwrap_or(0), Relaxed);
+            Ok(())
+        };
+        // It also replaces SQLite's own checkpoints inside commits.
+        connection.wal_hook(Some(hook)).map_err(database)?;
+
+        let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
+        let mut mailbox = Mailbox::new(options.max_attempts);
+        mailbox.arrive(waiting, clock.now());
+        let lazy: BTreeMap<_, _> = mailbox.lazy.drain(..).collect();
+        let room = Arc::new(Mailroom::new(mailbox));
+
+        let (requests, requested) = channel();
+        let writer = Writer(requests);
+        let readers = Arc::new(Readers::new(path.to_owned()));
+        let thread = WriterThread {
+            connection,
+            room: room.clone(),
+            clock: clock.clone(),
+            counters: counters.clone(),
+            checkpointer: Checkpointer::start(path).map_err(folder)?,
+            next_seq,
+            lazy,
+            next_sweep: Timestamp::default(),
+            lock,
+        };
+        start(thread, requested).map_err(folder)?;
+        let opening = clock.id().simple().to_string();
+        let table = Arc::new(SqliteTable { readers: readers.clone(), writer: writer.clone(), clock: clock.clone() });
+        let queue = SqliteQueue { room: room.clone(), readers, writer: writer.clone(), clock, opening };
+        Ok(Self { table, queue: Arc::new(queue), writer, room, counters })
+    }
+
+    /// Its table.
+    pub fn table(&self) -> Arc<dyn Table> {
+        self.table.clone()
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> Arc<dyn Queue> {
+        self.queue.clone()
+    }
+
+    /// Whether the writer answers; it touches no disk. Waits behind the commits that are under way.
+    pub async fn ping(&self) -> ports::Result<()> {
+        self.writer.ask(|answer| Request::Ping { answer }).await
+    }
+
+    /// What it has done and what it holds.
+    pub fn stats(&self) -> Stats {
+        self.counters.read(self.room.lock().counts())
+    }
+
+    /// Writes what is lazy, moves the log into the file and releases it. Everything asked of it afterwards is unavailable;
+    /// closing again is fine.
+    pub async fn close(&self) {
+        // An error says that it is closed.
+        drop(self.writer.ask(|answer| Request::Close { answer }).await);
+    }
+}
+
+/// Takes the lock of the file, which is held as long as the lock file is open, so that a killed process leaves none behind.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let lock_path = path.with_extension("lock");
+    let folder = |source| OpenError::Folder { path: lock_path.clone(), source };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(folder)?;
+    }
+    let file = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(folder)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
+        Err(TryLockError::Error(source)) => Err(folder(source)),
+    }
+}
+
+/// Sets the connection up, makes the schema in a new file, and returns the schema's version.
+fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<i64> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version > SCHEMA_VERSION {
+        return Ok(version);
+    }
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.pragma_update(
+        None,
+        "synchronous",
+        match durability {
+            Durability::Full => "FULL",
+            Durability::Normal => "NORMAL",
+        },
+    )?;
+    // A log that a burst made long is cut back to this when it begins anew; below, it keeps its length, so that a commit
+    // overwrites it and its sync has no new length to record.
+    connection.query_row("PRAGMA journal_size_limit = 33554432", [], |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    if version == 0 {
+        let (table, messages) = (table::SCHEMA, messages::SCHEMA);
+        connection
+            .execute_batch(&format!("BEGIN; {table} {messages} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"))?;
+    }
+    Ok(SCHEMA_VERSION)
+}
+
+/// The file itself must survive a power cut as well as what is in it.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn start(thread: WriterThread, requested: Receiver<Request>) -> io::Result<()> {
+    std::thread::Builder::new().name("writer".into()).spawn(move || thread.run(&requested))?;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The embedded adapters pass the suites, in paused time: the store's writer is a real thread, so calls that wait for it
+//! hold the time.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use async_trait::async_trait;
+use embedded::{LocalBlobs, LocalBus, Options, Store};
+use ports::{Blobs, Bus, DeadLetter, Delivery, Outgoing, Queue, Receipt, Result, Table};
+use std::{sync::Arc, time::Duration};
+use tempfile::TempDir;
+use testkit::{
+    TestClock,
+    clock::holding_time,
+    conformance::{self, Env},
+};
+
+const ATTEMPTS: u32 = 5;
+
+fn env() -> (Env, Arc<TestClock>, TempDir) {
+    let clock = Arc::new(TestClock::new(1));
+    (Env::paused(clock.clone()), clock, tempfile::tempdir().unwrap())
+}
+
+fn open(clock: &Arc<TestClock>, folder: &TempDir) -> Store {
+    let path = tempfile::tempdir_in(folder).unwrap().keep().join("store.sqlite3");
+    Store::open(path, clock.clone(), Options { max_attempts: ATTEMPTS, ..Options::default() }).unwrap()
+}
+
+#[tokio::test]
+async fn the_table_conforms() {
+    let (env, clock, folder) = env();
+    // Paused only between commits, which the suite's waits are: no timer runs while a commit is under way.
+    tokio::time::pause();
+    conformance::table(&env, || async { open(&clock, &folder).table() }).await;
+}
+
+/// A queue whose calls hold the time, except `receive`, which waits for it.
+struct Held(Arc<dyn Queue>);
+
+#[async_trait]
+impl Queue for Held {
+    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+        holding_time(self.0.send(messages)).await
+    }
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
+        self.0.receive(max, visibility).await
+    }
+    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
+        self.0.ack(receipt).await
+    }
+    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
+        self.0.extend(receipt, visibility).await
+    }
+    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
+        self.0.reject(receipt, delay).await
+    }
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
+        holding_time(self.0.dead_letters(limit)).await
+    }
+    async fn redrive(&self, group: &str) -> Result<usize> {
+        holding_time(self.0.redrive(group)).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_conforms() {
+    let (env, clock, folder) = env();
+    conformance::queue(&env, ATTEMPTS, || async { Arc::new(Held(open(&clock, &folder).queue())) as Arc<dyn Queue> })
+        .await;
+}
+
+#[tokio::test]
+async fn the_bus_conforms() {
+    let (env, ..) = env();
+    conformance::bus(&env, || async { Arc::new(LocalBus::new()) as Arc<dyn Bus> }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_blobs_conform() {
+    let (env, _, folder) = env();
+    conformance::blobs(&env, || async {
+        Arc::new(LocalBlobs::new(tempfile::tempdir_in(&folder).unwrap().keep())) as Arc<dyn Blobs>
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn racing_threads_conform_too() {
+    let (_, _, folder) = env();
+    let clock = Arc::new(ports::SystemClock);
+    let env = Env { unit: Duration::from_millis(1500), ..Env::real(clock.clone()) };
+    let open = || {
+        let path = tempfile::tempdir_in(&folder).unwrap().keep().join("store.sqlite3");
+        Store::open(path, clock.clone(), Options { max_attempts: ATTEMPTS, ..Options::default() }).unwrap()
+    };
+    conformance::table(&env, || async { open().table() as Arc<dyn Table> }).await;
+}

@@ -1,0 +1,161 @@
+//! What a store knows after it was closed, or left, and opened again.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use bytes::Bytes;
+use embedded::{Durability, LocalBlobs, OpenError, Options, Store};
+use ports::{Blobs, Clock, Error, Expect, Key, Outgoing, Query, Write};
+use std::{path::Path, sync::Arc, time::Duration};
+use testkit::{TestClock, clock::holding_time};
+
+const VISIBLE: Duration = Duration::from_secs(30);
+
+fn open(path: &Path, clock: &Arc<TestClock>) -> Store {
+    Store::open(path, clock.clone(), Options { max_attempts: 3, ..Options::default() }).unwrap()
+}
+
+fn message(id: &str) -> Outgoing {
+    Outgoing { group: "g".into(), id: id.into(), body: format!("body {id}"), deliver_at: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_was_answered_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made/by/it/store.sqlite3");
+    let clock = Arc::new(TestClock::new(1));
+    let store = open(&path, &clock);
+    let put = Write::put(Key::new("p", "1"), "1", Expect::Absent).indexed(Key::new("i", "1"));
+    store.table().commit(vec![put]).await.unwrap();
+    let delayed = Outgoing { deliver_at: Some(clock.now() + VISIBLE), ..message("delayed") };
+    store.queue().send(vec![delayed, message("acked"), message("tried"), message("behind")]).await.unwrap();
+    let acked = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
+    assert!(store.queue().ack(&acked.receipt).await.unwrap());
+    let tried = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
+    store.close().await;
+
+    let store = open(&path, &clock);
+    assert_eq!(store.table().query(&Query::all("p", 9)).await.unwrap().items.len(), 1);
+    assert_eq!(store.table().query_index(&Query::all("i", 9)).await.unwrap().items.len(), 1);
+    assert!(!store.queue().ack(&tried.receipt).await.unwrap(), "a receipt of an earlier process is stale");
+    // Sent again: those that are known have no effect, also the one that is settled.
+    holding_time(store.queue().send(vec![message("acked"), message("tried")])).await.unwrap();
+    for (id, attempt) in [("tried", 2), ("behind", 1), ("delayed", 1)] {
+        let delivery = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
+        assert_eq!((delivery.id.as_str(), delivery.attempt), (id, attempt));
+        assert_eq!(delivery.body, format!("body {id}"));
+        assert!(store.queue().ack(&delivery.receipt).await.unwrap());
+    }
+    assert_eq!((store.stats().waiting, store.stats().in_flight), (0, 0));
+    store.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_of_processes_that_died_add_up_to_a_dead_letter() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let clock = Arc::new(TestClock::new(1));
+    for attempt in 1..=3 {
+        let store = open(&path, &clock);
+        store.queue().send(vec![message("poison")]).await.unwrap();
+        assert_eq!(store.queue().receive(1, VISIBLE).await.unwrap()[0].attempt, attempt);
+        store.close().await;
+    }
+    let store = open(&path, &clock);
+    let letters = store.queue().dead_letters(9).await.unwrap();
+    assert_eq!((letters.len(), letters[0].attempts, &letters[0].message.body), (1, 3, &"body poison".to_owned()));
+    store.close().await;
+    let store = open(&path, &clock);
+    assert_eq!(store.queue().redrive("g").await.unwrap(), 1, "dead letters survive, too");
+    assert_eq!(store.queue().receive(1, VISIBLE).await.unwrap()[0].attempt, 1);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_second_opening_is_refused_until_the_first_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let clock = Arc::new(TestClock::new(1));
+    let store = open(&path, &clock);
+    let second = Store::open(&path, clock.clone(), Options::default());
+    assert!(matches!(second.as_ref().map(drop), Err(OpenError::InUse(_))));
+    store.ping().await.unwrap();
+    let (table, queue) = (store.table(), store.queue());
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.receive(1, VISIBLE).await }
+    });
+    tokio::task::yield_now().await;
+    store.close().await;
+    store.close().await;
+    assert!(matches!(waiting.await.unwrap(), Err(Error::Unavailable { .. })), "a waiter is told");
+    assert!(matches!(store.ping().await, Err(Error::Unavailable { .. })));
+    let put = Write::put(Key::new("p", "1"), "1", Expect::Any);
+    assert!(matches!(table.commit(vec![put]).await, Err(Error::Unavailable { .. })));
+    assert!(matches!(queue.send(vec![message("1")]).await, Err(Error::Unavailable { .. })));
+    open(&path, &clock).close().await;
+}
+
+#[tokio::test]
+async fn a_file_of_a_later_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let opened = Store::open(&path, Arc::new(TestClock::new(1)), Options::default());
+    assert!(matches!(opened.map(drop), Err(OpenError::TooNew { found: 99, .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_expired_is_removed_by_later_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let clock = Arc::new(TestClock::new(1));
+    let store = Store::open(&path, clock.clone(), Options { durability: Durability::Normal, max_attempts: 3 }).unwrap();
+    let at = clock.now() + VISIBLE;
+    for n in 0..200 {
+        let put = Write::put(Key::new("p", n.to_string()), "1", Expect::Absent).expiring(at);
+        store.table().commit(vec![put]).await.unwrap();
+    }
+    tokio::time::sleep(VISIBLE).await;
+    for n in 0..4 {
+        store.table().commit(vec![Write::put(Key::new("q", n.to_string()), "1", Expect::Absent)]).await.unwrap();
+    }
+    assert_eq!(store.stats().swept, 200);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_used_again_and_does_not_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let options = Options { durability: Durability::Normal, ..Options::default() };
+    let store = Store::open(&path, Arc::new(ports::SystemClock), options).unwrap();
+    let body = "x".repeat(16 * 1024);
+    let mut longest = 0;
+    for n in 0..4000 {
+        let put = Write::put(Key::new("p", (n % 500).to_string()), &body, Expect::Any);
+        store.table().commit(vec![put]).await.unwrap();
+        longest = longest.max(store.stats().wal_pages);
+    }
+    // 4,000 commits of 5 pages and more, 20,000 in all, of which the log held few at once.
+    assert!(longest > 2048, "long enough to be copied: {longest}");
+    assert!(longest < 12_000, "the log grew to {longest} pages");
+    store.close().await;
+    let left = std::fs::metadata(path.with_extension("sqlite3-wal")).map(|file| file.len()).unwrap_or(0);
+    assert_eq!(left, 0, "closing moves it into the file");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contents_are_where_seed_001_wants_them_and_leftovers_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = LocalBlobs::new(folder.path());
+    let digest = blobs.put("space", Bytes::from_static(b"content")).await.unwrap().to_string();
+    let path = folder.path().join("space/archive").join(&digest[..2]).join(&digest[2..4]).join(&digest);
+    assert_eq!(std::fs::read(&path).unwrap(), b"content");
+    let beside = folder.path().join("space/latest");
+    std::fs::create_dir(&beside).unwrap();
+    blobs.delete_space("space").await.unwrap();
+    assert!(beside.is_dir() && !path.exists(), "only the archive is the blobs' to remove");
+    let leftover = folder.path().join(".temporary/17");
+    std::fs::write(&leftover, "half").unwrap();
+    LocalBlobs::new(folder.path());
+    assert!(!leftover.exists());
+}

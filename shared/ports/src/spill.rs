@@ -1,0 +1,112 @@
+//! A table whose large bodies live in blobs: a commit and a page stay small, whatever an item holds.
+
+use crate::{Blobs, Error, IndexQuery, Item, Key, Page, Query, Result, Table, Write, validate};
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::Sha256;
+use futures::future::try_join_all;
+use std::sync::Arc;
+
+/// Bodies with more bytes than this leave the table.
+pub const SPILL_ABOVE: usize = 64 * 1024;
+/// The space of the blobs that hold them. Not a workspace: a workspace's id has no `_`.
+pub const SPILL_SPACE: &str = "_table";
+/// What a page holds at most, in bytes of bodies, as [`Query::limit`] promises.
+const PAGE_BYTES: usize = 1024 * 1024;
+/// What a reference begins with. No JSON text does; and should a body, it is spilled whatever its length, so that in the
+/// table this mark always means a reference, and a body can never be mistaken for one.
+const MARK: char = '\u{1}';
+
+/// A [`Table`] over a [`Table`] and a [`Blobs`]: bodies above [`SPILL_ABOVE`] go to blobs first and leave a reference that
+/// reads resolve. Smaller ones pass untouched; what they pay is a comparison.
+///
+/// The blob is durable before the commit that refers to it. A commit that fails, and an item that is replaced, deleted or
+/// expired, leave a blob that nothing refers to: storage, not damage, because contents are shared by digest and counting
+/// references would cost every commit a write. A sweep may drop blobs that no item names.
+pub struct Spilling {
+    table: Arc<dyn Table>,
+    blobs: Arc<dyn Blobs>,
+}
+
+impl Spilling {
+    /// Over `table`, with the large bodies in `blobs`.
+    pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>) -> Self {
+        Self { table, blobs }
+    }
+
+    async fn spill(&self, mut write: Write) -> Result<Write> {
+        if let Write::Put { body, .. } = &mut write
+            && (body.len() > SPILL_ABOVE || body.starts_with(MARK))
+        {
+            let length = body.len();
+            let digest = self.blobs.put(SPILL_SPACE, Bytes::from(std::mem::take(body))).await?;
+            *body = format!("{MARK}{digest}/{length}");
+        }
+        Ok(write)
+    }
+
+    async fn resolve(&self, mut item: Item) -> Result<Item> {
+        if let Some((digest, _)) = reference(&item)? {
+            let damaged = |what: &str| Error::Damaged(format!("the body of {:?}, blob {digest}, {what}", item.key));
+            let content = self.blobs.get(SPILL_SPACE, digest, None).await?.ok_or_else(|| damaged("is missing"))?;
+            let body = String::from_utf8(content.into()).map_err(|_| damaged("is not text"))?;
+            item.body = body;
+        }
+        Ok(item)
+    }
+
+    /// Resolves a page, cut to what a page may hold. Only the inner table can say where a shorter page ends, so a page that
+    /// grew too large is asked for again with fewer items. What was committed in between may move its end; its bodies
+    /// may then be somewhat more, never its items fewer than one.
+    async fn resolve_page(&self, mut page: Page, query: &Query, by_index: bool) -> Result<Page> {
+        let fits = fitting(&page.items)?;
+        if fits < page.items.len() {
+            let shorter = Query { limit: fits, ..query.clone() };
+            page = if by_index { self.table.query_index(&shorter).await } else { self.table.query(&shorter).await }?;
+        }
+        let items = try_join_all(page.items.into_iter().map(|item| self.resolve(item))).await?;
+        Ok(Page { items, next: page.next })
+    }
+}
+
+#[async_trait]
+impl Table for Spilling {
+    async fn get(&self, key: &Key) -> Result<Option<Item>> {
+        match self.table.get(key).await? {
+            Some(item) => self.resolve(item).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page> {
+        self.resolve_page(self.table.query(query).await?, query, false).await
+    }
+
+    async fn query_index(&self, query: &IndexQuery) -> Result<Page> {
+        self.resolve_page(self.table.query_index(query).await?, query, true).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<()> {
+        validate::writes(&writes)?;
+        self.table.commit(try_join_all(writes.into_iter().map(|write| self.spill(write))).await?).await
+    }
+}
+
+/// The blob that an item's body refers to and its length, if it does.
+fn reference(item: &Item) -> Result<Option<(Sha256, usize)>> {
+    let Some(text) = item.body.strip_prefix(MARK) else { return Ok(None) };
+    let parsed = text.split_once('/').and_then(|(digest, length)| Some((digest.parse().ok()?, length.parse().ok()?)));
+    parsed.map(Some).ok_or_else(|| Error::Damaged(format!("the reference in {:?}", item.key)))
+}
+
+/// How many of `items` a page may hold once they are resolved; at least one of one or more.
+fn fitting(items: &[Item]) -> Result<usize> {
+    let mut bytes = 0;
+    for (position, item) in items.iter().enumerate() {
+        bytes += reference(item)?.map_or(item.body.len(), |(_, length)| length);
+        if bytes > PAGE_BYTES && position > 0 {
+            return Ok(position);
+        }
+    }
+    Ok(items.len())
+}

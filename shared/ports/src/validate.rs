@@ -1,0 +1,73 @@
+//! What every adapter refuses in the same words, before anything takes effect: the limits that the traits document.
+
+use crate::{Error, MAX_BODY, MAX_WRITES, Outgoing, Query, Result, Write};
+use std::collections::HashSet;
+
+/// The longest body of one message, in bytes (SQS: 256 KiB).
+pub const MAX_MESSAGE: usize = 256 * 1024;
+
+/// The writes of one commit: not too many, no key twice, no empty key, no body over [`MAX_BODY`].
+pub fn writes(writes: &[Write]) -> Result<()> {
+    if writes.len() > MAX_WRITES {
+        return invalid(format!("a commit has at most {MAX_WRITES} writes, not {}", writes.len()));
+    }
+    for write in writes {
+        let key = write.key();
+        if key.pk.is_empty() || key.sk.is_empty() {
+            return invalid(format!("both parts of a key must say something: {key:?}"));
+        }
+        if let Write::Put { body, index, .. } = write {
+            if body.len() > MAX_BODY {
+                return invalid(format!("a body has at most {MAX_BODY} bytes, not {}", body.len()));
+            }
+            if index.as_ref().is_some_and(|index| index.pk.is_empty() || index.sk.is_empty()) {
+                return invalid(format!("both parts of the index key of {key:?} must say something"));
+            }
+        }
+    }
+    // Most commits have one or two writes; only larger ones are worth a set.
+    let repeated = match writes {
+        [] | [_] => None,
+        [one, other] => (one.key() == other.key()).then(|| one.key()),
+        many => {
+            let mut seen = HashSet::with_capacity(many.len());
+            many.iter().map(Write::key).find(|key| !seen.insert(*key))
+        }
+    };
+    repeated.map_or(Ok(()), |key| invalid(format!("a commit writes to a key once, not twice to {key:?}")))
+}
+
+/// A range: of some partition, with a limit of at least 1.
+pub fn query(query: &Query) -> Result<()> {
+    match query {
+        Query { limit: 0, .. } => invalid("the limit of a query is at least 1"),
+        Query { pk, .. } if pk.is_empty() => invalid("a query names a partition"),
+        _ => Ok(()),
+    }
+}
+
+/// Messages to send: with group and id, no body over [`MAX_MESSAGE`].
+pub fn messages(messages: &[Outgoing]) -> Result<()> {
+    for message in messages {
+        if message.group.is_empty() || message.id.is_empty() {
+            return invalid("a message has a group and an id");
+        }
+        if message.body.len() > MAX_MESSAGE {
+            return invalid(format!("a message has at most {MAX_MESSAGE} bytes, not {}", message.body.len()));
+        }
+    }
+    Ok(())
+}
+
+/// A space of blobs: 1 to 64 lower-case letters, digits, `-` and `_`. So it is never a path out of its folder.
+pub fn space(space: &str) -> Result<()> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    if (1..=64).contains(&space.len()) && space.bytes().all(allowed) {
+        return Ok(());
+    }
+    invalid(format!("a space is 1 to 64 lower-case letters, digits, '-' and '_', not {space:?}"))
+}
+
+fn invalid<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::Invalid(what.into()))
+}

@@ -1,0 +1,53 @@
+//! One suite a port: what the trait's documentation says, as checks that every adapter passes.
+//!
+//! A suite takes an [`Env`] and something that makes a fresh, empty adapter, and panics at the first sentence that does not
+//! hold. Waits are waits on conditions; in a runtime with paused time they cost nothing.
+
+mod blobs;
+mod bus;
+mod queue;
+mod table;
+
+pub use blobs::blobs;
+pub use bus::bus;
+pub use queue::queue;
+pub use table::table;
+
+use domain::Timestamp;
+use ports::Clock;
+use std::{sync::Arc, time::Duration};
+
+/// The time that an adapter lives in.
+#[derive(Clone)]
+pub struct Env {
+    /// The clock that the adapter uses.
+    pub clock: Arc<dyn Clock>,
+    /// The visibility and the delays that the suite asks for: longer than an adapter in this time ever takes for a few calls.
+    pub unit: Duration,
+    /// Whether time is skipped, so that minutes may be waited for.
+    pub skips_time: bool,
+}
+
+impl Env {
+    /// A runtime with paused time, and a clock that follows it.
+    pub fn paused(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, unit: Duration::from_secs(30), skips_time: true }
+    }
+
+    /// Real time, for adapters that reach across a network: whole seconds, and nothing that takes minutes.
+    pub fn real(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, unit: Duration::from_secs(3), skips_time: false }
+    }
+
+    /// Waits until the clock shows `at`.
+    async fn until(&self, at: Timestamp) {
+        while self.clock.now() < at {
+            // A millisecond more, because timestamps are cut to whole ones.
+            tokio::time::sleep(at.since(self.clock.now()) + Duration::from_millis(1)).await;
+        }
+    }
+
+    fn later(&self) -> Timestamp {
+        self.clock.now() + self.unit
+    }
+}

@@ -1,0 +1,250 @@
+//! Processes that die at a chosen port call.
+//!
+//! Everything that a process does to the world passes through its ports. So a process that dies between two instructions
+//! cannot be told from one that dies before or after the call next to them, and trying each call, before and after it took
+//! effect, tries every crash there is.
+//!
+//! Wrap the ports of one process in one [`Crash`], run the scenario with [`Crash::never`] to count the calls, then once for
+//! each call and [`Side`]. At that call the process dies: from then on no call through this [`Crash`] returns or takes effect.
+//! The test waits for [`Crash::died`], drops the process's tasks, and begins a new one over the same ports.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::Sha256;
+use futures::{Stream, StreamExt as _, stream};
+use ports::{
+    Blobs, Bus, DeadLetter, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream,
+    Outgoing, Page, Query, Queue, Receipt, Result, Subscription, Table, Write,
+};
+use std::{
+    future::{Future, pending},
+    ops::Range,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// On which side of the call's effect the process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The call has no effect.
+    Before,
+    /// The call takes effect; nobody hears its answer.
+    After,
+}
+
+/// One process's life: counts its port calls and ends it at one of them. Clones are of the same process.
+#[derive(Clone)]
+pub struct Crash(Arc<Life>);
+
+struct Life {
+    /// At which call, beginning with 1.
+    at: Option<(u64, Side)>,
+    calls: AtomicU64,
+    dead: AtomicBool,
+    death: Notify,
+    names: Mutex<Vec<&'static str>>,
+}
+
+impl Crash {
+    /// A process that lives on; its calls are counted.
+    pub fn never() -> Self {
+        Self::new(None)
+    }
+
+    /// A process that dies at its call number `call`, beginning with 1.
+    pub fn at(call: u64, side: Side) -> Self {
+        Self::new(Some((call, side)))
+    }
+
+    fn new(at: Option<(u64, Side)>) -> Self {
+        let (calls, dead, death) = (AtomicU64::new(0), AtomicBool::new(false), Notify::new());
+        Self(Arc::new(Life { at, calls, dead, death, names: Mutex::default() }))
+    }
+
+    /// How many calls the process has made. Each item that a model's stream yields is one too.
+    pub fn calls(&self) -> u64 {
+        self.0.calls.load(SeqCst)
+    }
+
+    /// The names of the calls in order, such as `table.commit`.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the process is dead.
+    pub fn is_dead(&self) -> bool {
+        self.0.dead.load(SeqCst)
+    }
+
+    /// Waits until the process is dead.
+    pub async fn died(&self) {
+        let death = self.0.death.notified();
+        if !self.is_dead() {
+            death.await;
+        }
+    }
+
+    /// Ends the process now, wherever it is.
+    pub fn kill(&self) {
+        self.0.dead.store(true, SeqCst);
+        self.0.death.notify_waiters();
+    }
+
+    /// The table as this process sees it.
+    pub fn table(&self, inner: Arc<dyn Table>) -> Arc<dyn Table> {
+        Arc::new(Mortal { inner, crash: self.clone() })
+    }
+    /// The queue as this process sees it.
+    pub fn queue(&self, inner: Arc<dyn Queue>) -> Arc<dyn Queue> {
+        Arc::new(Mortal { inner, crash: self.clone() })
+    }
+    /// The bus as this process sees it. Messages of its subscriptions are not calls; they end with the process.
+    pub fn bus(&self, inner: Arc<dyn Bus>) -> Arc<dyn Bus> {
+        Arc::new(Mortal { inner, crash: self.clone() })
+    }
+    /// The blobs as this process sees them.
+    pub fn blobs(&self, inner: Arc<dyn Blobs>) -> Arc<dyn Blobs> {
+        Arc::new(Mortal { inner, crash: self.clone() })
+    }
+    /// The models as this process sees them.
+    pub fn model(&self, inner: Arc<dyn Model>) -> Arc<dyn Model> {
+        Arc::new(Mortal { inner, crash: self.clone() })
+    }
+
+    /// One call: dies at it if it is the one, and never returns once the process is dead.
+    async fn call<T>(&self, name: &'static str, call: impl Future<Output = T>) -> T {
+        let side = self.count(name);
+        if side == Some(Side::Before) {
+            self.kill();
+        }
+        let answer = self.living(call).await;
+        if side == Some(Side::After) {
+            self.kill();
+            return pending().await;
+        }
+        answer
+    }
+
+    fn count(&self, name: &'static str) -> Option<Side> {
+        if self.is_dead() {
+            return None;
+        }
+        let number = self.0.calls.fetch_add(1, SeqCst) + 1;
+        self.0.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        self.0.at.filter(|(at, _)| *at == number).map(|(_, side)| side)
+    }
+
+    /// What the process waits for, as long as it lives. At its death the call is no longer polled, and so has no more effects.
+    async fn living<T>(&self, call: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            () = self.died() => pending().await,
+            answer = call => answer,
+        }
+    }
+
+    /// A stream that falls silent when the process dies.
+    fn living_stream<T: Send + 'static>(
+        self,
+        stream: impl Stream<Item = T> + Send + Unpin + 'static,
+        counted_as: Option<&'static str>,
+    ) -> stream::BoxStream<'static, T> {
+        stream::unfold((stream, self), move |(mut stream, crash)| async move {
+            let item = match counted_as {
+                Some(name) => crash.call(name, stream.next()).await,
+                None => crash.living(stream.next()).await,
+            };
+            item.map(|item| (item, (stream, crash)))
+        })
+        .boxed()
+    }
+}
+
+/// A port as a mortal process sees it.
+struct Mortal<P: ?Sized> {
+    crash: Crash,
+    inner: Arc<P>,
+}
+
+#[async_trait]
+impl Table for Mortal<dyn Table> {
+    async fn get(&self, key: &Key) -> Result<Option<Item>> {
+        self.crash.call("table.get", self.inner.get(key)).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page> {
+        self.crash.call("table.query", self.inner.query(query)).await
+    }
+    async fn query_index(&self, query: &IndexQuery) -> Result<Page> {
+        self.crash.call("table.query_index", self.inner.query_index(query)).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<()> {
+        self.crash.call("table.commit", self.inner.commit(writes)).await
+    }
+}
+
+#[async_trait]
+impl Queue for Mortal<dyn Queue> {
+    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+        self.crash.call("queue.send", self.inner.send(messages)).await
+    }
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
+        self.crash.call("queue.receive", self.inner.receive(max, visibility)).await
+    }
+    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
+        self.crash.call("queue.ack", self.inner.ack(receipt)).await
+    }
+    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
+        self.crash.call("queue.extend", self.inner.extend(receipt, visibility)).await
+    }
+    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
+        self.crash.call("queue.reject", self.inner.reject(receipt, delay)).await
+    }
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
+        self.crash.call("queue.dead_letters", self.inner.dead_letters(limit)).await
+    }
+    async fn redrive(&self, group: &str) -> Result<usize> {
+        self.crash.call("queue.redrive", self.inner.redrive(group)).await
+    }
+}
+
+#[async_trait]
+impl Bus for Mortal<dyn Bus> {
+    async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
+        self.crash.call("bus.publish", self.inner.publish(channel, message)).await
+    }
+    async fn subscribe(&self, channel: &str) -> Result<Subscription> {
+        let subscription = self.crash.call("bus.subscribe", self.inner.subscribe(channel)).await?;
+        Ok(self.crash.clone().living_stream(subscription, None))
+    }
+}
+
+#[async_trait]
+impl Blobs for Mortal<dyn Blobs> {
+    async fn put(&self, space: &str, content: Bytes) -> Result<Sha256> {
+        self.crash.call("blobs.put", self.inner.put(space, content)).await
+    }
+    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
+        self.crash.call("blobs.get", self.inner.get(space, digest, range)).await
+    }
+    async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
+        self.crash.call("blobs.delete", self.inner.delete(space, digest)).await
+    }
+    async fn delete_space(&self, space: &str) -> Result<()> {
+        self.crash.call("blobs.delete_space", self.inner.delete_space(space)).await
+    }
+}
+
+#[async_trait]
+impl Model for Mortal<dyn Model> {
+    async fn stream(&self, request: ModelRequest) -> std::result::Result<ModelStream, ModelError> {
+        let stream = self.crash.call("model.stream", self.inner.stream(request)).await?;
+        Ok(self.crash.clone().living_stream(stream, Some("model.delta")))
+    }
+    fn catalog(&self) -> Vec<ModelInfo> {
+        self.inner.catalog()
+    }
+}

@@ -1,0 +1,76 @@
+//! Blobs in memory.
+
+use super::{Fate, Faults};
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::Sha256;
+use ports::{Blobs, Result, validate};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+const WHAT: &str = "the fake blobs";
+
+/// Blobs in memory, whose calls may fail before or after taking effect.
+pub struct FakeBlobs {
+    fate: Fate,
+    contents: Mutex<BTreeMap<(String, Sha256), Bytes>>,
+}
+
+impl FakeBlobs {
+    /// Empty.
+    pub fn new(seed: u64, faults: Faults) -> Self {
+        Self { fate: Fate::new(seed, faults), contents: Mutex::default() }
+    }
+
+    /// The digests in a space, in order.
+    pub fn digests(&self, space: &str) -> Vec<Sha256> {
+        self.lock().keys().filter(|(at, _)| at == space).map(|(_, digest)| *digest).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Sha256), Bytes>> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Blobs for FakeBlobs {
+    async fn put(&self, space: &str, content: Bytes) -> Result<Sha256> {
+        validate::space(space)?;
+        self.fate.before(WHAT).await?;
+        let digest = Sha256::of(&content);
+        self.lock().insert((space.to_owned(), digest), content);
+        self.fate.after(WHAT, digest).await
+    }
+
+    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
+        validate::space(space)?;
+        self.fate.before(WHAT).await?;
+        let found = self.lock().get(&(space.to_owned(), digest)).cloned();
+        let cut = found.map(|content| match range {
+            None => content,
+            Some(range) => {
+                let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+                let (start, end) = (place(range.start), place(range.end));
+                content.slice(start..end.max(start))
+            }
+        });
+        self.fate.after(WHAT, cut).await
+    }
+
+    async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
+        validate::space(space)?;
+        self.fate.before(WHAT).await?;
+        self.lock().remove(&(space.to_owned(), digest));
+        self.fate.after(WHAT, ()).await
+    }
+
+    async fn delete_space(&self, space: &str) -> Result<()> {
+        validate::space(space)?;
+        self.fate.before(WHAT).await?;
+        self.lock().retain(|(at, _), _| at != space);
+        self.fate.after(WHAT, ()).await
+    }
+}

@@ -1,0 +1,181 @@
+//! The fakes pass the suites, also while they do everything that a contract does not forbid.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _};
+use ports::{Blobs, Bus, Error, Expect, Key, MAX_BODY, Outgoing, Query, Queue, Spilling, Table, Write};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use testkit::{
+    TestClock,
+    conformance::{self, Env},
+    crash::{Crash, Side},
+    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
+};
+
+const ATTEMPTS: u32 = 5;
+
+fn env() -> (Env, Arc<TestClock>) {
+    let clock = Arc::new(TestClock::new(1));
+    (Env::paused(clock.clone()), clock)
+}
+
+/// What a suite must hold under: everything but failing calls.
+fn unfailing() -> Faults {
+    Faults { unavailable_before: 0.0, unavailable_after: 0.0, early_timeout: 0.0, duplicate: 0.0, ..Faults::some() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fake_table_conforms() {
+    let (env, clock) = env();
+    for (seed, faults) in [(0, Faults::none()), (1, unfailing()), (2, unfailing())] {
+        conformance::table(&env, || async {
+            Arc::new(FakeTable::new(clock.clone(), seed, faults.clone())) as Arc<dyn Table>
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fake_queue_conforms() {
+    let (env, clock) = env();
+    for (seed, faults) in [(0, Faults::none()), (1, Faults { empty_receive: 0.2, ..Faults::none() })] {
+        conformance::queue(&env, ATTEMPTS, || async {
+            Arc::new(FakeQueue::new(clock.clone(), seed, faults.clone(), ATTEMPTS)) as Arc<dyn Queue>
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fake_bus_conforms() {
+    let (env, _) = env();
+    for (seed, faults) in [(0, Faults::none()), (1, unfailing())] {
+        conformance::bus(&env, || async { Arc::new(FakeBus::new(seed, faults.clone())) as Arc<dyn Bus> }).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fake_blobs_conform() {
+    let (env, _) = env();
+    for (seed, faults) in [(0, Faults::none()), (1, unfailing())] {
+        conformance::blobs(&env, || async { Arc::new(FakeBlobs::new(seed, faults.clone())) as Arc<dyn Blobs> }).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spilling_table_conforms() {
+    let (env, clock) = env();
+    conformance::table(&env, || async {
+        let table = Arc::new(FakeTable::new(clock.clone(), 0, Faults::none()));
+        Arc::new(Spilling::new(table, Arc::new(FakeBlobs::new(0, Faults::none())))) as Arc<dyn Table>
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_leave_the_table_and_a_body_is_never_taken_for_a_reference() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock, 0, Faults::none()));
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    let spilling = Spilling::new(table.clone(), blobs.clone());
+    let bodies = ["small".to_owned(), "x".repeat(64 * 1024), "x".repeat(64 * 1024 + 1), "y".repeat(MAX_BODY)];
+    for (n, body) in bodies.iter().enumerate() {
+        spilling.commit(vec![Write::put(Key::new("p", n.to_string()), body, Expect::Absent)]).await.unwrap();
+    }
+    let stored: Vec<usize> = table.items().iter().map(|item| item.body.len()).collect();
+    assert_eq!(stored[..2], [5, 64 * 1024]);
+    assert!(stored[2..].iter().all(|length| *length < 100), "{stored:?}");
+    assert_eq!(blobs.digests("_table").len(), 2);
+    let page = spilling.query(&Query::all("p", 9)).await.unwrap();
+    assert_eq!(page.items.into_iter().map(|item| item.body).collect::<Vec<_>>(), bodies);
+    // What the table holds for a large body, written as a body itself, is still that body.
+    let reference = table.items()[2].body.clone();
+    spilling.commit(vec![Write::put(Key::new("p", "copy"), &reference, Expect::Absent)]).await.unwrap();
+    assert_eq!(spilling.get(&Key::new("p", "copy")).await.unwrap().unwrap().body, reference);
+    for digest in blobs.digests("_table") {
+        blobs.delete("_table", digest).await.unwrap();
+    }
+    let missing = spilling.get(&Key::new("p", "3")).await;
+    assert!(matches!(missing, Err(Error::Damaged(_))), "{missing:?}");
+}
+
+fn message(id: u32) -> Outgoing {
+    Outgoing { group: "g".into(), id: id.to_string(), body: String::new(), deliver_at: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_every_fault_a_patient_worker_sees_every_message_in_order() {
+    let mut again = 0;
+    for seed in 0..50 {
+        let clock = Arc::new(TestClock::new(seed));
+        let queue = FakeQueue::new(clock, seed, Faults::some(), 1000);
+        for id in 0..20 {
+            while queue.send(vec![message(id)]).await.is_err() {}
+        }
+        let mut seen = Vec::new();
+        while !queue.is_empty() {
+            let Ok(deliveries) = queue.receive(1, Duration::from_secs(30)).await else { continue };
+            for delivery in deliveries {
+                let id: u32 = delivery.id.parse().unwrap();
+                match seen.len() as u32 {
+                    next if id == next => seen.push(id),
+                    next => {
+                        assert!(id < next, "seed {seed}: {id} overtook {next}");
+                        again += 1;
+                    }
+                }
+                _ = queue.ack(&delivery.receipt).await;
+            }
+        }
+        assert_eq!(seen.len(), 20, "seed {seed}");
+        assert!(queue.dead().is_empty());
+    }
+    assert!(again > 20, "the faults happen: {again} redeliveries");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_dies_at_its_call_and_takes_everything_of_it_along() {
+    for (side, found) in [(Side::Before, 1), (Side::After, 2)] {
+        let (_, clock) = env();
+        let table: Arc<FakeTable> = Arc::new(FakeTable::new(clock.clone(), 0, Faults::none()));
+        let queue = Arc::new(FakeQueue::new(clock, 0, Faults::none(), ATTEMPTS));
+        let crash = Crash::at(3, side);
+        let (mortal, mortal_queue) = (crash.table(table.clone()), crash.queue(queue.clone()));
+        let waiting = tokio::spawn(async move { mortal_queue.receive(1, Duration::from_secs(9)).await });
+        tokio::task::yield_now().await;
+        let worker = tokio::spawn(async move {
+            for n in 0..9 {
+                mortal.commit(vec![Write::put(Key::new("p", n.to_string()), "1", Expect::Absent)]).await.unwrap();
+            }
+        });
+        crash.died().await;
+        assert_eq!(crash.names(), ["queue.receive", "table.commit", "table.commit"]);
+        assert_eq!((table.items().len(), crash.calls()), (found, 3), "{side:?}");
+        queue.send(vec![message(1)]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!waiting.is_finished() && !worker.is_finished());
+        assert_eq!((table.items().len(), crash.calls()), (found, 3), "the dead do nothing");
+        assert_eq!(queue.receive(1, Duration::from_secs(9)).await.unwrap()[0].attempt, 1, "nor receive");
+        waiting.abort();
+        worker.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_makes_the_same_run() {
+    let run = |seed| async move {
+        let bus = FakeBus::new(seed, Faults::some());
+        let mut heard = None;
+        while heard.is_none() {
+            heard = bus.subscribe("c").await.ok();
+        }
+        for n in 0..200_u32 {
+            _ = bus.publish("c", Bytes::from(n.to_string())).await;
+        }
+        let mut heard = heard.unwrap();
+        std::iter::from_fn(|| heard.next().now_or_never().flatten()).collect::<Vec<_>>()
+    };
+    assert_eq!(run(7).await, run(7).await);
+    let runs: BTreeSet<Vec<Bytes>> = [run(1).await, run(2).await, run(3).await].into();
+    assert_eq!(runs.len(), 3);
+}

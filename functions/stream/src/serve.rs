@@ -33,6 +33,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
+/// Connections that may wait to be accepted; the system has a limit of its own (`net.core.somaxconn`, 4096 by default).
+const BACKLOG: i32 = 16 * 1024;
+
 /// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight
 /// end, and returns when they have, after `options.drain` at the latest. What is left then ends with the runtime.
 ///
@@ -45,6 +48,9 @@ pub async fn serve(
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    // Listening again only lengthens the queue. Thousands of clients come back at once after a restart, and one that finds
+    // the queue full tries again after a second, then after two more.
+    SockRef::from(&listener).listen(BACKLOG)?;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(options.head_timeout)

@@ -76,9 +76,9 @@ impl Clients {
     pub async fn open(port: u16, count: usize, path: impl Fn(usize) -> String) -> Result<Self> {
         let mut clients = Vec::with_capacity(count);
         for index in 0..count {
+            let sent = Instant::now();
             let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
             let request = format!("GET {} HTTP/1.1\r\nhost: bench\r\n\r\n", path(index));
-            let sent = Instant::now();
             socket.write_all(request.as_bytes()).await?;
             clients.push(Client { socket, sent, opening: Vec::new(), opened: false, lines: 0 });
         }

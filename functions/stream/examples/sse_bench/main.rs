@@ -165,7 +165,7 @@ async fn storm() -> Result<()> {
             "target": 0.2, "p50": at(0.5), "p99": at(0.99), "all": all.as_secs_f64(),
             "server_cpu_s": (child.cpu()? - cpu).as_secs_f64(), "reconnects": SUBSCRIBERS,
         });
-        report(figure, at(1.0), "s from request to the last missed event", more);
+        report(figure, at(1.0), "s from connecting to the last missed event", more);
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ impl ChatEffects {
     ) -> Report {
         let call_id = call.call_id;
         let outcome = match self.workspaces.open(config.workspace).await {
-            Err(error) => tools::Outcome::failure(error),
+            Err(error) => error.into(),
             Ok(workspace) => {
                 let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
                 let seen = seen.into_iter().collect();

@@ -59,15 +59,20 @@ pub struct Error {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Further facts, for programs: the field at fault, the version found.
-    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
-    pub details: serde_json::Map<String, serde_json::Value>,
+    /// Further facts, for programs: the field at fault, the version found. Boxed, so that results stay small.
+    #[serde(default, skip_serializing_if = "no_details")]
+    pub details: Box<serde_json::Map<String, serde_json::Value>>,
+}
+
+#[expect(clippy::borrowed_box, reason = "serde passes the field as it is")]
+fn no_details(details: &Box<serde_json::Map<String, serde_json::Value>>) -> bool {
+    details.is_empty()
 }
 
 impl Error {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, details: serde_json::Map::new() }
+        Self { code, message: message.into(), hint: None, details: Box::default() }
     }
     /// `INVALID_ARGUMENT` about `field`.
     pub fn invalid(field: &str, message: impl Into<String>) -> Self {

@@ -69,6 +69,12 @@ impl From<Answer> for Outcome {
     }
 }
 
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Self {
+        Answer::Err(error).into()
+    }
+}
+
 /// An error as a model reads it.
 fn explain(error: &Error) -> String {
     let mut text = format!("Error ({}): {}", error.code, error.message);

@@ -404,7 +404,7 @@ fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&
 fn not_asked(what: &str, key: &str, id: &str) -> Error {
     Error::new(Code::Conflict, format!("the {what} {id} is not open"))
         .detail(key, id)
-        .hint(format!("it was answered, withdrawn or timed out; the chat's waiting_for lists what is open"))
+        .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists what is open")
 }
 
 fn paused(view: &ChatView) -> Error {

@@ -20,7 +20,7 @@ mod turn;
 
 pub use chats::{Accepted, Chats, NewChat, Post, Settings};
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
-pub use machine::{ChatEffect, ChatMachine, Report, actor_id};
+pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
 pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;

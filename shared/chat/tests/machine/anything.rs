@@ -1,0 +1,145 @@
+//! Properties that hold whatever happens, in whatever order.
+
+use crate::play::{Play, ask, ls};
+use actor::{Input, Machine};
+use chat::{ChatEffect, ChatMachine, ChatState, Report};
+use domain::{CallId, ChatCommand, ChatEvent, Message, event::PermissionOutcome};
+use proptest::prelude::*;
+use serde_json::{Map, json};
+
+/// What may happen next, whatever the state.
+#[derive(Clone, Debug)]
+enum Move {
+    Say { interrupt: bool },
+    Stream,
+    Answer { calls: Vec<u8> },
+    Fail,
+    Tool,
+    Stop,
+    Crash,
+    Reply,
+    Decide(bool),
+    Expire,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        any::<bool>().prop_map(|interrupt| Move::Say { interrupt }),
+        Just(Move::Stream),
+        proptest::collection::vec(0..4_u8, 0..4).prop_map(|calls| Move::Answer { calls }),
+        Just(Move::Fail),
+        Just(Move::Tool),
+        Just(Move::Tool),
+        Just(Move::Stop),
+        Just(Move::Crash),
+        Just(Move::Reply),
+        any::<bool>().prop_map(Move::Decide),
+        Just(Move::Expire),
+    ];
+    proptest::collection::vec(one, 0..60)
+}
+
+fn make(play: &mut Play, step: Move) {
+    let runs_model = play.running.keys().any(|key| key.0.starts_with("model"));
+    let runs_tool = play.running.keys().any(|key| key.0.starts_with("tool"));
+    match step {
+        Move::Say { interrupt } => drop(play.say_with("hello", interrupt)),
+        Move::Stream if runs_model => drop(play.streamed("some ")),
+        Move::Answer { calls } if runs_model => {
+            let system = ("write", json!({ "path": "/system/x", "content": "x" }));
+            let choice = |call: &u8| match call {
+                0 => ls(),
+                1 => ask(),
+                2 => system.clone(),
+                _ => ("nonsense", json!("not an object")),
+            };
+            let calls: Vec<_> = calls.iter().map(choice).collect();
+            play.answer("text", &calls);
+        }
+        Move::Fail if runs_model => {
+            let message_id = play.message_id();
+            play.running.clear();
+            let error = domain::Error::new(domain::Code::UpstreamUnavailable, "gone");
+            play.input(Input::Report(Report::ModelFailed { message_id, error, timed_out: false }));
+        }
+        Move::Tool if runs_tool => drop(play.tool("output")),
+        Move::Stop => drop(play.stop()),
+        Move::Crash => drop(play.crash()),
+        Move::Reply => {
+            let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
+            let question_id = play.question();
+            play.command(ChatCommand::Answer { question_id, answers });
+        }
+        Move::Decide(yes) => {
+            let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
+            let permission_id = play.permission();
+            play.command(ChatCommand::Decide { permission_id, outcome });
+        }
+        Move::Expire => {
+            if let Some(Ok(command)) = play.scheduled.pop().map(serde_json::from_value::<ChatCommand>) {
+                play.command(command);
+            }
+        }
+        Move::Stream | Move::Answer { .. } | Move::Fail | Move::Tool => {}
+    }
+}
+
+/// Each call of a message is answered once, directly after it, in order, unless its turn still runs.
+fn calls_are_paired(messages: &[&Message], open: usize) {
+    let mut waiting: Vec<CallId> = Vec::new();
+    for message in messages {
+        match message {
+            Message::Assistant { calls, .. } => {
+                assert!(waiting.is_empty(), "calls without an answer");
+                waiting = calls.iter().map(|call| call.call_id).collect();
+            }
+            Message::Tool { call_id, .. } => {
+                assert_eq!(waiting.first(), Some(call_id), "an answer without its call");
+                waiting.remove(0);
+            }
+            Message::User { .. } | Message::System { .. } => assert!(waiting.is_empty(), "calls without an answer"),
+        }
+    }
+    assert_eq!(waiting.len(), open, "calls without an answer at the end");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn whatever_happens_turns_end_once_and_calls_are_paired(moves in moves()) {
+        let mut play = Play::new();
+        for step in moves {
+            make(&mut play, step);
+            let started = play.count(|event| matches!(event, ChatEvent::TurnStarted { attempt: 1, .. }));
+            let ended = play.count(ChatEvent::is_terminal);
+            prop_assert_eq!(started, ended + usize::from(play.state.turn.is_some()));
+            let messages: Vec<&Message> =
+                play.state.history.iter().flat_map(|turn| turn.messages.iter().map(|message| &**message)).collect();
+            let open = play.state.turn.as_ref().map_or(0, |turn| turn.calls.len());
+            calls_are_paired(&messages, open);
+        }
+        for effect in play.running.values() {
+            if let ChatEffect::CallModel { request, .. } = effect {
+                let messages: Vec<&Message> = request.messages.iter().map(|message| &**message).collect();
+                calls_are_paired(&messages, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_snapshot_is_the_fold(moves in moves()) {
+        let mut play = Play::new();
+        for step in moves {
+            make(&mut play, step);
+        }
+        let mut folded = ChatState::default();
+        for (position, event) in play.log.iter().enumerate() {
+            ChatMachine::apply(&mut folded, position as u64 + 1, event);
+        }
+        let text = |state: &ChatState| serde_json::to_string(state).unwrap_or_default();
+        prop_assert_eq!(text(&folded), text(&play.state));
+        let read: ChatState = serde_json::from_str(&text(&folded)).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(text(&read), text(&folded));
+    }
+}

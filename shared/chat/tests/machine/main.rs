@@ -1,0 +1,281 @@
+//! What the chat machine decides: turns, limits, stops, questions, permissions, crashes, and whatever else may come.
+
+mod anything;
+mod play;
+
+use actor::{Input, Machine, StopRequest};
+use chat::{ChatMachine, Report};
+use domain::{
+    ChatCommand, ChatEvent, Limits, Mode, Principal, Stamp, StopId, Timestamp, Usage, event::PermissionOutcome,
+};
+use play::{Play, ask, ls};
+use serde_json::{Map, json};
+
+const MARKER: &str = "[System: Response was interrupted by user (user_cancelled)]";
+
+#[test]
+fn a_turn_runs_its_tools_one_after_the_other_until_the_model_ends() {
+    let mut play = Play::new();
+    assert_eq!(play.say("list it"), ["created", "turn_started 1", "user: list it", "model_started 1"]);
+    assert_eq!(play.streamed("I will"), ["chunk"]);
+    assert_eq!(play.answer("I will look.", &[ls(), ls()]), ["assistant: I will look. -> ls, ls", "used", "call ls 1"]);
+    assert_eq!(play.tool("a"), ["observed true: a", "call ls 1"]);
+    assert_eq!(play.tool("b"), ["observed true: b", "model_started 1"]);
+    assert_eq!(play.answer("Two.", &[]), ["assistant: Two.", "used", "done EndTurn: Two."]);
+    assert_eq!(play.asked[1], ["user: list it", "assistant: I will look. -> ls, ls", "tool: a", "tool: b"]);
+    assert_eq!((play.state.turns, play.state.usage.input_tokens), (1, 20));
+}
+
+#[test]
+fn what_a_model_got_once_does_not_change() {
+    let mut play = Play::new();
+    play.say("one");
+    play.answer("1", &[ls()]);
+    play.tool("x");
+    play.answer("done", &[]);
+    play.say("two");
+    play.answer("2", &[]);
+    play.say("three");
+    for pair in play.asked.windows(2) {
+        assert!(pair[1].starts_with(&pair[0]), "{:?} does not go on from {:?}", pair[1], pair[0]);
+    }
+}
+
+#[test]
+fn each_limit_ends_the_turn_with_its_reason_and_keeps_what_was_made() {
+    let limits = |change: fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        limits
+    };
+    let costly = Usage { input_tokens: 60, output_tokens: 40, cached_tokens: 0, cost_usd: 0.5 };
+    for (limits, reason) in [
+        (limits(|limits| limits.max_steps = 1), "StepLimit"),
+        (limits(|limits| limits.max_tokens = 100), "TokenLimit"),
+        (limits(|limits| limits.max_cost_usd = 0.5), "CostLimit"),
+        (limits(|limits| limits.max_wall_ms = 15), "TimeLimit"),
+    ] {
+        let mut play = Play::with(|config| config.limits = limits);
+        play.say("go");
+        play.answer_using("Working.", &[ls()], costly);
+        assert_eq!(play.tool("x"), ["observed true: x".to_owned(), format!("done {reason}: Working.")]);
+        assert_eq!(play.texts(), ["user: go", "assistant: Working. -> ls", "tool: x"]);
+    }
+}
+
+#[test]
+fn a_stop_while_the_model_writes_keeps_the_text_and_tells_the_model() {
+    let mut play = Play::new();
+    play.say("go");
+    play.streamed("Half a ");
+    play.streamed("sentence");
+    let marker = MARKER;
+    assert_eq!(play.stop(), ["assistant: Half a sentence", marker, "stopped user_cancelled: Half a sentence"]);
+    assert!(play.running.is_empty());
+    assert_eq!(play.stop(), Vec::<String>::new(), "a second stop is harmless");
+    play.say("go on");
+    assert_eq!(play.asked[1], ["user: go", "assistant: Half a sentence", marker, "user: go on"]);
+}
+
+#[test]
+fn a_stop_without_text_adds_no_message() {
+    let mut play = Play::new();
+    play.say("go");
+    assert_eq!(play.stop(), [MARKER, "stopped user_cancelled: "]);
+}
+
+#[test]
+fn a_stop_while_a_tool_runs_lets_it_complete() {
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("Look:", &[ls(), ls()]);
+    assert_eq!(play.stop(), ["stop_requested"]);
+    assert_eq!(play.stop(), Vec::<String>::new());
+    assert_eq!(
+        play.tool("x"),
+        ["observed true: x", "observed false: not run: the turn was stopped", MARKER, "stopped user_cancelled: Look:"]
+    );
+}
+
+#[test]
+fn a_stop_applies_to_the_turn_that_was_seen() {
+    let mut play = Play::new();
+    play.say("one");
+    let first = play.state.turn.as_ref().map(|turn| turn.id.0);
+    play.answer("1", &[]);
+    play.say("two");
+    let stop_id = StopId(play.id());
+    assert_eq!(play.stop_again(stop_id, first), Vec::<String>::new(), "that turn has ended");
+    let stop_id = StopId(play.id());
+    let early = StopRequest { stop_id, target: None, at: Timestamp::default(), reason: "user_cancelled".into() };
+    assert_eq!(play.input(Input::Stop(early)), Vec::<String>::new(), "it was asked for before this turn");
+}
+
+#[test]
+fn questions_suspend_the_turn_until_they_are_answered() {
+    let mut play = Play::new();
+    play.say("ask me");
+    assert_eq!(play.answer("", &[ask(), ls()]), ["assistant:  -> ask_user, ls", "used", "call ask_user 1", "asked"]);
+    let question_id = play.question();
+    let wrong = Map::from_iter([("colour".to_owned(), json!(7))]);
+    assert_eq!(play.command(ChatCommand::Answer { question_id, answers: wrong }), ["failed INVALID_ARGUMENT"]);
+    let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
+    let answer = ChatCommand::Answer { question_id, answers };
+    assert_eq!(play.command(answer.clone()), [r#"observed true: {"colour":"red"}"#, "call ls 1"]);
+    assert_eq!(play.command(answer), Vec::<String>::new(), "it is no longer asked");
+    play.tool("x");
+    play.answer("Red.", &[]);
+    assert_eq!(play.count(ChatEvent::is_terminal), 1);
+}
+
+#[test]
+fn what_nobody_answers_is_a_no() {
+    let mut play = Play::new();
+    play.say("ask me");
+    play.answer("", &[ask()]);
+    let Some(expire) = play.scheduled.pop() else { panic!("nothing was scheduled") };
+    let Ok(expire) = serde_json::from_value::<ChatCommand>(expire) else { panic!("no command") };
+    assert_eq!(play.command(expire.clone()), ["observed false: nobody answered in time", "model_started 1"]);
+    assert_eq!(play.command(expire), Vec::<String>::new());
+}
+
+#[test]
+fn writes_to_system_need_a_permission() {
+    let write = ("write", json!({ "path": "/system/skills/x/SKILL.md", "content": "x" }));
+    let mut play = Play::new();
+    play.say("learn");
+    assert_eq!(play.answer("", std::slice::from_ref(&write)), ["assistant:  -> write", "used", "permission_required"]);
+    let permission_id = play.permission();
+    let decide = |outcome| ChatCommand::Decide { permission_id, outcome };
+    let by = Principal::local();
+    assert_eq!(
+        play.command(decide(PermissionOutcome::Approved)),
+        [format!("Approved by {by}"), "call write 1".to_owned()]
+    );
+    assert_eq!(play.command(decide(PermissionOutcome::Declined)), Vec::<String>::new());
+    play.tool("written");
+    play.answer("", &[write]);
+    let permission_id = play.permission();
+    let decline = ChatCommand::Decide { permission_id, outcome: PermissionOutcome::Declined };
+    let declined = play.command(decline);
+    assert_eq!(declined[1..], ["observed false: not permitted: a person declined", "model_started 1"]);
+    assert_eq!(play.stop().last().map(String::as_str), Some("stopped user_cancelled: "));
+}
+
+#[test]
+fn plan_mode_writes_plans_only() {
+    let mut play = Play::with(|config| config.mode = Mode::Plan);
+    let own = format!("/chats/{}/notes.md", play.config.chat);
+    play.say("plan");
+    let elsewhere = ("write", json!({ "path": "/projects/a.md", "content": "x" }));
+    let happened = play.answer("", &[elsewhere, ("write", json!({ "path": own, "content": "x" }))]);
+    assert!(happened[3].starts_with("observed false: not permitted: in plan mode"), "{happened:?}");
+    assert_eq!(happened[4], "call write 1");
+}
+
+#[test]
+fn a_message_while_a_turn_waits_begins_when_it_ends_or_ends_it() {
+    let mut play = Play::new();
+    play.say("ask me");
+    play.answer("", &[ask()]);
+    assert_eq!(play.say("later"), ["turn_queued"]);
+    let happened = play.say_with("now", true);
+    assert_eq!(
+        happened,
+        [
+            "turn_queued",
+            "observed false: not run: the turn was stopped",
+            "[System: Response was interrupted (interrupted)]",
+            "stopped interrupted: ",
+            "turn_started 1",
+            "user: later",
+            "model_started 1"
+        ]
+    );
+    assert_eq!(play.answer("ok", &[])[2..], ["done EndTurn: ok", "turn_started 1", "user: now", "model_started 1"]);
+    play.answer("ok", &[]);
+    assert_eq!(play.count(ChatEvent::is_terminal), 3);
+}
+
+#[test]
+fn a_crash_runs_what_was_in_flight_again_as_a_new_attempt() {
+    let mut play = Play::new();
+    play.say("go");
+    play.streamed("half");
+    assert_eq!(play.crash(), ["turn_started 2", "model_started 2"]);
+    play.answer("whole", &[ls()]);
+    assert_eq!(play.crash(), ["turn_started 3", "call ls 2"]);
+    play.tool("x");
+    play.answer("end", &[]);
+    assert_eq!(play.texts(), ["user: go", "assistant: whole -> ls", "tool: x", "assistant: end"]);
+    assert_eq!(play.crash(), Vec::<String>::new());
+    play.say("ask");
+    play.answer("", &[ask()]);
+    assert_eq!(play.crash(), Vec::<String>::new(), "a suspended turn waits on");
+}
+
+#[test]
+fn a_failed_model_ends_the_turn_and_the_chat_goes_on() {
+    let mut play = Play::new();
+    play.say("go");
+    play.streamed("half");
+    let error = domain::Error::new(domain::Code::UpstreamUnavailable, "gone");
+    let message_id = play.message_id();
+    play.running.clear();
+    let failed = Report::ModelFailed { message_id, error, timed_out: false };
+    assert_eq!(
+        play.input(Input::Report(failed)),
+        ["assistant: half", "failed UPSTREAM_UNAVAILABLE", "done Error: half"]
+    );
+    assert_eq!(play.say("again").last().map(String::as_str), Some("model_started 1"));
+}
+
+#[test]
+fn the_oldest_whole_turns_are_left_out_and_seldom() {
+    let mut play = Play::with(|config| config.context_tokens = 1_000);
+    let long = "x".repeat(400);
+    let mut cuts = 0;
+    for turn in 0..40 {
+        let happened = play.say(&format!("{turn} {long}"));
+        cuts += happened.iter().filter(|word| word.starts_with("cut")).count();
+        let Some(asked) = play.asked.last() else { panic!("nothing was asked") };
+        assert!(asked.iter().map(String::len).sum::<usize>() < 4_400);
+        assert!(asked[0].starts_with("user: "), "a turn is left out as a whole: {}", asked[0]);
+        play.answer("ok", &[]);
+    }
+    assert!((5..=12).contains(&cuts), "{cuts} cuts in 40 turns");
+    let too_long = "x".repeat(5_000);
+    let happened = play.say(&too_long);
+    assert_eq!(happened[2..], ["failed LIMIT_REACHED".to_owned(), "done ContextLimit: ".to_owned()], "{happened:?}");
+    assert_eq!(play.say("short").last().map(String::as_str), Some("model_started 1"));
+}
+
+#[test]
+fn a_paused_chat_goes_on_or_gives_up() {
+    let mut play = Play::new();
+    play.say("go");
+    play.streamed("half");
+    play.running.clear();
+    let park = |play: &mut Play| {
+        let stamp = Stamp { at: play.at(), id: play.id() };
+        let decision = play.machine.handle(&play.state, Input::Park { reason: "it panics".into() }, &stamp);
+        for event in &decision.events {
+            play.log.push(event.clone());
+            ChatMachine::apply(&mut play.state, play.log.len() as u64, event);
+        }
+    };
+    park(&mut play);
+    assert_eq!(play.state.paused.as_deref(), Some("it panics"));
+    let happened = play.input(Input::Unpark { drop: true });
+    assert_eq!(
+        happened,
+        [
+            "unpaused",
+            "assistant: half",
+            "failed PAUSED",
+            "[System: Response was interrupted (dropped)]",
+            "stopped dropped: half"
+        ]
+    );
+    assert_eq!(play.state.paused, None);
+}

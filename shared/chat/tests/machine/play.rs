@@ -1,0 +1,254 @@
+//! The chat machine, played by hand: inputs in, events and effects out. No I/O, no time but what the test says.
+
+use actor::{Decision, EffectKey, Input, Machine, StopRequest};
+use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
+use domain::{
+    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, Mode, PermissionId, Principal,
+    QuestionId, Stamp, StopId, StopReason, Timestamp, Usage, WorkspaceId,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tools::Registry;
+use uuid::Uuid;
+
+/// A chat, its log, and the effects that it wants run.
+pub struct Play {
+    pub machine: ChatMachine,
+    pub state: ChatState,
+    pub log: Vec<ChatEvent>,
+    pub running: BTreeMap<EffectKey, ChatEffect>,
+    pub config: Box<ChatConfig>,
+    pub now: u64,
+    pub ids: u128,
+    /// The model requests so far, as (role, text) lists.
+    pub asked: Vec<Vec<String>>,
+    pub scheduled: Vec<Value>,
+}
+
+impl Play {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut ChatConfig)) -> Self {
+        let mut config = ChatConfig {
+            workspace: WorkspaceId(Uuid::from_u128(1)),
+            chat: ChatId(Uuid::from_u128(2)),
+            user: Principal::local().user(),
+            title: "test".into(),
+            role: "assistant".into(),
+            model: None,
+            mode: Mode::Chat,
+            limits: Limits::default(),
+            system: "You are a test.".into(),
+            context_tokens: 10_000,
+            created_at: Timestamp::default(),
+        };
+        change(&mut config);
+        Self {
+            machine: ChatMachine {
+                gate: Arc::new(SimpleGate { timeout: Duration::from_secs(60) }),
+                tools: Arc::new(Registry::builtin()),
+                question_timeout: Duration::from_secs(60),
+            },
+            state: ChatState::default(),
+            log: Vec::new(),
+            running: BTreeMap::new(),
+            config: Box::new(config),
+            now: 1_000,
+            ids: 1 << 64,
+            asked: Vec::new(),
+            scheduled: Vec::new(),
+        }
+    }
+
+    pub fn id(&mut self) -> Uuid {
+        self.ids += 1 << 40;
+        Uuid::from_u128(self.ids)
+    }
+
+    /// Hands in one input; returns what happened, a word or two an event.
+    pub fn input(&mut self, input: Input<ChatMachine>) -> Vec<String> {
+        self.now += 10;
+        let stamp = Stamp { at: self.at(), id: self.id() };
+        let Decision { events, send, effects, cancel } = self.machine.handle(&self.state, input, &stamp);
+        for event in &events {
+            self.log.push(event.clone());
+            ChatMachine::apply(&mut self.state, self.log.len() as u64, event);
+        }
+        for key in cancel {
+            assert!(self.running.remove(&key).is_some(), "{key:?} was not running");
+        }
+        for (key, effect) in effects {
+            if let ChatEffect::CallModel { request, .. } = &effect {
+                self.asked.push(request.messages.iter().map(|message| line(message)).collect());
+            }
+            assert!(self.running.insert(key, effect).is_none());
+        }
+        assert!(self.running.len() <= 1, "one effect at a time");
+        assert_eq!(ChatMachine::in_flight(&self.state), !self.running.is_empty(), "in flight is what runs");
+        self.scheduled.extend(send.into_iter().map(|letter| letter.command));
+        events.iter().map(word).collect()
+    }
+
+    pub fn at(&self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.now).unwrap_or(i64::MAX))
+    }
+
+    pub fn command(&mut self, command: ChatCommand) -> Vec<String> {
+        let (id, at) = (CommandId(self.id()), self.at());
+        self.input(Input::Command { id, by: Principal::local(), at, command })
+    }
+
+    pub fn say(&mut self, content: &str) -> Vec<String> {
+        self.say_with(content, false)
+    }
+
+    pub fn say_with(&mut self, content: &str, interrupt: bool) -> Vec<String> {
+        let create = Some(self.config.clone());
+        let (content, context) = (content.to_owned(), String::new());
+        self.command(ChatCommand::StartTurn { content, files: vec![], context, create, limits: None, interrupt })
+    }
+
+    pub fn streamed(&mut self, text: &str) -> Vec<String> {
+        let message_id = self.message_id();
+        self.input(Input::Report(Report::Wrote { message_id, text: text.into() }))
+    }
+
+    pub fn message_id(&self) -> domain::MessageId {
+        let message = self.running.values().find_map(|effect| match effect {
+            ChatEffect::CallModel { message_id, .. } => Some(*message_id),
+            ChatEffect::CallTool { .. } => None,
+        });
+        message.unwrap_or(domain::MessageId(Uuid::nil()))
+    }
+
+    /// The model's answer.
+    pub fn answer(&mut self, text: &str, calls: &[(&str, Value)]) -> Vec<String> {
+        self.answer_using(text, calls, Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() })
+    }
+
+    pub fn answer_using(&mut self, text: &str, calls: &[(&str, Value)], usage: Usage) -> Vec<String> {
+        let answer = ModelAnswer {
+            message_id: self.message_id(),
+            text: text.into(),
+            unreported: String::new(),
+            reasoning: String::new(),
+            calls: calls.iter().map(|(tool, args)| ((*tool).into(), args.to_string())).collect(),
+            reason: StopReason::EndTurn,
+            usage,
+            provider: Value::Null,
+        };
+        self.running.clear();
+        self.input(Input::Report(Report::ModelFinished(Box::new(answer))))
+    }
+
+    /// The running tool's outcome.
+    pub fn tool(&mut self, output: &str) -> Vec<String> {
+        let call_id = self.running.values().find_map(|effect| match effect {
+            ChatEffect::CallTool { call, .. } => Some(call.call_id),
+            ChatEffect::CallModel { .. } => None,
+        });
+        self.running.clear();
+        let outcome = tools::Outcome {
+            output: output.into(),
+            success: true,
+            truncated: false,
+            result: Value::Null,
+            error: None,
+            seen: vec![],
+            events: vec![],
+        };
+        let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
+        self.input(Input::Report(Report::ToolFinished { call_id, outcome: Box::new(outcome) }))
+    }
+
+    pub fn stop(&mut self) -> Vec<String> {
+        let stop_id = StopId(self.id());
+        self.stop_again(stop_id, None)
+    }
+
+    pub fn stop_again(&mut self, stop_id: StopId, target: Option<Uuid>) -> Vec<String> {
+        let request = StopRequest { stop_id, target, at: self.at(), reason: "user_cancelled".into() };
+        self.input(Input::Stop(request))
+    }
+
+    /// The worker died: what ran is gone.
+    pub fn crash(&mut self) -> Vec<String> {
+        self.running.clear();
+        let mut again = ChatState::default();
+        for (position, event) in self.log.iter().enumerate() {
+            ChatMachine::apply(&mut again, position as u64 + 1, event);
+        }
+        self.state = again;
+        if ChatMachine::in_flight(&self.state) { self.input(Input::Resume) } else { vec![] }
+    }
+
+    pub fn question(&self) -> QuestionId {
+        let asked = self.log.iter().rev().find_map(|event| match event {
+            ChatEvent::Asked { question_id, .. } => Some(*question_id),
+            _ => None,
+        });
+        asked.unwrap_or(QuestionId(Uuid::nil()))
+    }
+
+    pub fn permission(&self) -> PermissionId {
+        let asked = self.log.iter().rev().find_map(|event| match event {
+            ChatEvent::PermissionRequired { permission_id, .. } => Some(*permission_id),
+            _ => None,
+        });
+        asked.unwrap_or(PermissionId(Uuid::nil()))
+    }
+
+    pub fn texts(&self) -> Vec<String> {
+        self.state.history.iter().flat_map(|turn| turn.messages.iter().map(|message| line(message))).collect()
+    }
+
+    pub fn count(&self, wanted: impl Fn(&ChatEvent) -> bool) -> usize {
+        self.log.iter().filter(|event| wanted(event)).count()
+    }
+}
+
+pub fn line(message: &Message) -> String {
+    match message {
+        Message::User { content, .. } => format!("user: {content}"),
+        Message::Assistant { content, calls, .. } if calls.is_empty() => format!("assistant: {content}"),
+        Message::Assistant { content, calls, .. } => {
+            format!(
+                "assistant: {content} -> {}",
+                calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Message::Tool { output, success: true, .. } => format!("tool: {output}"),
+        Message::Tool { output, success: false, .. } => format!("tool failed: {output}"),
+        Message::System { content, .. } => content.clone(),
+    }
+}
+
+pub fn word(event: &ChatEvent) -> String {
+    match event {
+        ChatEvent::TurnStarted { attempt, .. } => format!("turn_started {attempt}"),
+        ChatEvent::ModelStarted { attempt, .. } => format!("model_started {attempt}"),
+        ChatEvent::MessageAdded { message } => line(message),
+        ChatEvent::CallStarted { tool, attempt, .. } => format!("call {tool} {attempt}"),
+        ChatEvent::Observed { output, success, .. } => format!("observed {success}: {output}"),
+        ChatEvent::Done { stop_reason, message, .. } => format!("done {stop_reason:?}: {message}"),
+        ChatEvent::Stopped { reason, partial_response, .. } => format!("stopped {reason}: {partial_response}"),
+        ChatEvent::Failed { error } => format!("failed {}", error.code),
+        ChatEvent::ContextCut { turns } => format!("cut {turns}"),
+        ChatEvent::PermissionResolved { outcome, by, .. } => format!("{outcome:?} by {by}"),
+        other => serde_json::to_value(other)
+            .ok()
+            .and_then(|value| value["type"].as_str().map(String::from))
+            .unwrap_or_default(),
+    }
+}
+
+pub fn ls() -> (&'static str, Value) {
+    ("ls", json!({ "path": "/" }))
+}
+
+pub fn ask() -> (&'static str, Value) {
+    let question = json!({ "name": "colour", "question": "Which colour?", "schema": { "type": "string" } });
+    ("ask_user", json!({ "questions": [question] }))
+}

@@ -3,7 +3,6 @@
 use actor::Entry;
 use bytes::Bytes;
 use domain::{ChatEvent, native};
-use serde_json::json;
 use std::{io::Write, time::Duration};
 
 /// Proxies hold back the first 1 to 2 KiB of a response; a comment as long as that pushes the first event through.
@@ -37,7 +36,8 @@ pub(crate) fn opening(cursor: u64, retry: Duration, reset: Option<&'static str>)
     let mut out = Vec::with_capacity(PADDING.len() + 160);
     let _ = write!(out, "id: {cursor}\nretry: {}\n\n:{PADDING}\n\n", retry.as_millis());
     if let Some(reason) = reset {
-        let data = json!({ "reason": reason, "after": cursor });
+        // The reasons are ours and need no escaping.
+        let data = format_args!("{{\"reason\":\"{reason}\",\"after\":{cursor}}}");
         let _ = write!(out, "id: {cursor}\nevent: reset\ndata: {data}\n\n");
     }
     Bytes::from(out)
@@ -63,7 +63,7 @@ mod tests {
     fn a_reset_carries_where_to_go_on_as_data_and_as_id() {
         let bytes = opening(3, Duration::from_secs(2), Some("too_old"));
         let text = String::from_utf8_lossy(&bytes);
-        let reset = "id: 3\nevent: reset\ndata: {\"after\":3,\"reason\":\"too_old\"}\n\n";
+        let reset = "id: 3\nevent: reset\ndata: {\"reason\":\"too_old\",\"after\":3}\n\n";
         assert!(text.ends_with(reset), "{text}");
     }
 

@@ -136,7 +136,7 @@ async fn a_cursor_of_no_use_is_reset_and_the_stream_goes_on() {
     for (cursor, start, reason, after) in cases {
         let mut reader = world.feeds.subscribe(&log.actor, cursor, start).await.unwrap();
         let opening = String::from_utf8(reader.next().await.unwrap().to_vec()).unwrap();
-        let data = format!("{{\"after\":{after},\"reason\":\"{reason}\"}}");
+        let data = format!("{{\"reason\":\"{reason}\",\"after\":{after}}}");
         assert_eq!(parse(&opening), [(after, "reset".to_owned(), data)]);
         readers.push((reader, after));
     }

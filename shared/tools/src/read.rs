@@ -54,12 +54,31 @@ struct Part {
 }
 
 pub(crate) async fn read(call: &Call<'_>, args: Read) -> Answer {
-    let Part { path, digest, text, truncated, result } = part(call, &args, MAX_BYTES).await?;
+    let Part { path, digest, text, truncated, result } =
+        part(call, &args, Room { bytes: MAX_BYTES, lines: MAX_LINES }).await?;
     Ok(Done { output: text, truncated, result, seen: vec![(path, digest)], ..Done::default() })
 }
 
-/// A part of at most `room` bytes.
-async fn part(call: &Call<'_>, args: &Read, room: usize) -> Result<Part, Error> {
+/// How much of an answer a file may fill.
+#[derive(Clone, Copy)]
+struct Room {
+    bytes: usize,
+    lines: usize,
+}
+
+impl Room {
+    /// A fair share of what is left beside `output` for each of `files` more, their headings and ends aside.
+    fn share(output: &str, files: usize) -> Self {
+        const ASIDE: usize = 4;
+        let files = files.max(1);
+        let lines = MAX_LINES.saturating_sub(output.matches('\n').count()) / files;
+        let bytes = MAX_BYTES.saturating_sub(output.len()) / files;
+        Self { bytes, lines: lines.saturating_sub(ASIDE).max(1) }
+    }
+}
+
+/// A part that fits.
+async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     let path = call::path("path", &args.path)?;
     let content = call.workspace.read(&path, None).await?;
     let (info, bytes) = (content.info, content.bytes);
@@ -77,10 +96,10 @@ async fn part(call: &Call<'_>, args: &Read, room: usize) -> Result<Part, Error> 
         return Err(Error::new(Code::Unprocessable, message).detail("field", "offset"));
     }
     let (mut text, mut next) = (String::new(), offset);
-    let wanted = lines.iter().skip(offset - 1).take(args.limit.unwrap_or(MAX_LINES).min(MAX_LINES));
+    let wanted = lines.iter().skip(offset - 1).take(args.limit.unwrap_or(room.lines).min(room.lines));
     for line in wanted {
         let row = format!("{next:>6}\t{}\n", caps::line(line, MAX_LINE));
-        if text.len() + row.len() > room && next > offset {
+        if text.len() + row.len() > room.bytes && next > offset {
             break;
         }
         text.push_str(&row);
@@ -101,18 +120,26 @@ async fn part(call: &Call<'_>, args: &Read, room: usize) -> Result<Part, Error> 
 pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
     let mut done = Done::default();
     let mut results = Vec::new();
-    for text in &args.paths {
+    for (position, text) in args.paths.iter().enumerate() {
         let path = call::path("paths", text)?;
         let content = call.workspace.read(&path, None).await?;
-        let room = MAX_BYTES.saturating_sub(done.output.len());
+        let room = Room::share(&done.output, args.paths.len() - position);
+        let fits = |text: &str| {
+            let lines = text.match_indices('\n').nth(room.lines).map_or(text.len(), |(at, _)| at + 1);
+            text.floor_char_boundary(room.bytes.min(lines))
+        };
         let shown = match as_text(&content.bytes) {
             None => format!("[a binary file of {} bytes]", content.info.size),
-            Some(text) if text.len() <= room => text.into(),
+            Some(text) if fits(text) == text.len() => text.into(),
             Some(text) => {
                 done.truncated = true;
-                let part = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+                let part = text.get(..fits(text)).unwrap_or_default();
                 let line = part.lines().count().max(1);
-                format!("{part}\n[cut here: {} bytes more; read {path} from offset {line}]", text.len() - part.len())
+                let left = text.len() - part.len();
+                format!(
+                    "{}\n[cut here: {left} bytes more; read {path} from offset {line}]",
+                    part.trim_end_matches('\n')
+                )
             }
         };
         let gap = if done.output.is_empty() || done.output.ends_with('\n') { "" } else { "\n" };
@@ -127,8 +154,8 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
 pub(crate) async fn read_many(call: &Call<'_>, args: ReadMany) -> Answer {
     let mut done = Done::default();
     let (mut results, mut failed) = (Vec::new(), 0);
-    for file in &args.files {
-        let room = MAX_BYTES.saturating_sub(done.output.len());
+    for (position, file) in args.files.iter().enumerate() {
+        let room = Room::share(&done.output, args.files.len() - position);
         let text = match part(call, file, room).await {
             Ok(part) => {
                 done.truncated |= part.truncated;

@@ -1,115 +1,19 @@
-//! Stores in memory for the tests of this crate.
+//! A workspace over stores in memory and a real disk, and a way to start it again.
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use domain::{Principal, Sha256, Timestamp, WorkspaceId};
-use ports::{Blobs, Clock, Error, Expect, Item, Key, Page, Query, Result, Table, Write};
+use domain::{FileId, Principal, Timestamp, WorkspaceId};
+use ports::Clock;
 use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Range,
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
 };
 use tempfile::TempDir;
+use testkit::fakes::{FakeBlobs, FakeTable, Faults};
 use uuid::Uuid;
 use workspace::{Workspace, Workspaces};
-
-#[derive(Default)]
-pub struct MemoryTable(Mutex<BTreeMap<Key, Item>>);
-
-#[async_trait]
-impl Table for MemoryTable {
-    async fn get(&self, key: &Key) -> Result<Option<Item>> {
-        Ok(self.0.lock().unwrap().get(key).cloned())
-    }
-    async fn query(&self, query: &Query) -> Result<Page> {
-        let items = self.0.lock().unwrap();
-        let inside = |key: &Key| {
-            key.pk == query.pk
-                && query.from.as_ref().is_none_or(|from| key.sk >= *from)
-                && query.to.as_ref().is_none_or(|to| key.sk < *to)
-                && query.cursor.as_ref().is_none_or(|at| if query.descending { key.sk < *at } else { key.sk > *at })
-        };
-        let mut found: Vec<Item> = items.iter().filter(|(key, _)| inside(key)).map(|(_, item)| item.clone()).collect();
-        if query.descending {
-            found.reverse();
-        }
-        let more = found.len() > query.limit;
-        found.truncate(query.limit);
-        let next = more.then(|| found.last().unwrap().key.sk.clone());
-        Ok(Page { items: found, next })
-    }
-    async fn query_index(&self, _: &Query) -> Result<Page> {
-        Ok(Page::default())
-    }
-    async fn commit(&self, writes: Vec<Write>) -> Result<()> {
-        tokio::task::yield_now().await;
-        let mut items = self.0.lock().unwrap();
-        if writes.len() > ports::MAX_WRITES {
-            return Err(Error::Invalid("too many writes".into()));
-        }
-        let keys: std::collections::BTreeSet<_> = writes.iter().map(Write::key).collect();
-        if keys.len() != writes.len() || keys.iter().any(|key| key.pk.is_empty() || key.sk.is_empty()) {
-            return Err(Error::Invalid("a key twice, or an empty one".into()));
-        }
-        for (position, write) in writes.iter().enumerate() {
-            let rev = items.get(write.key()).map(|item| item.rev);
-            let holds = match write.expect() {
-                Expect::Any => true,
-                Expect::Absent => rev.is_none(),
-                Expect::Present => rev.is_some(),
-                Expect::Rev(wanted) => rev == Some(wanted),
-            };
-            if !holds {
-                return Err(Error::Conflict { write: position });
-            }
-        }
-        for write in writes {
-            match write {
-                Write::Put { key, body, index, expires_at, .. } => {
-                    let rev = items.get(&key).map_or(1, |item| item.rev + 1);
-                    items.insert(key.clone(), Item { key, rev, body, index, expires_at });
-                }
-                Write::Delete { key, .. } => drop(items.remove(&key)),
-                Write::Check { .. } => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-impl MemoryTable {
-    pub fn len(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
-}
-
-#[derive(Default)]
-pub struct MemoryBlobs(Mutex<HashMap<(String, Sha256), Bytes>>);
-
-#[async_trait]
-impl Blobs for MemoryBlobs {
-    async fn put(&self, space: &str, content: Bytes) -> Result<Sha256> {
-        let digest = Sha256::of(&content);
-        self.0.lock().unwrap().insert((space.into(), digest), content);
-        Ok(digest)
-    }
-    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
-        assert!(range.is_none());
-        Ok(self.0.lock().unwrap().get(&(space.into(), digest)).cloned())
-    }
-    async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
-        self.0.lock().unwrap().remove(&(space.into(), digest));
-        Ok(())
-    }
-    async fn delete_space(&self, space: &str) -> Result<()> {
-        self.0.lock().unwrap().retain(|(of, _), _| of != space);
-        Ok(())
-    }
-}
 
 /// A clock that goes on by a millisecond with every look, and a minute when told to.
 pub struct Ticks(AtomicI64);
@@ -133,8 +37,8 @@ impl Clock for Ticks {
 
 /// A workspace over stores that survive it.
 pub struct World {
-    pub table: Arc<MemoryTable>,
-    pub blobs: Arc<MemoryBlobs>,
+    pub table: Arc<FakeTable>,
+    pub blobs: Arc<FakeBlobs>,
     pub clock: Arc<Ticks>,
     pub root: TempDir,
     pub id: WorkspaceId,
@@ -142,10 +46,13 @@ pub struct World {
 
 impl World {
     pub async fn new() -> (Self, Workspace) {
+        // Calls that interleave, and pages that end early, are within the contract.
+        let faults = Faults { yields: 0.5, short_pages: 0.5, ..Faults::none() };
+        let clock = Arc::new(Ticks(AtomicI64::new(1_700_000_000_000)));
         let world = Self {
-            table: Arc::default(),
-            blobs: Arc::default(),
-            clock: Arc::new(Ticks(AtomicI64::new(1_700_000_000_000))),
+            table: Arc::new(FakeTable::new(clock.clone(), 1, faults.clone())),
+            blobs: Arc::new(FakeBlobs::new(1, faults)),
+            clock,
             root: TempDir::new().unwrap(),
             id: WorkspaceId(Uuid::now_v7()),
         };
@@ -171,6 +78,19 @@ impl World {
 
     pub fn disk_text(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.on_disk(path)).ok()
+    }
+}
+
+/// The numbers of all versions of a file, newest first.
+pub async fn versions(workspace: &Workspace, file_id: FileId) -> Vec<u64> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = workspace.versions(file_id, 10, cursor).await.unwrap();
+        all.extend(page.versions.into_iter().map(|version| version.v));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return all;
+        }
     }
 }
 

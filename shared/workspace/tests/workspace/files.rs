@@ -1,9 +1,11 @@
 //! What a workspace promises about its files.
 
-use crate::common::World;
+use crate::common::{World, versions};
 use domain::{CallId, ChatId, Code, FileId, FilePath, Principal, Sha256, UserId};
+use std::sync::Arc;
+use testkit::fakes::{FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Expect, Kind, Op, Workspace, Writer};
+use workspace::{Expect, Kind, Op, Workspace, Workspaces, Writer};
 
 fn path(text: &str) -> FilePath {
     FilePath::parse(text).unwrap()
@@ -35,9 +37,9 @@ async fn a_new_workspace_has_its_taxonomy_in_the_index_and_on_disk() {
     let persona = "/system/agents/assistant/AGENT.md";
     assert_eq!(world.disk_text(persona).unwrap(), text(&workspace, persona).await);
     assert!(text(&workspace, "/system/skills/write-a-report/SKILL.md").await.starts_with("---\nname: "));
-    let names: Vec<_> = workspace.ls(&FilePath::root(), 10, None).await.unwrap().entries;
-    let names: Vec<_> = names.iter().map(|info| info.name.as_str()).collect();
-    assert_eq!(names, ["chats", "data", "projects", "system", "users"]);
+    let (infos, whole) = workspace.list_tree(&FilePath::root(), 100).await.unwrap();
+    let names: Vec<_> = infos.iter().filter(|info| info.path.names().count() == 1).map(|info| &*info.name).collect();
+    assert_eq!((names, whole), (vec!["chats", "data", "projects", "system", "users"], true));
 }
 
 #[tokio::test]
@@ -54,7 +56,7 @@ async fn workspaces_are_made_once_renamed_listed_and_deleted_without_a_trace() {
     workspace.rm(&path("/projects/a"), &person()).await.unwrap();
     all.delete(world.id).await.unwrap();
     assert_eq!(all.open(world.id).await.unwrap_err().code, Code::NotFound);
-    assert_eq!(world.table.len(), 0);
+    assert_eq!(world.table.items(), []);
     assert!(!world.home().exists());
 }
 
@@ -76,8 +78,7 @@ async fn a_write_makes_a_version_and_the_folders_above_and_is_read_back_from_dis
 
     let again = workspace.write(&at, "two\n", Expect::Any, &person()).await.unwrap();
     assert_eq!(again.v, 2, "the same content makes no version");
-    let versions = workspace.versions(first.file_id, 10, None).await.unwrap().versions;
-    assert_eq!(versions.iter().map(|version| version.v).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(versions(&workspace, first.file_id).await, [2, 1]);
     assert_eq!(&workspace.version(first.file_id, 1).await.unwrap().1[..], b"one\n");
     let diff = workspace.diff(first.file_id, 1, 2).await.unwrap().unwrap();
     assert!(diff.contains("-one\n+two\n"), "{diff}");
@@ -166,6 +167,18 @@ async fn a_folder_moves_with_all_in_it_and_keeps_identities_and_versions() {
     assert_eq!(missing.code, Code::NotFound);
 }
 
+async fn trashed(workspace: &Workspace) -> Vec<String> {
+    let (mut paths, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = workspace.trash(10, cursor).await.unwrap();
+        paths.extend(page.files.into_iter().map(|file| file.info.path.to_string()));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return paths;
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_trash_keeps_gives_back_and_forgets() {
     let (world, workspace) = World::new().await;
@@ -175,8 +188,7 @@ async fn the_trash_keeps_gives_back_and_forgets() {
     assert!(world.home().join("trash").join(folder.file_id.to_string()).join("b.txt").is_file());
     assert!(!world.on_disk("/projects/a").exists());
     assert_eq!(workspace.by_id(file.file_id).await.unwrap_err().code, Code::NotFound);
-    let trash = workspace.trash(10, None).await.unwrap().files;
-    assert_eq!(trash.iter().map(|file| file.info.path.as_str()).collect::<Vec<_>>(), ["/projects/a"]);
+    assert_eq!(trashed(&workspace).await, ["/projects/a"]);
 
     workspace.write(&path("/projects/a"), "in the way", Expect::Any, &person()).await.unwrap();
     assert_eq!(workspace.restore(folder.file_id, &person()).await.unwrap_err().code, Code::Conflict);
@@ -188,8 +200,8 @@ async fn the_trash_keeps_gives_back_and_forgets() {
     workspace.rm(&path("/projects/a"), &person()).await.unwrap();
     workspace.purge(folder.file_id, &person()).await.unwrap();
     assert_eq!(workspace.restore(folder.file_id, &person()).await.unwrap_err().code, Code::NotFound);
-    assert_eq!(workspace.versions(file.file_id, 10, None).await.unwrap().versions, []);
-    assert_eq!(workspace.trash(10, None).await.unwrap().files.len(), 1);
+    assert!(versions(&workspace, file.file_id).await.is_empty());
+    assert_eq!(trashed(&workspace).await, ["/projects/a"], "the file that was in the way");
 }
 
 #[tokio::test]
@@ -267,9 +279,17 @@ async fn writers_at_once_lose_nothing_and_flush_in_order() {
     assert_eq!(info.v, 64);
     let newest = workspace.version(info.file_id, 64).await.unwrap().1;
     assert_eq!(world.disk_text("/projects/one").unwrap().as_bytes(), newest);
-    let page = workspace.ls(&path("/projects/new"), 40, None).await.unwrap();
-    let rest = workspace.ls(&path("/projects/new"), 40, page.next_cursor).await.unwrap();
-    assert_eq!((page.entries.len(), rest.entries.len(), rest.next_cursor), (40, 24, None));
+    let (mut names, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = workspace.ls(&path("/projects/new"), 40, cursor).await.unwrap();
+        assert!(page.entries.len() <= 40);
+        names.extend(page.entries.into_iter().map(|info| info.name));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!((names.len(), names.is_sorted()), (64, true));
 }
 
 #[tokio::test]
@@ -283,4 +303,33 @@ async fn what_is_missing_is_told_with_what_is_near() {
     let deep = path(&"/d".repeat(41));
     assert_eq!(workspace.mkdir(&deep, &person()).await.unwrap_err().code, Code::InvalidArgument);
     workspace.write(&path(&"/d".repeat(40)), "deep", Expect::Any, &person()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_tried_again_after_a_store_failed_applies_once() {
+    for seed in 0..20 {
+        let (world, _) = World::new().await;
+        // A store that fails before and after it took effect, as often as not.
+        let faults = Faults { unavailable_before: 0.1, unavailable_after: 0.3, ..Faults::none() };
+        let flaky = Arc::new(FakeTable::new(world.clock.clone(), seed, faults));
+        let root = world.root.path().join("flaky");
+        let all = Workspaces::new(flaky, world.blobs.clone(), world.clock.clone(), root);
+        while all.create(world.id, "flaky", &Principal::local()).await.is_err() {}
+        let workspace = loop {
+            if let Ok(workspace) = all.open(world.id).await {
+                break workspace;
+            }
+        };
+        let at = path("/projects/log");
+        for n in 1..=5 {
+            let call = Writer::in_call(agent(), CallId(Uuid::now_v7()));
+            let change = loop {
+                match workspace.write(&at, format!("{n}"), Expect::Any, &call).await {
+                    Ok(change) => break change,
+                    Err(error) => assert_eq!(error.code, Code::UpstreamUnavailable, "{error}"),
+                }
+            };
+            assert_eq!(change.v, n, "seed {seed}");
+        }
+    }
 }

@@ -1,0 +1,97 @@
+//! An agent, or a person, with tools over a workspace in memory and on disk.
+
+use domain::{CallId, ChatEvent, ChatId, Code, FilePath, Principal, Sha256, UserId, WorkspaceId};
+use std::{collections::BTreeMap, sync::Arc};
+use tempfile::TempDir;
+use testkit::{
+    TestClock,
+    fakes::{FakeBlobs, FakeTable, Faults},
+};
+use tools::{Call, Outcome, Registry};
+use uuid::Uuid;
+use workspace::{Expect, Workspace, Workspaces, Writer};
+
+pub struct Hands {
+    pub workspace: Workspace,
+    pub by: Principal,
+    pub chat: Option<ChatId>,
+    pub seen: BTreeMap<FilePath, Option<Sha256>>,
+    pub events: Vec<ChatEvent>,
+    _root: Arc<TempDir>,
+}
+
+impl Hands {
+    pub async fn agent() -> Self {
+        let clock = Arc::new(TestClock::new(1));
+        let root = Arc::new(TempDir::new().unwrap());
+        let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
+        let all = Workspaces::new(table, blobs, clock, root.path().into());
+        let id = WorkspaceId(Uuid::now_v7());
+        all.create(id, "test", &Principal::local()).await.unwrap();
+        let workspace = all.open(id).await.unwrap();
+        let chat = ChatId(Uuid::now_v7());
+        let by = Principal::Agent { role: "assistant".into(), chat, user: UserId(Uuid::nil()) };
+        Self { workspace, by, chat: Some(chat), seen: BTreeMap::new(), events: Vec::new(), _root: root }
+    }
+
+    /// Another one in the same workspace, with no memory.
+    pub fn other(&self, by: Principal) -> Self {
+        let (workspace, chat, root) = (self.workspace.clone(), None, Arc::clone(&self._root));
+        Self { workspace, by, chat, seen: BTreeMap::new(), events: Vec::new(), _root: root }
+    }
+
+    pub fn person(&self) -> Self {
+        self.other(Principal::local())
+    }
+
+    pub async fn call(&mut self, tool: &str, args: &str) -> Outcome {
+        self.call_as(CallId(Uuid::now_v7()), tool, args).await
+    }
+
+    pub async fn call_as(&mut self, call_id: CallId, tool: &str, args: &str) -> Outcome {
+        let (workspace, by, chat) = (self.workspace.clone(), self.by.clone(), self.chat);
+        let call = Call { workspace, call_id, by, chat, seen: &self.seen, plan_path: None };
+        let outcome = Registry::builtin().call(&call, tool, args).await;
+        assert_eq!(outcome.success, outcome.error.is_none());
+        assert!(outcome.output.len() < 60_000, "an answer is capped");
+        self.seen.extend(outcome.seen.clone());
+        self.events.extend(outcome.events.clone());
+        outcome
+    }
+
+    /// Its output, of a call that has to succeed.
+    pub async fn ok(&mut self, tool: &str, args: &str) -> String {
+        let outcome = self.call(tool, args).await;
+        assert!(outcome.success, "{tool} {args}: {}", outcome.output);
+        outcome.output
+    }
+
+    /// What it says, and its code, of a call that has to fail.
+    pub async fn refused(&mut self, tool: &str, args: &str) -> (Code, String) {
+        let outcome = self.call(tool, args).await;
+        let error = outcome.error.unwrap_or_else(|| panic!("{tool} {args} succeeded: {}", outcome.output));
+        assert!(outcome.events.is_empty() && outcome.seen.is_empty());
+        (error.code, outcome.output)
+    }
+
+    /// Puts a file there behind its back.
+    pub async fn put(&self, path: &str, content: impl Into<Vec<u8>>) {
+        let path = FilePath::parse(path).unwrap();
+        let writer = Writer::new(Principal::local());
+        self.workspace.write(&path, content.into(), Expect::Any, &writer).await.unwrap();
+    }
+
+    pub async fn text(&self, path: &str) -> String {
+        let content = self.workspace.read(&FilePath::parse(path).unwrap(), None).await.unwrap();
+        String::from_utf8(content.bytes.to_vec()).unwrap()
+    }
+}
+
+/// Asserts that the text has each of the parts.
+#[track_caller]
+pub fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}

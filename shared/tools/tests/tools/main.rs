@@ -1,0 +1,9 @@
+//! What each tool does, what it refuses, and how it says so.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod ask;
+mod common;
+mod read;
+mod registry;
+mod search;
+mod write;

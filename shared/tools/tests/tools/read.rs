@@ -1,0 +1,103 @@
+//! `ls`, `file_info`, `read`, `cat`, `read_many`.
+
+use crate::common::{Hands, has};
+use domain::{Code, FilePath, Sha256};
+
+#[tokio::test]
+async fn ls_lists_and_pages() {
+    let mut hands = Hands::agent().await;
+    hands.put("/projects/b.txt", "12345").await;
+    hands.ok("mkdir", r#"{"path": "/projects/a"}"#).await;
+    let output = hands.ok("ls", r#"{"path": "/projects"}"#).await;
+    has(&output, &["a/\n", "b.txt  5 bytes  v1  user:"]);
+    let first = hands.call("ls", r#"{"path": "/projects", "limit": 1}"#).await;
+    assert!(first.truncated);
+    let cursor = first.result["next_cursor"].to_string();
+    let output = hands.ok("ls", &format!(r#"{{"path": "/projects", "cursor": {cursor}}}"#)).await;
+    assert!(output.starts_with("b.txt"), "{output}");
+    assert_eq!(hands.ok("ls", r#"{"path": "/projects/a"}"#).await, "/projects/a is empty");
+    assert_eq!(hands.refused("ls", r#"{"path": "/nope"}"#).await.0, Code::NotFound);
+    assert_eq!(hands.refused("ls", r#"{"path": "/projects/b.txt"}"#).await.0, Code::Unprocessable);
+}
+
+#[tokio::test]
+async fn file_info_tells_identity_hash_and_versions() {
+    let mut hands = Hands::agent().await;
+    hands.put("/data/a", "one").await;
+    hands.put("/data/a", "two").await;
+    let output = hands.ok("file_info", r#"{"path": "/data/a"}"#).await;
+    has(&output, &["kind: file", &Sha256::of(b"two").to_string(), "versions: 2", "v2  3 bytes", "v1  3 bytes"]);
+    has(&hands.ok("file_info", r#"{"path": "/data"}"#).await, &["kind: folder"]);
+    assert_eq!(hands.refused("file_info", r#"{"path": "/b"}"#).await.0, Code::NotFound);
+}
+
+#[tokio::test]
+async fn read_numbers_lines_and_goes_on_where_it_stopped() {
+    let mut hands = Hands::agent().await;
+    let lines: String = (1..=5).map(|n| format!("line {n}\n")).collect();
+    hands.put("/data/five", lines.clone()).await;
+    let hash = Sha256::of(lines.as_bytes());
+    let output = hands.ok("read", r#"{"path": "/data/five"}"#).await;
+    has(&output, &["     1\tline 1\n", "     5\tline 5\n", &format!("[5 lines, all shown; hash {hash}]")]);
+    let part = hands.call("read", r#"{"path": "/data/five", "offset": 2, "limit": 2}"#).await;
+    has(&part.output, &["     2\tline 2\n     3\tline 3\n[lines 2-3 of 5; go on with offset 4;"]);
+    assert!(part.truncated && !part.output.contains("line 4"));
+    assert_eq!(part.result["content"], "line 2\nline 3");
+    assert_eq!(part.seen, [(FilePath::parse("/data/five").unwrap(), Some(hash))], "of the whole content");
+    has(&hands.ok("read", r#"{"path": "/data/five", "offset": 5}"#).await, &["[lines 5-5 of 5, the end;"]);
+    let (code, output) = hands.refused("read", r#"{"path": "/data/five", "offset": 6}"#).await;
+    assert_eq!(code, Code::Unprocessable);
+    has(&output, &["has 5 lines"]);
+    assert_eq!(hands.refused("read", r#"{"path": "/data"}"#).await.0, Code::Unprocessable);
+    let (code, output) = hands.refused("read", r#"{"path": "/data/fife"}"#).await;
+    assert_eq!(code, Code::NotFound);
+    has(&output, &["similar names there: five"]);
+}
+
+#[tokio::test]
+async fn read_caps_lines_bytes_and_counts_and_knows_binary_and_empty_files() {
+    let mut hands = Hands::agent().await;
+    hands.put("/data/many", "x\n".repeat(3000)).await;
+    hands.put("/data/wide", "é".repeat(3000)).await;
+    hands.put("/data/big", format!("{}\n", "y".repeat(1500)).repeat(100)).await;
+    hands.put("/data/bin", vec![1, 0, 2]).await;
+    hands.put("/data/empty", "").await;
+    for (path, truncated, parts) in [
+        ("/data/many", true, vec!["  2000\tx", "[lines 1-2000 of 3000; go on with offset 2001;"]),
+        ("/data/wide", false, vec!["more in this line]"]),
+        ("/data/big", true, vec!["of 100; go on with offset 3"]),
+        ("/data/bin", false, vec!["binary file of 3 bytes; hash "]),
+        ("/data/empty", false, vec!["is empty; hash "]),
+    ] {
+        let outcome = hands.call("read", &format!(r#"{{"path": "{path}"}}"#)).await;
+        assert!(outcome.success && outcome.truncated == truncated && outcome.seen.len() == 1, "{path}");
+        has(&outcome.output, &parts);
+    }
+}
+
+#[tokio::test]
+async fn cat_and_read_many_show_several_files() {
+    let mut hands = Hands::agent().await;
+    hands.put("/data/a", "one\n").await;
+    hands.put("/data/b", "two").await;
+    hands.put("/data/bin", vec![0]).await;
+    hands.put("/data/big", "z\n".repeat(40_000)).await;
+    let outcome = hands.call("cat", r#"{"paths": ["/data/a", "/data/b", "/data/bin"]}"#).await;
+    assert_eq!(
+        outcome.output,
+        "==> /data/a <==\none\n==> /data/b <==\ntwo\n==> /data/bin <==\n[a binary file of 1 bytes]"
+    );
+    assert_eq!(outcome.seen.len(), 3);
+    let outcome = hands.call("cat", r#"{"paths": ["/data/big", "/data/b"]}"#).await;
+    assert!(outcome.truncated);
+    has(&outcome.output, &["bytes more; read /data/big from offset", "==> /data/b <==\ntwo"]);
+    assert_eq!(hands.refused("cat", r#"{"paths": ["/data/a", "/nope"]}"#).await.0, Code::NotFound);
+
+    let outcome = hands.call("read_many", r#"{"files": [{"path": "/data/a"}, {"path": "/nope"}]}"#).await;
+    has(&outcome.output, &["==> /data/a <==\n     1\tone", "==> /nope <==\n[there is no file"]);
+    assert_eq!((outcome.success, outcome.seen.len()), (true, 1));
+    let outcome = hands.call("read_many", r#"{"files": [{"path": "/data/big"}, {"path": "/data/b"}]}"#).await;
+    has(&outcome.output, &["go on with offset", "==> /data/b <=="]);
+    let none = hands.refused("read_many", r#"{"files": [{"path": "/x"}, {"path": "/y"}]}"#).await;
+    assert_eq!(none.0, Code::NotFound);
+}

@@ -1,0 +1,124 @@
+//! `glob`, `find`, `grep`.
+
+use crate::common::{Hands, has};
+use domain::Code;
+use serde_json::json;
+
+async fn with_files() -> Hands {
+    let hands = Hands::agent().await;
+    for (path, content) in [
+        ("/projects/app/src/main.rs", "fn main() {\n    let Needle = 1;\n}\n"),
+        ("/projects/app/src/lib.rs", "// nothing\n"),
+        ("/projects/app/.hidden/needle.txt", "needle one\nb\nc\nd\nneedle two\n"),
+        ("/projects/app/.gitignore", "target\n"),
+        ("/projects/app/target/out.txt", "needle in target\n"),
+        ("/data/b.in", "needle\0needle"),
+    ] {
+        hands.put(path, content).await;
+    }
+    hands
+}
+
+#[tokio::test]
+async fn glob_finds_by_path_below_path_and_name() {
+    let mut hands = with_files().await;
+    for (args, wanted) in [
+        (json!({ "pattern": "*.rs" }), "/projects/app/src/lib.rs\n/projects/app/src/main.rs"),
+        (
+            json!({ "pattern": "src/*.rs", "path": "/projects/app" }),
+            "/projects/app/src/lib.rs\n/projects/app/src/main.rs",
+        ),
+        (json!({ "pattern": "src/*.rs" }), "nothing matches"),
+        (json!({ "pattern": "/data/**" }), "/data/b.in"),
+        (json!({ "pattern": "**/*.txt" }), "/projects/app/.hidden/needle.txt\n/projects/app/target/out.txt"),
+        (json!({ "pattern": "sr?" }), "/projects/app/src/"),
+    ] {
+        assert_eq!(hands.ok("glob", &args.to_string()).await, wanted, "{args}");
+    }
+    let capped = hands.call("glob", r#"{"pattern": "*.rs", "limit": 1}"#).await;
+    assert!(capped.truncated);
+    has(&capped.output, &["[1 of 2 paths;"]);
+    assert_eq!(hands.refused("glob", r#"{"pattern": "a[" }"#).await.0, Code::InvalidArgument);
+    assert_eq!(hands.refused("glob", r#"{"pattern": "*", "path": "/nope"}"#).await.0, Code::NotFound);
+}
+
+#[tokio::test]
+async fn find_takes_name_type_size_and_time() {
+    let mut hands = with_files().await;
+    for (args, wanted) in [
+        (json!({ "name": "*.txt", "path": "/projects" }), vec!["needle.txt", "out.txt"]),
+        (json!({ "name": "src", "type": "folder" }), vec!["/projects/app/src/"]),
+        (json!({ "min_size": 30, "path": "/projects", "type": "file" }), vec!["main.rs"]),
+        (json!({ "max_size": 7, "path": "/projects" }), vec![".gitignore"]),
+    ] {
+        let output = hands.ok("find", &args.to_string()).await;
+        assert_eq!(output.lines().count(), wanted.len(), "{args}: {output}");
+        has(&output, &wanted);
+    }
+    assert_eq!(hands.ok("find", r#"{"modified_after": "2030-01-01T00:00:00Z"}"#).await, "nothing matches");
+    has(&hands.ok("find", r#"{"modified_after": "2020-01-01T00:00:00Z", "limit": 1}"#).await, &["[1 of "]);
+    assert_eq!(hands.refused("find", r#"{"modified_before": "yesterday"}"#).await.0, Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn grep_shows_lines_context_files_and_counts_of_everything_but_binaries() {
+    let mut hands = with_files().await;
+    let output = hands.ok("grep", r#"{"pattern": "needle"}"#).await;
+    assert_eq!(
+        output,
+        "/projects/app/.hidden/needle.txt\n1: needle one\n5: needle two\n\n\
+         /projects/app/target/out.txt\n1: needle in target\n[3 matching lines in 2 files]"
+    );
+    for (args, parts) in [
+        (json!({ "pattern": "needle", "ignore_case": true, "glob": "*.rs" }), vec!["main.rs\n2:     let Needle = 1;"]),
+        (
+            json!({ "pattern": "n.edle (one|two)", "context": 1 }),
+            vec!["1: needle one\n2- b\n--\n4- d\n5: needle two\n"],
+        ),
+        (json!({ "pattern": "main() {", "literal": true }), vec!["1: fn main() {"]),
+        (json!({ "pattern": "needle", "mode": "files" }), vec!["needle.txt\n/projects/app/target/out.txt\n[2 files]"]),
+        (json!({ "pattern": "needle", "mode": "count" }), vec!["needle.txt: 2\n/projects/app/target/out.txt: 1\n"]),
+        (json!({ "pattern": "needle", "path": "/projects/app/target/out.txt" }), vec!["[1 matching lines in 1 files]"]),
+        (json!({ "pattern": "absent" }), vec!["nothing matches"]),
+        (json!({ "pattern": "absent", "mode": "count" }), vec!["nothing matches"]),
+    ] {
+        has(&hands.ok("grep", &args.to_string()).await, &parts);
+    }
+    let (code, output) = hands.refused("grep", r#"{"pattern": "main("}"#).await;
+    assert_eq!(code, Code::InvalidArgument);
+    has(&output, &["set literal to true"]);
+    assert_eq!(hands.refused("grep", r#"{"pattern": "a", "path": "/nope"}"#).await.0, Code::NotFound);
+}
+
+#[tokio::test]
+async fn grep_caps_a_file_the_whole_and_each_line() {
+    let mut hands = Hands::agent().await;
+    hands.put("/data/many", "needle\n".repeat(300)).await;
+    hands.put("/data/wide", format!("{}needle", "w".repeat(2000))).await;
+    let outcome = hands.call("grep", r#"{"pattern": "needle", "limit": 5}"#).await;
+    assert!(outcome.truncated);
+    has(&outcome.output, &["[5 of 301 matching lines in 2 files;"]);
+    assert_eq!(outcome.result["matches"].as_array().unwrap().len(), 5);
+    let outcome = hands.call("grep", r#"{"pattern": "needle", "limit": 2000}"#).await;
+    has(&outcome.output, &["[100 more in this file]", "more in this line]", "[201 of 301"]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn searches_follow_no_links() {
+    let mut hands = with_files().await;
+    let outside = tempfile::TempDir::new().unwrap();
+    std::fs::write(outside.path().join("secret"), "needle secret").unwrap();
+    let latest = hands.workspace.latest();
+    std::os::unix::fs::symlink(outside.path(), latest.join("data/link")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), latest.join("data/secret")).unwrap();
+    std::fs::remove_dir_all(latest.join("projects/app/target")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), latest.join("projects/app/target")).unwrap();
+    for path in ["/", "/data", "/projects/app"] {
+        let output = hands.ok("grep", &json!({ "pattern": "needle", "path": path }).to_string()).await;
+        assert!(!output.contains("secret"), "{output}");
+        assert!(!hands.ok("glob", &json!({ "pattern": "sec*", "path": path }).to_string()).await.contains("secret"));
+    }
+    let inside = json!({ "pattern": "needle", "path": "/projects/app/target" }).to_string();
+    assert_eq!(hands.refused("grep", &inside).await.0, Code::NotFound);
+}

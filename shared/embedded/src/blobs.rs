@@ -113,7 +113,7 @@ impl Archive {
         let made = self.make_folder(folder)?;
         let temporary = self.write_temporary(content)?;
         let _making = self.making(&path);
-        fs::rename(&temporary, &path)?;
+        fs::rename(&temporary, &path).inspect_err(|_| drop(fs::remove_file(&temporary)))?;
         sync(folder)?;
         // Last, because a file system with a journal has by now written them with the rest, and little is left to do.
         made.iter().rev().filter_map(|(folder, _)| folder.parent()).try_for_each(sync)?;

@@ -30,6 +30,8 @@ use tokio::{sync::oneshot, time::Instant};
 
 /// How long a lazy change waits for a commit to ride along with.
 const LAZY_WAIT: Duration = Duration::from_millis(5);
+/// How long they wait for the next attempt after a commit failed: a full disk is not asked a hundred times a second.
+const LAZY_RETRY: Duration = Duration::from_secs(1);
 /// How many lazy changes wait at most.
 const LAZY_MOST: usize = 4096;
 /// How many requests share one transaction at most: it bounds how long the first one waits for the last.
@@ -114,40 +116,32 @@ pub(crate) struct WriterThread {
 impl WriterThread {
     /// Serves until the store is closed or dropped.
     pub fn run(mut self, requests: &Receiver<Request>) {
-        let mut lazy_since = None;
+        let mut lazy_due = None;
         let mut companions = 1;
         let closing = loop {
             let mut group = Vec::new();
-            match self.wait(requests, lazy_since) {
+            match wait(requests, lazy_due) {
                 Ok(first) => group.push(first),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break None,
             }
             gather(requests, &mut group, companions);
             let flush_is_due = group.is_empty() || self.lazy.len() > LAZY_MOST;
-            let (waited_for, closing) = self.sort_out(group, flush_is_due);
+            let Turn { waited_for, failed, closing } = self.sort_out(group, flush_is_due);
             companions = waited_for;
             if closing.is_some() {
                 break closing;
             }
-            lazy_since = if self.lazy.is_empty() { None } else { lazy_since.or_else(|| Some(Instant::now())) };
+            lazy_due = match self.lazy.is_empty() {
+                true => None,
+                false if failed => Some(Instant::now() + LAZY_RETRY),
+                false => lazy_due.or_else(|| Some(Instant::now() + LAZY_WAIT)),
+            };
         };
         self.end(closing);
     }
 
-    fn wait(
-        &self,
-        requests: &Receiver<Request>,
-        lazy_since: Option<Instant>,
-    ) -> std::result::Result<Request, RecvTimeoutError> {
-        match lazy_since {
-            None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(since) => requests.recv_timeout(LAZY_WAIT.saturating_sub(since.elapsed())),
-        }
-    }
-
-    /// Does a group; returns how many requests of it needed the disk, and who wants the store closed.
-    fn sort_out(&mut self, group: Vec<Request>, flush_is_due: bool) -> (usize, Option<Answer<()>>) {
+    fn sort_out(&mut self, group: Vec<Request>, flush_is_due: bool) -> Turn {
         let (mut durable, mut closing, mut flush) = (Vec::new(), None, flush_is_due);
         for request in group {
             match request {
@@ -162,20 +156,19 @@ impl WriterThread {
             }
         }
         let waited_for = durable.len();
-        if waited_for > 0 || (flush && !self.lazy.is_empty()) {
-            self.transact(durable);
-        }
-        (waited_for, closing)
+        let is_needed = waited_for > 0 || (flush && !self.lazy.is_empty());
+        let failed = is_needed && !self.transact(durable);
+        Turn { waited_for, failed, closing }
     }
 
-    fn transact(&mut self, requests: Vec<Request>) {
+    /// Commits `requests` and what is lazy, and answers; false when that failed.
+    fn transact(&mut self, requests: Vec<Request>) -> bool {
         let mut held = Vec::with_capacity(requests.len());
         let mut arrivals = Vec::new();
         let next_seq = self.next_seq;
         let lazy = std::mem::take(&mut self.lazy);
         let number_of_requests = requests.len();
-        let outcome = self.transaction(requests, &lazy, &mut held, &mut arrivals);
-        match outcome {
+        match self.transaction(requests, &lazy, &mut held, &mut arrivals) {
             Ok(swept) => {
                 add(&self.counters.groups, 1);
                 add(&self.counters.requests, number_of_requests);
@@ -184,6 +177,7 @@ impl WriterThread {
                 self.bring_in(arrivals);
                 held.into_iter().for_each(Held::answer);
                 self.checkpointer.after_commit(&self.connection, self.counters.wal_pages.load(Relaxed));
+                true
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed");
@@ -194,6 +188,7 @@ impl WriterThread {
                 self.lazy = lazy;
                 let why = error.to_string();
                 held.into_iter().for_each(|held| held.fail(&why));
+                false
             }
         }
     }
@@ -275,6 +270,23 @@ impl WriterThread {
         if let Some(answer) = closing {
             drop(answer.send(Ok(())));
         }
+    }
+}
+
+/// What became of one group.
+struct Turn {
+    /// How many requests needed the disk.
+    waited_for: usize,
+    failed: bool,
+    /// Who wants the store closed.
+    closing: Option<Answer<()>>,
+}
+
+/// The next request, unless lazy changes are due first.
+fn wait(requests: &Receiver<Request>, lazy_due: Option<Instant>) -> std::result::Result<Request, RecvTimeoutError> {
+    match lazy_due {
+        None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        Some(due) => requests.recv_timeout(due.saturating_duration_since(Instant::now())),
     }
 }
 

@@ -93,4 +93,5 @@ async fn racing_threads_conform_too() {
         Store::open(path, clock.clone(), Options { max_attempts: ATTEMPTS, ..Options::default() }).unwrap()
     };
     conformance::table(&env, || async { open().table() as Arc<dyn Table> }).await;
+    conformance::queue_races(&env, || async { open().queue() }).await;
 }

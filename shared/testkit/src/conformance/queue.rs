@@ -23,6 +23,11 @@ pub async fn queue<F: Future<Output = Arc<dyn Queue>>>(env: &Env, max_attempts: 
     repeated_ids_have_no_effect(&*fresh().await, env).await;
     used_up_messages_are_put_aside_and_sent_again(&*fresh().await, env, max_attempts).await;
     what_cannot_be_right_is_invalid(&*fresh().await).await;
+    queue_races(env, fresh).await;
+}
+
+/// The part that is about racing callers. It waits for no visibility, so it also runs quickly on many threads in real time.
+pub async fn queue_races<F: Future<Output = Arc<dyn Queue>>>(env: &Env, fresh: impl Fn() -> F) {
     a_waiting_receive_is_woken(fresh().await, env).await;
     a_dropped_receive_loses_nothing(&*fresh().await, env).await;
     two_workers_never_hold_one_group(fresh().await, env).await;

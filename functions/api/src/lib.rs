@@ -1,1 +1,123 @@
-//! Under construction.
+//! The HTTP commands and reads of the agentic engine, `/api/v1`: requests in, domain calls, answers out.
+//!
+//! ```text
+//!   request ─ observe (id, span, metrics, envelope) ─ auth ─ idempotency ─ handler ─ chats, workspaces, tools
+//! ```
+//!
+//! A handler parses, calls and encodes; it decides nothing about chats or files. One file a resource. Every route is
+//! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, whoever makes
+//! it, becomes the one error envelope in [`observe`].
+//!
+//! What it does not do: hold event streams. [`Streams`] does, in another function in the cloud and in this process in the
+//! hub; here it is only decided who may watch, and from where on.
+
+mod auth;
+mod chats;
+mod contents;
+mod error;
+mod events;
+mod extract;
+mod files;
+mod health;
+mod idempotency;
+mod metrics;
+mod models;
+mod observe;
+mod openapi;
+mod personas;
+pub mod schema;
+mod tools;
+mod trash;
+mod turns;
+mod usage;
+mod versions;
+mod workspaces;
+
+pub use auth::Auth;
+pub use error::{Failure, status_of};
+pub use events::Streams;
+pub use health::{Check, Probe};
+pub use openapi::document;
+
+use ports::{Clock, Model, Table};
+use std::sync::Arc;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
+pub const MAX_JSON: usize = 1024 * 1024;
+
+/// Adds lines in Prometheus' text format.
+pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
+
+/// What the handlers work with; put together once, at start.
+pub struct Context {
+    /// The way in to chats.
+    pub chats: chat::Chats,
+    /// The files.
+    pub workspaces: workspace::Workspaces,
+    /// The tools, for people.
+    pub tools: ::tools::Registry,
+    /// Which models there are. No model is called from here.
+    pub model: Arc<dyn Model>,
+    /// Where event streams come from.
+    pub streams: Arc<dyn Streams>,
+    /// Where answers are kept under their idempotency keys, and where the logs are.
+    pub table: Arc<dyn Table>,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// Who may come in.
+    pub auth: Auth,
+    /// Origins of web pages that may call; usually none (`http://localhost:5173`).
+    pub origins: Vec<String>,
+    /// What has to answer before this is ready: table, queue, bus.
+    pub ready: Vec<Probe>,
+    /// Counters of others, for `/metrics`.
+    pub metrics: Vec<Counters>,
+}
+
+/// The whole of door 1, to be served as it is.
+pub fn router(context: Arc<Context>) -> axum::Router {
+    use axum::middleware::from_fn_with_state;
+
+    let requests = Arc::new(metrics::Requests::default());
+    let (routes, document) = openapi::routes().split_for_parts();
+    let serving = observe::Observer { requests: requests.clone(), clock: context.clock.clone() };
+    let cors = cors(&context.origins);
+    let router = routes
+        .fallback(error::no_route)
+        .method_not_allowed_fallback(error::no_method)
+        .layer(from_fn_with_state(context.clone(), idempotency::once))
+        .layer(from_fn_with_state(context.clone(), auth::authorise))
+        .layer(axum::Extension(requests))
+        .layer(axum::Extension(openapi::Text::of(&document)))
+        .layer(from_fn_with_state(serving, observe::observe))
+        .with_state(context);
+    match cors {
+        Some(cors) => router.layer(cors),
+        None => router,
+    }
+}
+
+/// Nothing at all when no origin is allowed: browsers then keep other pages out by themselves.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    use http::{HeaderName, Method, header};
+    if origins.is_empty() {
+        return None;
+    }
+    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
+    let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let request_id = HeaderName::from_static("x-request-id");
+    let accepted = [
+        header::AUTHORIZATION,
+        header::CONTENT_TYPE,
+        header::IF_MATCH,
+        header::IF_NONE_MATCH,
+        header::RANGE,
+        HeaderName::from_static("idempotency-key"),
+        HeaderName::from_static("last-event-id"),
+        request_id.clone(),
+    ];
+    let exposed = [header::ETAG, header::LOCATION, header::CONTENT_RANGE, header::RETRY_AFTER, request_id];
+    let cors = CorsLayer::new().allow_origin(AllowOrigin::list(allowed)).allow_methods(methods);
+    Some(cors.allow_headers(accepted).expose_headers(exposed).max_age(std::time::Duration::from_secs(600)))
+}

@@ -1,0 +1,198 @@
+//! Chats: made, listed, read, set up and removed. What is said to them is in [`crate::turns`].
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path, Query},
+    idempotency::Ids,
+    schema,
+    workspaces::{InWorkspace, Paging},
+};
+use axum::{extract::State, response::IntoResponse};
+use chat::HistoryPage;
+use domain::{ChatId, ChatView, CommandId, Error, FileId, Limits, Message, Mode, TurnId, WorkspaceId};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+/// The longest title, in characters.
+const MAX_TITLE: usize = 200;
+
+/// The chat of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InChat {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    pub workspace_id: WorkspaceId,
+    /// The chat.
+    #[param(value_type = Uuid)]
+    pub chat_id: ChatId,
+}
+
+/// A chat to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewChat {
+    /// What it is to reach: the first message.
+    #[schema(example = "Compare the reports in /data and write a summary to /projects/summary.md")]
+    goal: String,
+    /// Files to attach, by id.
+    #[serde(default)]
+    #[schema(value_type = Vec<Uuid>)]
+    files: Vec<FileId>,
+    /// The persona, a folder in `/system/agents`; `assistant` when none.
+    role: Option<String>,
+    /// The model, of `GET /api/v1/models`; the default one when none.
+    model: Option<String>,
+    /// How far it may go.
+    #[serde(default)]
+    #[schema(value_type = schema::Mode)]
+    mode: Mode,
+    /// What each of its turns may use; what is left out has its default.
+    #[schema(value_type = Option<schema::Limits>)]
+    limits: Option<Limits>,
+}
+
+/// A chat that was made.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Made {
+    /// The chat.
+    #[schema(value_type = Uuid)]
+    chat_id: ChatId,
+    /// Its plan; none before there is one.
+    plan_id: Option<Uuid>,
+    /// Always `queued`.
+    status: &'static str,
+    /// Its first turn.
+    #[schema(value_type = Uuid)]
+    turn_id: TurnId,
+}
+
+/// What of a chat's setup to change; at least one field.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Setup {
+    /// A new title: 1 to 200 characters.
+    title: Option<String>,
+    /// Another model.
+    model: Option<String>,
+    /// Another mode.
+    #[schema(value_type = Option<schema::Mode>)]
+    mode: Option<Mode>,
+}
+
+/// Which part of a history.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Part {
+    /// Only messages after the event with this number.
+    #[param(default = 0)]
+    after: Option<u64>,
+    /// At most about this many messages; 1 to 1,000.
+    #[param(default = 200)]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct WithHistory {
+    #[serde(flatten)]
+    view: ChatView,
+    #[serde(flatten)]
+    history: HistoryPage,
+}
+
+/// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace),
+    request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
+pub(crate) async fn create_chat(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    By(by): By,
+    ids: Ids,
+    Json(new): Json<NewChat>,
+) -> Answer<impl IntoResponse> {
+    let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
+    let NewChat { goal, files, role, model, mode, limits } = new;
+    let new = chat::NewChat { goal, files, role, model, mode, limits };
+    let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
+    let made = Made { chat_id: accepted.chat_id, plan_id: None, status: "queued", turn_id: accepted.turn_id };
+    Ok((StatusCode::ACCEPTED, axum::Json(made)))
+}
+
+/// The chats, the last active first.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, Paging),
+    responses((status = 200, description = "A page of them.", body = schema::ChatPage)))]
+pub(crate) async fn list_chats(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(paging): Query<Paging>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.chats.list(at.workspace_id, paging.limit(), paging.cursor).await?))
+}
+
+/// A chat as it is, with its messages. `last_seq` is the cursor to listen on from.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat, Part),
+    responses((status = 200, description = "The chat.", body = schema::ChatWithHistory)))]
+pub(crate) async fn get_chat(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InChat>,
+    Query(part): Query<Part>,
+) -> Answer<impl IntoResponse> {
+    // The view first: a turn that ends in between is then still whole in the history.
+    let view = context.chats.get(at.workspace_id, at.chat_id).await?;
+    let limit = part.limit.unwrap_or(200).clamp(1, 1000);
+    let mut history = context.chats.history(at.workspace_id, at.chat_id, part.after.unwrap_or(0), limit).await?;
+    for numbered in &mut history.messages {
+        shown(&mut numbered.message);
+    }
+    Ok(axum::Json(WithHistory { view, history }))
+}
+
+/// Takes out what only models read: copies of attached files, and what a provider wants back.
+fn shown(message: &mut Message) {
+    match message {
+        Message::User { context, .. } => context.clear(),
+        Message::Assistant { provider, .. } => *provider = Value::Null,
+        Message::Tool { .. } | Message::System { .. } => {}
+    }
+}
+
+/// Changes title, model or mode, from the next step on.
+#[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
+    request_body = Setup, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+pub(crate) async fn configure_chat(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InChat>,
+    By(by): By,
+    Json(setup): Json<Setup>,
+) -> Answer<impl IntoResponse> {
+    let Setup { title, model, mode } = setup;
+    if title.is_none() && model.is_none() && mode.is_none() {
+        return Err(Error::invalid("body", "there is nothing to change")
+            .hint("give a title, a model or a mode")
+            .into());
+    }
+    let title = title.map(|title| title.trim().to_owned());
+    if title.as_ref().is_some_and(|title| title.is_empty() || title.chars().count() > MAX_TITLE) {
+        return Err(Error::invalid("title", format!("a title has 1 to {MAX_TITLE} characters")).into());
+    }
+    context.chats.configure(at.workspace_id, at.chat_id, title, model, mode, &by).await?;
+    Ok(schema::Accepted::of(at.chat_id))
+}
+
+/// Takes a chat off the list and puts its file into the trash. `CONFLICT` while a turn runs.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
+    responses((status = 204, description = "It is gone.")))]
+pub(crate) async fn delete_chat(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InChat>,
+    By(by): By,
+) -> Answer<impl IntoResponse> {
+    context.chats.delete(at.workspace_id, at.chat_id, &by).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,197 @@
+//! Contents as bytes: with ranges, and never as a page of this origin.
+
+use crate::{
+    Context,
+    error::{Answer, Failure},
+    extract::{By, Path, Raw},
+    files::{self, InFile, etag},
+    schema,
+};
+use axum::{
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use domain::{Code, Error};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::{ops::Range, sync::Arc};
+use workspace::MAX_FILE;
+
+/// Types by the end of the name; all else is bytes. Only those that browsers run no script of are shown in place.
+const TYPES: [(&str, &str); 22] = [
+    ("css", "text/css; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("gif", "image/gif"),
+    ("htm", "text/html; charset=utf-8"),
+    ("html", "text/html; charset=utf-8"),
+    ("jpeg", "image/jpeg"),
+    ("jpg", "image/jpeg"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("md", "text/markdown; charset=utf-8"),
+    ("mp3", "audio/mpeg"),
+    ("mp4", "video/mp4"),
+    ("pdf", "application/pdf"),
+    ("png", "image/png"),
+    ("rs", "text/plain; charset=utf-8"),
+    ("svg", "image/svg+xml"),
+    ("toml", "text/plain; charset=utf-8"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("wasm", "application/wasm"),
+    ("webp", "image/webp"),
+    ("yaml", "text/plain; charset=utf-8"),
+    ("yml", "text/plain; charset=utf-8"),
+];
+const ACTIVE: [&str; 5] = ["text/html", "image/svg+xml", "text/javascript", "application/pdf", "application/wasm"];
+
+/// The content of a file, or a range of it.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
+    params(InFile, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-None-Match" = Option<String>, Header, description = "An ETag that the client has.")),
+    responses(
+        (status = 200, description = "The content.", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "The client has it.")))]
+pub(crate) async fn get_content(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let path = workspace.path_of(at.file_id).await?;
+    let content = workspace.read(&path, None).await?;
+    let tag = etag(content.info.v);
+    if tag.is_some() && headers.get(header::IF_NONE_MATCH) == tag.as_ref() {
+        return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
+    }
+    respond(path.name(), content.bytes, tag, &headers)
+}
+
+/// Gives a file a new content, as its next version. The body is the content as it is, up to 32 MiB.
+#[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
+    params(InFile, ("If-Match" = Option<String>, Header, description = "The ETag that must be current.")),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, description = "It is written.", body = schema::Change)))]
+pub(crate) async fn put_content(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    By(by): By,
+    headers: HeaderMap,
+    Raw(content): Raw<MAX_FILE>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    files::write(&workspace, at.file_id, content, &headers, &by.into()).await
+}
+
+/// A content as an answer.
+pub(crate) fn respond(name: &str, bytes: Bytes, tag: Option<HeaderValue>, request: &HeaderMap) -> Answer<Response> {
+    let length = bytes.len() as u64;
+    // A range of another version than the client has would not fit to what it has.
+    let fits = request.get(header::IF_RANGE).is_none_or(|has| Some(has) == tag.as_ref());
+    let range = request.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(|_| fits);
+    let (status, shown) = match range.map(|range| wanted(range, length)) {
+        None | Some(Wanted::All) => (StatusCode::OK, 0..length),
+        Some(Wanted::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
+        Some(Wanted::Nothing) => {
+            let error =
+                Error::new(Code::InvalidArgument, format!("the content has {length} bytes, none in that range"));
+            let error = error.detail("field", "range").detail("size", length);
+            return Err(Failure::from(error).with_status(StatusCode::RANGE_NOT_SATISFIABLE));
+        }
+    };
+    let (from, to) = (usize::try_from(shown.start).unwrap_or(0), usize::try_from(shown.end).unwrap_or(0));
+    let mut response = (status, tagged(tag), Body::from(bytes.slice(from..to))).into_response();
+    let headers = response.headers_mut();
+    let kind = type_of(name);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    // What people and models write is not code of this origin: not by guessing, not as a page, not in a frame.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    let place = if ACTIVE.iter().any(|active| kind.starts_with(active)) { "attachment" } else { "inline" };
+    let place = format!("{place}; filename*=UTF-8''{}", percent_encoded(name));
+    if let Ok(place) = HeaderValue::try_from(place) {
+        headers.insert(header::CONTENT_DISPOSITION, place);
+    }
+    if status == StatusCode::PARTIAL_CONTENT
+        && let Ok(range) = HeaderValue::try_from(format!("bytes {}-{}/{length}", shown.start, shown.end - 1))
+    {
+        headers.insert(header::CONTENT_RANGE, range);
+    }
+    Ok(response)
+}
+
+fn tagged(tag: Option<HeaderValue>) -> HeaderMap {
+    tag.map(|tag| (header::ETAG, tag)).into_iter().collect()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    All,
+    /// Not empty, and within the content.
+    Part(Range<u64>),
+    Nothing,
+}
+
+/// One range of bytes (RFC 9110 §14.1.2). What is not one, several among them, counts as no range at all, as there allowed.
+fn wanted(header: &str, length: u64) -> Wanted {
+    let Some((first, last)) = header.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
+        return Wanted::All;
+    };
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let range = match (first.trim().is_empty(), last.trim().is_empty(), number(first), number(last)) {
+        (true, false, None, Some(suffix)) => length.saturating_sub(suffix)..length,
+        (false, true, Some(first), None) => first..length,
+        (false, false, Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
+        _ => return Wanted::All,
+    };
+    if range.start < range.end { Wanted::Part(range) } else { Wanted::Nothing }
+}
+
+fn type_of(name: &str) -> &'static str {
+    let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).unwrap_or_default();
+    TYPES.iter().find(|(known, _)| *known == end).map_or("application/octet-stream", |(_, kind)| kind)
+}
+
+/// For `filename*` (RFC 8187): everything but letters, digits and a few marks.
+fn percent_encoded(name: &str) -> String {
+    name.bytes().fold(String::with_capacity(name.len()), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        let check = |header: &str, expected: Wanted| assert_eq!(wanted(header, 10), expected, "{header}");
+        check("bytes=0-3", Wanted::Part(0..4));
+        check("bytes=4-", Wanted::Part(4..10));
+        check("bytes=-3", Wanted::Part(7..10));
+        check("bytes=-99", Wanted::Part(0..10));
+        check("bytes=9-99", Wanted::Part(9..10));
+        check("bytes=0-18446744073709551615", Wanted::Part(0..10));
+        check("bytes=10-", Wanted::Nothing);
+        check("bytes=-0", Wanted::Nothing);
+        for none in ["bytes=3-1", "bytes=0-1,3-4", "bytes=-", "bytes=a-b", "lines=0-1", ""] {
+            check(none, Wanted::All);
+        }
+        assert_eq!(wanted("bytes=0-", 0), Wanted::Nothing);
+    }
+
+    #[test]
+    fn names_in_headers_are_harmless() {
+        assert_eq!(percent_encoded("a b\"\r\nü.md"), "a%20b%22%0D%0A%C3%BC.md");
+        assert_eq!(type_of("A.HTML"), "text/html; charset=utf-8");
+        assert_eq!(type_of("Makefile"), "application/octet-stream");
+    }
+}

@@ -1,0 +1,113 @@
+//! From a domain error to HTTP: the status, and the envelope that every error comes in.
+
+use axum::response::{IntoResponse, Response};
+use domain::{Code, Error};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use serde_json::{Value, json};
+
+/// A refusal on its way out. As a response it has a status and no body: [`crate::observe`] writes the envelope, because it
+/// knows the request's id.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What the client reads.
+    pub error: Error,
+    /// The status, where HTTP has a better one than the code's own (404, 405, 416).
+    pub status: StatusCode,
+}
+
+/// The result of a handler.
+pub(crate) type Answer<T> = Result<T, Failure>;
+
+/// The status of a code (api.md, "Conventions").
+pub fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::InvalidArgument => StatusCode::BAD_REQUEST,
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::Conflict | Code::IdempotencyMismatch | Code::Paused => StatusCode::CONFLICT,
+        Code::StaleVersion => StatusCode::PRECONDITION_FAILED,
+        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::Unprocessable | Code::LimitReached => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::UpstreamUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+impl Failure {
+    /// The same refusal under another status.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The envelope.
+    pub(crate) fn envelope(&self, request_id: &str) -> Value {
+        let Error { code, message, hint, details } = &self.error;
+        let mut inside = json!({ "code": code, "message": message, "request_id": request_id, "details": details });
+        if let (Some(hint), Some(inside)) = (hint, inside.as_object_mut()) {
+            inside.insert("hint".into(), json!(hint));
+        }
+        json!({ "error": inside })
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = status_of(error.code);
+        Self { error, status }
+    }
+}
+
+/// A port's error: the client learns whether to try again, the log learns why.
+impl From<ports::Error> for Failure {
+    fn from(error: ports::Error) -> Self {
+        let told = match error.kind() {
+            ports::Kind::Retry => Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again"),
+            ports::Kind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
+            ports::Kind::Bug => Error::new(Code::Internal, "stored data is damaged"),
+        };
+        if told.code != Code::InvalidArgument {
+            tracing::error!(error = &error as &dyn std::error::Error, "a request failed at a store");
+        }
+        told.into()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            let seconds = self.error.details.get("retry_after_s").and_then(Value::as_u64).unwrap_or(1);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// For a path that leads nowhere.
+pub(crate) async fn no_route(method: Method, uri: Uri) -> Failure {
+    Error::not_found("route", format!("{method} {}", uri.path())).hint("GET /openapi.json lists every route").into()
+}
+
+/// For a path that leads somewhere, by another method; axum adds `Allow`.
+pub(crate) async fn no_method(method: Method, uri: Uri) -> Failure {
+    let error = Error::new(Code::InvalidArgument, format!("{} does not take {method}", uri.path()))
+        .hint("the Allow header lists the methods it takes")
+        .detail("field", "method");
+    Failure::from(error).with_status(StatusCode::METHOD_NOT_ALLOWED)
+}
+
+/// What a client reads of a fault of ours.
+pub(crate) fn internal() -> Failure {
+    Error::new(Code::Internal, "something went wrong on our side")
+        .hint("try again; if it happens again, report the request_id")
+        .into()
+}

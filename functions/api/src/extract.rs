@@ -1,0 +1,220 @@
+//! What handlers take from a request. The same as axum's own extractors, but a refusal names the field, the nearest known
+//! name, and what to do, in the one envelope.
+
+use crate::{MAX_JSON, error::Failure};
+use axum::{
+    body::Body,
+    extract::{
+        FromRequest, FromRequestParts, Request,
+        path::ErrorKind,
+        rejection::{JsonRejection, PathRejection, QueryRejection},
+    },
+};
+use bytes::Bytes;
+use domain::{Code, Error, Principal};
+use http::{StatusCode, header, request::Parts};
+use serde::de::DeserializeOwned;
+use std::error::Error as _;
+use workspace::MAX_FILE;
+
+/// Who asks; put there by [`crate::auth`].
+pub(crate) struct By(pub Principal);
+
+impl<S: Sync> FromRequestParts<S> for By {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        // No principal means that the route is open to all, and then it must not act for anybody.
+        parts.extensions.get::<Principal>().cloned().map(Self).ok_or_else(crate::error::internal)
+    }
+}
+
+/// The parameters of the path, by name.
+pub(crate) struct Path<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(PathRejection::FailedToDeserializePathParams(rejection)) => Err(match rejection.into_kind() {
+                ErrorKind::ParseErrorAtKey { key, value, expected_type } => {
+                    Error::invalid(&key, format!("{value:?} is not a {expected_type}")).into()
+                }
+                ErrorKind::DeserializeError { key, value, .. } => {
+                    let value: String = value.chars().take(64).collect();
+                    Error::invalid(&key, format!("{value:?} is not an id of the kind {key} asks for"))
+                        .hint("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12")
+                        .into()
+                }
+                other => Error::invalid("path", other.to_string()).into(),
+            }),
+            Err(_) => Err(crate::error::internal()),
+        }
+    }
+}
+
+/// The query string.
+pub(crate) struct Query<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(value)) => Ok(Self(value)),
+            Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
+                Err(misfit(&cause(&rejection), "query").into())
+            }
+            Err(_) => Err(crate::error::internal()),
+        }
+    }
+}
+
+/// A JSON body. An empty one counts as `{}`, for commands whose fields are all optional.
+pub(crate) struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Failure;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+        let Raw(body) = Raw::<MAX_JSON>::from_request(request, state).await?;
+        if body.is_empty() {
+            return parse(b"{}");
+        }
+        // Asking for the type keeps plain forms of other web pages out: a browser asks first before it sends this one.
+        let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !(essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")) {
+            let error = Error::invalid("content-type", format!("the body is {kind:?}, not JSON"));
+            let hint = "send the header Content-Type: application/json";
+            return Err(Failure::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        parse(&body)
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Failure> {
+    match axum::Json::<T>::from_bytes(body) {
+        Ok(axum::Json(value)) => Ok(Json(value)),
+        Err(JsonRejection::JsonDataError(rejection)) => Err(misfit(&cause(&rejection), "body").into()),
+        Err(rejection) => {
+            let error = Error::invalid("body", format!("the body is not JSON: {}", cause(&rejection)));
+            Err(error.hint("send one JSON object in UTF-8").into())
+        }
+    }
+}
+
+/// A body as it is, of at most `LIMIT` bytes. One that says itself that it is longer is refused before it is read.
+pub(crate) struct Raw<const LIMIT: usize>(pub Bytes);
+
+impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
+    type Rejection = Failure;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let says = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if says.is_some_and(|length: u64| length > LIMIT as u64) {
+            return Err(too_large(LIMIT).into());
+        }
+        read(request.into_body(), LIMIT).await.map(Self).map_err(Failure::from)
+    }
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
+    axum::body::to_bytes(body, limit).await.map_err(|error| {
+        if error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
+            too_large(limit)
+        } else {
+            Error::invalid("body", "the body broke off").hint("send it again")
+        }
+    })
+}
+
+fn too_large(limit: usize) -> Error {
+    const MIB: usize = 1024 * 1024;
+    let message = format!("the body is too large: at most {} MiB fit here", limit / MIB);
+    let error = Error::new(Code::PayloadTooLarge, message).detail("limit", limit);
+    if limit < MAX_FILE {
+        let most = MAX_FILE / MIB;
+        error.hint(format!("send long contents as they are, by PUT …/files/:fid/content: up to {most} MiB"))
+    } else {
+        error.hint("split it into several files")
+    }
+}
+
+/// The innermost words of an error: what serde says.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+/// The refusal of data that does not fit its type. serde's words say which field: `limits.max_steps: invalid type: …`,
+/// ``missing field `goal` ``, ``unknown field `gaol`, expected one of `goal`, `files` ``.
+fn misfit(words: &str, whole: &str) -> Error {
+    let words = words.split(" at line ").next().unwrap_or(words);
+    let is_path = |path: &&str| !path.is_empty() && path.chars().all(|c| c.is_alphanumeric() || "_.[]-".contains(c));
+    let (path, words) = match words.split_once(": ") {
+        Some((path, rest)) if is_path(&path) => (Some(path), rest),
+        _ => (None, words),
+    };
+    let quoted: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
+    let (named, known) = quoted.split_first().map_or((None, [].as_slice()), |(first, rest)| (Some(*first), rest));
+    if words.starts_with("missing field")
+        && let Some(name) = named
+    {
+        return Error::invalid(&inside(path, name), format!("the field {name} is missing"));
+    }
+    if words.starts_with("unknown field")
+        && let Some(name) = named
+    {
+        let name: String = name.chars().take(64).collect();
+        // The path of an unknown field ends in its own name.
+        let above = path.map(|path| path.strip_suffix(&name).unwrap_or(path).trim_end_matches('.'));
+        let error = Error::invalid(
+            &inside(above.filter(|above| !above.is_empty()), &name),
+            format!("there is no field {name}"),
+        );
+        let near = similar::get_close_matches(name.as_str(), known, 1, 0.6);
+        return match (near.first(), known) {
+            (Some(near), _) => error.hint(format!("did you mean {near}?")),
+            (None, []) => error.hint("leave it out"),
+            (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
+        };
+    }
+    Error::invalid(path.unwrap_or(whole), words)
+}
+
+fn inside(path: Option<&str>, name: &str) -> String {
+    path.map_or_else(|| name.to_owned(), |path| format!("{path}.{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serdes_words_become_a_field_and_a_hint() {
+        let check = |words: &str, field: &str, hint: Option<&str>| {
+            let error = misfit(words, "body");
+            assert_eq!(error.details["field"], field, "{words}");
+            assert_eq!(error.hint.as_deref(), hint, "{words}");
+        };
+        check("missing field `goal` at line 1 column 2", "goal", None);
+        check(
+            "unknown field `gaol`, expected one of `goal`, `files` at line 1 column 7",
+            "gaol",
+            Some("did you mean goal?"),
+        );
+        check("gaol: unknown field `gaol`, expected `goal` or `files`", "gaol", Some("did you mean goal?"));
+        check("limits.steps: unknown field `steps`, expected `a` or `b`", "limits.steps", Some("the fields are a, b"));
+        check("x: unknown field `x`, there are no fields", "x", Some("leave it out"));
+        check(
+            "limits.max_steps: invalid type: string \"a\", expected u32 at line 3 column 1",
+            "limits.max_steps",
+            None,
+        );
+        check("files[0]: UUID parsing failed: invalid length", "files[0]", None);
+        check("invalid type: sequence, expected struct NewChat", "body", None);
+    }
+}

@@ -1,0 +1,326 @@
+//! Files: listed, made, found, given new content, moved, removed. Contents as bytes are in [`crate::contents`].
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path, Query},
+    idempotency::Ids,
+    schema,
+    workspaces::InWorkspace,
+};
+use axum::{extract::State, response::IntoResponse};
+use base64::Engine;
+use bytes::Bytes;
+use domain::{CallId, Code, Error, FileId, FilePath, Principal, WorkspaceId};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use workspace::{Change, Expect, Info, Workspace, Writer};
+
+/// How often a write without `If-Match` is tried anew when others were faster.
+const ATTEMPTS: usize = 8;
+
+/// The file of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InFile {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    pub workspace_id: WorkspaceId,
+    /// The file or folder.
+    #[param(value_type = Uuid)]
+    pub file_id: FileId,
+}
+
+/// Which page of which folder.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InFolder {
+    /// The folder.
+    #[param(value_type = Option<String>, default = "/", example = "/projects")]
+    path: Option<FilePath>,
+    /// At most this many; 1 to 1,000.
+    #[param(default = 200)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AtPath {
+    /// The path.
+    #[param(value_type = String, example = "/projects/summary.md")]
+    path: FilePath,
+}
+
+/// How a content is written in JSON.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Encoding {
+    /// As it is; the content is UTF-8.
+    #[default]
+    Text,
+    /// Base64 with padding (RFC 4648 §4).
+    Base64,
+}
+
+/// What to make.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Making {
+    /// A file.
+    #[default]
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// A file or a folder to make; folders above it are made, too.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewFile {
+    /// Where.
+    #[schema(value_type = String, example = "/projects/notes.md")]
+    path: FilePath,
+    /// What.
+    #[serde(default)]
+    kind: Making,
+    /// The content of a file; empty when none.
+    content: Option<String>,
+    /// How the content is written.
+    #[serde(default)]
+    encoding: Encoding,
+}
+
+/// A new content.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewContent {
+    /// The content.
+    content: String,
+    /// How it is written.
+    #[serde(default)]
+    encoding: Encoding,
+}
+
+/// A move.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Move {
+    /// The new path.
+    #[schema(value_type = String, example = "/projects/archive/notes.md")]
+    path: FilePath,
+}
+
+impl Encoding {
+    fn decode(self, content: String) -> Result<Bytes, Error> {
+        match self {
+            Self::Text => Ok(content.into()),
+            Self::Base64 => match base64::engine::general_purpose::STANDARD.decode(content) {
+                Ok(bytes) => Ok(bytes.into()),
+                Err(error) => Err(Error::invalid("content", format!("the content is not Base64: {error}"))
+                    .hint("use the standard alphabet with padding, or encoding text")),
+            },
+        }
+    }
+}
+
+impl Ids {
+    /// Who writes: under an idempotency key as one call, so that it is applied once whatever happens.
+    pub(crate) fn writer(&self, by: Principal) -> Writer {
+        match self {
+            Self::Key(..) => Writer::in_call(by, CallId(self.id("call"))),
+            Self::Fresh(_) => Writer::new(by),
+        }
+    }
+}
+
+/// The version that `If-Match` names; none when there is no such header, or `*`.
+pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Error> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let version = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+    let version = version.parse().map_err(|_| {
+        Error::invalid("if-match", "If-Match names no version").hint("send the ETag as it was given, such as \"3\"")
+    })?;
+    Ok(Some(version))
+}
+
+/// The ETag of a version; folders and chat files have none.
+pub(crate) fn etag(v: u64) -> Option<HeaderValue> {
+    (v > 0).then(|| HeaderValue::try_from(format!("\"{v}\"")).ok()).flatten()
+}
+
+/// Refuses what `If-Match` does not match, for changes that make no version.
+async fn expect_current(workspace: &Workspace, info: &Info, headers: &HeaderMap) -> Result<(), Error> {
+    match if_match(headers)? {
+        Some(v) if v != info.v => {
+            let message = format!("{} in {} is now version {}", info.path, workspace.id(), info.v);
+            let error = Error::new(Code::StaleVersion, message).detail("current_v", info.v);
+            Err(error.hint("look at it again, then send its ETag as If-Match"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives the file with this identity a new content, wherever it is.
+pub(crate) async fn write(
+    workspace: &Workspace,
+    file_id: FileId,
+    content: Bytes,
+    headers: &HeaderMap,
+    writer: &Writer,
+) -> Answer<Changed> {
+    let named = if_match(headers)?;
+    for _ in 0..ATTEMPTS {
+        let info = workspace.by_id(file_id).await?;
+        // Also without If-Match the write is bound to a version, so that it never lands in another file at the same path.
+        let expect = Expect::Version(named.unwrap_or(info.v));
+        match workspace.write(&info.path, content.clone(), expect, writer).await {
+            Err(error) if error.code == Code::StaleVersion && named.is_none() => {}
+            result => return Ok(Changed(StatusCode::OK, result?)),
+        }
+    }
+    let error = Error::new(Code::Conflict, "others change the same file again and again");
+    Err(error.hint("try again, or send If-Match").into())
+}
+
+/// A change as an answer, with the ETag of what there is now.
+pub(crate) struct Changed(pub StatusCode, pub Change);
+
+impl IntoResponse for Changed {
+    fn into_response(self) -> axum::response::Response {
+        let tag = etag(self.1.v);
+        let mut response = (self.0, axum::Json(self.1)).into_response();
+        if let Some(tag) = tag {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+/// A file or folder as an answer.
+struct Shown(Info);
+
+impl IntoResponse for Shown {
+    fn into_response(self) -> axum::response::Response {
+        let tag = etag(self.0.v);
+        let mut response = axum::Json(self.0).into_response();
+        if let Some(tag) = tag {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+/// What is in a folder, by name.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files", tag = "files", params(InWorkspace, InFolder),
+    responses((status = 200, description = "A page of it.", body = schema::Listing)))]
+pub(crate) async fn list_files(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(folder): Query<InFolder>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let path = folder.path.unwrap_or_else(FilePath::root);
+    let limit = folder.limit.unwrap_or(200).clamp(1, 1000);
+    Ok(axum::Json(workspace.ls(&path, limit, folder.cursor).await?))
+}
+
+/// Makes a file or a folder. `CONFLICT` when a file is there already; a folder may be.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/files", tag = "files", params(InWorkspace),
+    request_body = NewFile, responses((status = 201, description = "It is there.", body = schema::Change)))]
+pub(crate) async fn create_file(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    By(by): By,
+    ids: Ids,
+    Json(new): Json<NewFile>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let writer = ids.writer(by);
+    let change = match (new.kind, new.content) {
+        (Making::Folder, None) => workspace.mkdir(&new.path, &writer).await?,
+        (Making::Folder, Some(_)) => return Err(Error::invalid("content", "a folder has no content").into()),
+        (Making::File, content) => {
+            let content = new.encoding.decode(content.unwrap_or_default())?;
+            workspace.write(&new.path, content, Expect::Absent, &writer).await?
+        }
+    };
+    let place = format!("/api/v1/workspaces/{}/files/{}", at.workspace_id, change.file_id);
+    Ok(([(header::LOCATION, place)], Changed(StatusCode::CREATED, change)))
+}
+
+/// What is at a path.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files", params(InWorkspace, AtPath),
+    responses((status = 200, description = "The file or folder.", body = schema::Info)))]
+pub(crate) async fn get_file_by_path(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(AtPath { path }): Query<AtPath>,
+) -> Answer<impl IntoResponse> {
+    Ok(Shown(context.workspaces.open(at.workspace_id).await?.stat(&path).await?))
+}
+
+/// A file or folder by its identity, wherever it is now.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}", tag = "files", params(InFile),
+    responses((status = 200, description = "The file or folder.", body = schema::Info)))]
+pub(crate) async fn get_file(State(context): State<Arc<Context>>, Path(at): Path<InFile>) -> Answer<impl IntoResponse> {
+    Ok(Shown(context.workspaces.open(at.workspace_id).await?.by_id(at.file_id).await?))
+}
+
+/// Gives a file a new content, as its next version; the same content makes no version.
+#[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}", tag = "files",
+    params(InFile, ("If-Match" = Option<String>, Header, description = "The ETag that must be current.")),
+    request_body = NewContent, responses((status = 200, description = "It is written.", body = schema::Change)))]
+pub(crate) async fn put_file(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    By(by): By,
+    headers: HeaderMap,
+    Json(new): Json<NewContent>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    write(&workspace, at.file_id, new.encoding.decode(new.content)?, &headers, &by.into()).await
+}
+
+/// Moves a file or folder to another path; identity and versions stay.
+#[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}", tag = "files",
+    params(InFile, ("If-Match" = Option<String>, Header, description = "The ETag that must be current.")),
+    request_body = Move, responses((status = 200, description = "It is there.", body = schema::Change)))]
+pub(crate) async fn move_file(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    By(by): By,
+    headers: HeaderMap,
+    Json(to): Json<Move>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let info = workspace.by_id(at.file_id).await?;
+    expect_current(&workspace, &info, &headers).await?;
+    Ok(Changed(StatusCode::OK, workspace.mv(&info.path, &to.path, &by.into()).await?))
+}
+
+/// Puts a file, or a folder with all in it, into the trash.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}", tag = "files",
+    params(InFile, ("If-Match" = Option<String>, Header, description = "The ETag that must be current.")),
+    responses((status = 200, description = "It is in the trash.", body = schema::Change)))]
+pub(crate) async fn delete_file(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    By(by): By,
+    headers: HeaderMap,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let info = workspace.by_id(at.file_id).await?;
+    expect_current(&workspace, &info, &headers).await?;
+    Ok(Changed(StatusCode::OK, workspace.rm(&info.path, &by.into()).await?))
+}

@@ -1,0 +1,76 @@
+//! For those who run this: whether it lives, whether it can work, what it counts.
+
+use crate::{Context, error::Answer, metrics::Requests, openapi::Text, schema::Health};
+use axum::{
+    Extension, Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{Code, Error};
+use futures::future::{BoxFuture, join_all};
+use http::header;
+use std::{sync::Arc, time::Duration};
+
+/// How long a part may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks whether a part answers.
+pub type Check = Box<dyn Fn() -> BoxFuture<'static, ports::Result<()>> + Send + Sync>;
+
+/// A part that has to answer before this is ready.
+pub struct Probe {
+    /// Its name: `table`, `queue`, `bus`.
+    pub name: &'static str,
+    /// Whether it answers; for at most two seconds.
+    pub check: Check,
+}
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/health", tag = "health",
+    responses((status = 200, description = "It does.", body = Health)))]
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Whether it can work: table, queue and bus answer.
+#[utoipa::path(get, path = "/ready", tag = "health",
+    responses((status = 200, description = "It can.", body = Health)))]
+pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<Health>> {
+    let asked = context.ready.iter().map(|probe| async {
+        let why = match tokio::time::timeout(PATIENCE, (probe.check)()).await {
+            Ok(Ok(())) => return None,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".into(),
+        };
+        Some((probe.name, why))
+    });
+    let missing: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
+    if missing.is_empty() {
+        return Ok(Json(Health { status: "ready", version: env!("CARGO_PKG_VERSION") }));
+    }
+    let names: Vec<_> = missing.iter().map(|(name, _)| *name).collect();
+    let error = Error::new(Code::UpstreamUnavailable, format!("not ready: {}", names.join(", "))).hint("try again");
+    Err(missing.into_iter().fold(error, |error, (name, why)| error.detail(name, why)).into())
+}
+
+/// Counters in Prometheus' text format.
+#[utoipa::path(get, path = "/metrics", tag = "health",
+    responses((status = 200, description = "All of them.", body = String, content_type = "text/plain")))]
+pub(crate) async fn metrics(
+    State(context): State<Arc<Context>>,
+    Extension(requests): Extension<Arc<Requests>>,
+) -> Response {
+    let mut out = String::with_capacity(16 * 1024);
+    requests.write(&mut out);
+    for write in &context.metrics {
+        write(&mut out);
+    }
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out).into_response()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "health",
+    responses((status = 200, description = "OpenAPI 3.1.", body = Object)))]
+pub(crate) async fn openapi(Extension(text): Extension<Text>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text.0).into_response()
+}

@@ -1,0 +1,185 @@
+//! `Idempotency-Key`: the same POST twice does what it says once, and is answered the same, for 24 hours.
+//!
+//! Before the command there is a record of the key with the request's digest, after it one with the answer. The ids that a
+//! command makes are derived from the key, so a crash in between is harmless: the request, sent again, makes the same
+//! things under the same ids. A refusal frees the key. Without the header nothing is written at all.
+
+use crate::{
+    Context, MAX_JSON,
+    error::{Answer, Failure},
+    extract,
+};
+use axum::{
+    body::Body,
+    extract::{FromRequestParts, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use domain::{Code, Error, Principal};
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use ports::{Expect, Key, Write};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+const HEADER: &str = "idempotency-key";
+/// How long an answer is kept.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Longer answers are not kept; the command then runs again, under the same ids.
+const MAX_ANSWER: usize = 256 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// The digest of method, path and body.
+    request: String,
+    /// None while the command is on its way, and when it never arrived.
+    answer: Option<Kept>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    status: u16,
+    location: Option<String>,
+    etag: Option<String>,
+    body: String,
+}
+
+/// Where the ids of what a request makes come from: its idempotency key, or the clock.
+#[derive(Clone)]
+pub(crate) enum Ids {
+    /// The scope and the key.
+    Key(String, String),
+    /// No key was sent.
+    Fresh(Arc<dyn ports::Clock>),
+}
+
+impl Ids {
+    /// The id for the `kind` of thing that the request makes.
+    pub(crate) fn id(&self, kind: &str) -> Uuid {
+        match self {
+            Self::Key(scope, key) => domain::CommandId::from_key(&format!("{scope}/{kind}"), key).0,
+            Self::Fresh(clock) => clock.id(),
+        }
+    }
+}
+
+impl FromRequestParts<Arc<Context>> for Ids {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Self::Rejection> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self::Fresh(context.clock.clone())))
+    }
+}
+
+/// The middleware.
+pub(crate) async fn once(State(context): State<Arc<Context>>, request: Request, next: Next) -> Answer<Response> {
+    let key = match request.headers().get(HEADER) {
+        Some(value) if request.method() == Method::POST => key_of(value)?,
+        _ => return Ok(next.run(request).await),
+    };
+    let (mut parts, body) = request.into_parts();
+    let body = extract::read(body, MAX_JSON).await?;
+    let digest = digest(&parts, &body);
+    let user = parts.extensions.get::<Principal>().map(Principal::user).ok_or_else(crate::error::internal)?;
+    let workspace = parts.uri.path().strip_prefix("/api/v1/workspaces/").and_then(|rest| rest.split('/').next());
+    let scope = format!("idempotency/{}/{user}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));
+    let place = Key::new(&scope, &key);
+
+    if let Some(answer) = begin(&context, &place, &digest).await? {
+        return Ok(answer);
+    }
+    parts.extensions.insert(Ids::Key(scope, key));
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    finish(&context, place, digest, response).await
+}
+
+fn key_of(value: &HeaderValue) -> Result<String, Error> {
+    let key = value.to_str().unwrap_or_default().trim();
+    if (1..=255).contains(&key.len()) {
+        return Ok(key.to_owned());
+    }
+    Err(Error::invalid(HEADER, "an idempotency key has 1 to 255 printable ASCII characters").hint("a UUID does well"))
+}
+
+fn digest(parts: &Parts, body: &Bytes) -> String {
+    let mut hash = Sha256::new();
+    for part in [parts.method.as_str().as_bytes(), parts.uri.path().as_bytes(), body] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    format!("{:x}", hash.finalize())
+}
+
+/// The answer given before; else a record that the request is on its way.
+async fn begin(context: &Context, place: &Key, digest: &str) -> Answer<Option<Response>> {
+    let record = Record { request: digest.to_owned(), answer: None };
+    for _ in 0..2 {
+        if let Some(item) = context.table.get(place).await? {
+            let found: Record = serde_json::from_str(&item.body).map_err(damaged)?;
+            if found.request != digest {
+                return Err(Error::new(
+                    Code::IdempotencyMismatch,
+                    "this idempotency key was used with another request",
+                )
+                .hint("send the same request again, or use a new key")
+                .detail("field", HEADER)
+                .into());
+            }
+            return Ok(found.answer.map(replay));
+        }
+        match context.table.commit(vec![put(context, place, &record, Expect::Absent)?]).await {
+            Ok(()) => return Ok(None),
+            // Somebody was faster, with the same key: what did they ask for?
+            Err(ports::Error::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Error::new(Code::Conflict, "the same request is on its way").hint("try again").into())
+}
+
+/// Keeps an answer that says that something was done; a refusal frees the key instead.
+async fn finish(context: &Context, place: Key, digest: String, response: Response) -> Answer<Response> {
+    let (parts, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| crate::error::internal())?;
+    let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(String::from);
+    let write = match std::str::from_utf8(&body) {
+        Ok(words) if parts.status.is_success() && body.len() <= MAX_ANSWER => {
+            let (location, etag) = (text(header::LOCATION), text(header::ETAG));
+            let kept = Kept { status: parts.status.as_u16(), location, etag, body: words.to_owned() };
+            put(context, &place, &Record { request: digest, answer: Some(kept) }, Expect::Any)?
+        }
+        _ => Write::delete(place, Expect::Any),
+    };
+    // The command is done; without the record, the same request again does nothing more, as its ids are the same.
+    if let Err(error) = context.table.commit(vec![write]).await {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "an answer could not be kept under its idempotency key"
+        );
+    }
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+fn put(context: &Context, place: &Key, record: &Record, expect: Expect) -> Answer<Write> {
+    let body = serde_json::to_string(record).map_err(damaged)?;
+    Ok(Write::put(place.clone(), body, expect).expiring(context.clock.now() + KEPT))
+}
+
+fn replay(kept: Kept) -> Response {
+    let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, kept.body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+    for (name, value) in [(header::LOCATION, kept.location), (header::ETAG, kept.etag)] {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}
+
+fn damaged(error: serde_json::Error) -> Failure {
+    ports::Error::Damaged(error.to_string()).into()
+}

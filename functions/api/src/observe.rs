@@ -1,0 +1,87 @@
+//! Around every request: an id, a span, the counters, and for every refusal, whoever made it, the envelope.
+
+use crate::{
+    error::{Failure, internal},
+    metrics::{Requests, Route},
+};
+use axum::{
+    body::Body,
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use domain::{Code, Error};
+use futures::FutureExt;
+use http::{HeaderValue, StatusCode, header};
+use ports::Clock;
+use std::{panic::AssertUnwindSafe, sync::Arc};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+const REQUEST_ID: &str = "x-request-id";
+/// The longest request id of a client that is taken over, in bytes.
+const MAX_ID: usize = 128;
+
+/// What observing needs.
+#[derive(Clone)]
+pub(crate) struct Observer {
+    pub requests: Arc<Requests>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The middleware. The outermost one but for CORS, so that no answer escapes it.
+pub(crate) async fn observe(State(observer): State<Observer>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let id = match request.headers().get(REQUEST_ID) {
+        Some(id) if is_sane(id) => id.clone(),
+        _ => HeaderValue::try_from(observer.clock.id().to_string()).unwrap_or(HeaderValue::from_static("-")),
+    };
+    let route = Route::of(request.method(), request.extensions().get::<MatchedPath>());
+    let id_text = id.to_str().unwrap_or_default();
+    let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
+
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
+    let mut response = answer.unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        span.in_scope(|| tracing::error!(panic = what, "a handler panicked"));
+        internal().into_response()
+    });
+    if let Some(failure) = refusal(&mut response) {
+        span.in_scope(|| tracing::debug!(status = failure.status.as_u16(), error = %failure.error, "refused"));
+        let body = failure.envelope(id_text).to_string();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        *response.body_mut() = Body::from(body);
+    }
+    observer.requests.record(route, response.status(), begun.elapsed());
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// The refusal that a response stands for; one of a library's own, without an envelope, gets words of ours.
+fn refusal(response: &mut Response) -> Option<Failure> {
+    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        return Some(failure);
+    }
+    let status = response.status();
+    let ours = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if !(status.is_client_error() || status.is_server_error()) || ours {
+        return None;
+    }
+    let code = match status {
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::PAYLOAD_TOO_LARGE => Code::PayloadTooLarge,
+        status if status.is_client_error() => Code::InvalidArgument,
+        _ => Code::Internal,
+    };
+    let words = status.canonical_reason().unwrap_or("the request was refused");
+    Some(Failure::from(Error::new(code, words.to_lowercase())).with_status(status))
+}
+
+/// Short, and nothing in it that could forge a log line or a header.
+fn is_sane(id: &HeaderValue) -> bool {
+    let bytes = id.as_bytes();
+    (1..=MAX_ID).contains(&bytes.len())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte))
+}

@@ -1,0 +1,134 @@
+//! Every route with its description. A route is here or nowhere: what is registered is what is described.
+
+use crate::{
+    Context, chats, contents, events, files, health, models, personas, schema, tools, trash, turns, usage, versions,
+    workspaces,
+};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa::{
+    OpenApi,
+    openapi::{
+        Content, Ref, RefOr, Required, Response, path::Operation, path::ParameterBuilder, path::ParameterIn,
+        security::HttpAuthScheme, security::HttpBuilder, security::SecurityRequirement, security::SecurityScheme,
+    },
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "BuildScale",
+        description = "Agents that work on files, talk over SSE and survive a crash. Commands answer 202 as soon as they \
+            are durable; what comes of them is told by events. Every error has the same envelope."
+    ),
+    components(schemas(schema::ErrorEnvelope)),
+    tags(
+        (name = "workspaces", description = "A logical volume of files with its chats."),
+        (name = "chats", description = "Durable conversations with agents."),
+        (name = "files", description = "Identities with immutable versions."),
+        (name = "versions", description = "The history of a file."),
+        (name = "trash", description = "What was removed, until it comes back or goes."),
+        (name = "tools", description = "The very tools that agents use."),
+        (name = "agents", description = "Personas and skills."),
+        (name = "models", description = "Which models can be asked."),
+        (name = "usage", description = "Tokens, money and calls."),
+        (name = "health", description = "For those who run this.")
+    )
+)]
+struct Document;
+
+/// All routes.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
+        .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
+        .routes(routes!(chats::create_chat, chats::list_chats))
+        .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))
+        .routes(routes!(events::watch_chat))
+        .routes(routes!(turns::stop_chat))
+        .routes(routes!(turns::answer_question))
+        .routes(routes!(turns::decide_permission))
+        .routes(routes!(turns::resume_chat))
+        .routes(routes!(files::create_file, files::list_files))
+        .routes(routes!(files::get_file_by_path))
+        .routes(routes!(trash::list_trash))
+        .routes(routes!(files::get_file, files::put_file, files::move_file, files::delete_file))
+        .routes(routes!(contents::get_content, contents::put_content))
+        .routes(routes!(trash::restore_file))
+        .routes(routes!(trash::purge_file))
+        .routes(routes!(versions::list_versions))
+        .routes(routes!(versions::get_version))
+        .routes(routes!(versions::get_version_content))
+        .routes(routes!(versions::restore_version))
+        .routes(routes!(versions::diff_versions))
+        .routes(routes!(tools::call_tool, tools::list_tools))
+        .routes(routes!(personas::list_agents))
+        .routes(routes!(personas::list_skills))
+        .routes(routes!(models::list_models))
+        .routes(routes!(usage::get_usage))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+        .routes(routes!(health::openapi))
+}
+
+/// The document as it is served at `/openapi.json`: a JSON object of OpenAPI 3.1.
+pub fn document() -> Value {
+    complete(routes().into_openapi())
+}
+
+/// The document as text, rendered once.
+#[derive(Clone)]
+pub(crate) struct Text(pub Bytes);
+
+impl Text {
+    pub(crate) fn of(document: &utoipa::openapi::OpenApi) -> Self {
+        Self(complete(document.clone()).to_string().into())
+    }
+}
+
+/// Adds what holds for every operation: the error envelope, the token, the idempotency key of every POST.
+fn complete(mut document: utoipa::openapi::OpenApi) -> Value {
+    let components = document.components.get_or_insert_default();
+    let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+    components.add_security_scheme("token", scheme);
+    components.responses.insert("Error".into(), RefOr::T(error_response()));
+    document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", [""; 0])]);
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            let error = RefOr::Ref(Ref::from_response_name("Error"));
+            operation.responses.responses.insert("default".into(), error);
+        }
+        if let Some(post) = &mut item.post {
+            add_idempotency_key(post);
+        }
+    }
+    serde_json::to_value(document).unwrap_or_default()
+}
+
+fn add_idempotency_key(post: &mut Operation) {
+    let key = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The same key with the same request is done once and answered the same, for 24 hours."))
+        .schema(Some(<String as utoipa::PartialSchema>::schema()));
+    post.parameters.get_or_insert_default().push(key.build().into());
+}
+
+fn error_response() -> Response {
+    let mut content = Content::new(Some(Ref::from_schema_name("ErrorEnvelope")));
+    content.example = Some(json!({ "error": {
+        "code": "STALE_VERSION",
+        "message": "/projects/notes.md has changed: it is now version 4, written by agent:assistant",
+        "hint": "read the file again and base the write on what it says now",
+        "request_id": "019bf537-f228-7cd3-aa1c-3da8af302e12",
+        "details": { "current_v": 4 },
+    } }));
+    let mut response = Response::new("The request was refused.");
+    response.content.insert("application/json".into(), RefOr::T(content));
+    response
+}

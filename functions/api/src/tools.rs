@@ -1,0 +1,72 @@
+//! The very tools that agents use, for people.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path},
+    idempotency::Ids,
+    schema,
+    workspaces::InWorkspace,
+};
+use ::tools::Call;
+use axum::extract::State;
+use domain::CallId;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, sync::Arc};
+use utoipa::ToSchema;
+
+/// A call of a tool.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolCall {
+    /// Its name.
+    #[schema(example = "ls")]
+    tool: String,
+    /// Its arguments, as its `parameters` describe them.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({ "path": "/" }))]
+    args: Map<String, Value>,
+}
+
+/// The tools, as models are told about them.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tools", tag = "tools", params(InWorkspace),
+    responses((status = 200, description = "All of them.", body = schema::Tools)))]
+pub(crate) async fn list_tools(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+) -> Answer<axum::Json<schema::Tools>> {
+    context.workspaces.get(at.workspace_id).await?;
+    let specs = context.tools.specs();
+    let tools = specs.iter().map(|spec| schema::Tool {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.parameters.clone(),
+    });
+    Ok(axum::Json(schema::Tools { tools: tools.collect() }))
+}
+
+/// Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tools", tag = "tools", params(InWorkspace),
+    request_body = ToolCall, responses((status = 200, description = "What came of it.", body = schema::ToolResult)))]
+pub(crate) async fn call_tool(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    By(by): By,
+    ids: Ids,
+    Json(asked): Json<ToolCall>,
+) -> Answer<axum::Json<schema::ToolResult>> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    // People are not held to what they have read: they look at the file while they write.
+    let seen = BTreeMap::new();
+    let call_id = CallId(ids.id("call"));
+    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None };
+    let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
+    Ok(axum::Json(schema::ToolResult {
+        success: outcome.success,
+        result: outcome.result,
+        output: outcome.output,
+        truncated: outcome.truncated,
+        error: outcome.error,
+    }))
+}

@@ -1,0 +1,51 @@
+//! What was removed, until it comes back or goes for good.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Path, Query},
+    files::{Changed, InFile},
+    idempotency::Ids,
+    schema,
+    workspaces::{InWorkspace, Paging},
+};
+use axum::{extract::State, response::IntoResponse};
+use http::StatusCode;
+use std::sync::Arc;
+
+/// What is in the trash.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/trash", tag = "trash", params(InWorkspace, Paging),
+    responses((status = 200, description = "A page of it.", body = schema::TrashPage)))]
+pub(crate) async fn list_trash(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(paging): Query<Paging>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    Ok(axum::Json(workspace.trash(paging.limit(), paging.cursor).await?))
+}
+
+/// Brings something back from the trash to where it was.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/restore", tag = "trash", params(InFile),
+    responses((status = 200, description = "It is back.", body = schema::Change)))]
+pub(crate) async fn restore_file(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    By(by): By,
+    ids: Ids,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    Ok(Changed(StatusCode::OK, workspace.restore(at.file_id, &ids.writer(by)).await?))
+}
+
+/// Removes something in the trash for good, with all its versions.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/purge", tag = "trash", params(InFile),
+    responses((status = 200, description = "It is gone.", body = schema::Change)))]
+pub(crate) async fn purge_file(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    By(by): By,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    Ok(Changed(StatusCode::OK, workspace.purge(at.file_id, &by.into()).await?))
+}

@@ -1,0 +1,189 @@
+//! What is said to a chat: messages, stop, answers, decisions, and to go on after a pause.
+
+use crate::{
+    Context,
+    chats::InChat,
+    error::Answer,
+    extract::{By, Json, Path},
+    idempotency::Ids,
+    schema,
+};
+use axum::{extract::State, response::IntoResponse};
+use domain::{
+    ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, QuestionId, TurnId, WorkspaceId, event::PermissionOutcome,
+};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// A message to a chat.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMessage {
+    /// The words.
+    #[schema(example = "Now do the same for last year")]
+    content: String,
+    /// Files to attach, by id.
+    #[serde(default)]
+    #[schema(value_type = Vec<Uuid>)]
+    files: Vec<FileId>,
+    /// What to do when a turn runs.
+    #[serde(default)]
+    #[schema(value_type = schema::OnBusy)]
+    on_busy: OnBusy,
+    /// What this turn may use.
+    #[schema(value_type = Option<schema::Limits>)]
+    limits: Option<Limits>,
+}
+
+/// A turn that will be.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Turn {
+    /// The chat.
+    #[schema(value_type = Uuid)]
+    chat_id: ChatId,
+    /// The turn.
+    #[schema(value_type = Uuid)]
+    turn_id: TurnId,
+    /// Always `queued`.
+    status: &'static str,
+}
+
+/// A chat that was told to stop.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Cancelled {
+    /// Always `cancelled`; the `stopped` event tells when it has.
+    status: &'static str,
+    /// The chat.
+    #[schema(value_type = Uuid)]
+    chat_id: ChatId,
+}
+
+/// Answers to questions of `ask_user`, one by each question's name.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Answers {
+    /// One value a question, by its name; it fits the question's schema.
+    #[schema(value_type = Object, example = json!({ "colour": "blue" }))]
+    answers: Map<String, Value>,
+}
+
+/// A decision on a permission.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decision {
+    /// Yes or no.
+    #[schema(value_type = schema::Outcome)]
+    outcome: PermissionOutcome,
+}
+
+/// How to go on after a pause.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// Whether to give up what failed instead of trying it again.
+    #[serde(default)]
+    drop: bool,
+}
+
+/// The questions of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AtQuestion {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    workspace_id: WorkspaceId,
+    /// The chat.
+    #[param(value_type = Uuid)]
+    chat_id: ChatId,
+    /// The questions, of the `question` event.
+    #[param(value_type = Uuid)]
+    question_id: QuestionId,
+}
+
+/// The permission of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AtPermission {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    workspace_id: WorkspaceId,
+    /// The chat.
+    #[param(value_type = Uuid)]
+    chat_id: ChatId,
+    /// The permission, of the `permission_required` event.
+    #[param(value_type = Uuid)]
+    permission_id: PermissionId,
+}
+
+/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
+    request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
+pub(crate) async fn post_message(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InChat>,
+    By(by): By,
+    ids: Ids,
+    Json(message): Json<NewMessage>,
+) -> Answer<impl IntoResponse> {
+    let NewMessage { content, files, on_busy, limits } = message;
+    let post = chat::Post { content, files, on_busy, limits };
+    let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
+    let turn = Turn { chat_id: accepted.chat_id, turn_id: accepted.turn_id, status: "queued" };
+    Ok((StatusCode::ACCEPTED, axum::Json(turn)))
+}
+
+/// Stops the running turn; a running tool ends first. Again is harmless. `NOT_FOUND` when nothing is alive.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", tag = "chats", params(InChat),
+    responses((status = 200, description = "It was told to stop.", body = Cancelled)))]
+pub(crate) async fn stop_chat(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InChat>,
+    By(by): By,
+) -> Answer<impl IntoResponse> {
+    context.chats.stop(at.workspace_id, at.chat_id, &by).await?;
+    Ok(axum::Json(Cancelled { status: "cancelled", chat_id: at.chat_id }))
+}
+
+/// Answers the questions that a chat waits for. `CONFLICT` when they are not asked (any more).
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}", tag = "chats",
+    params(AtQuestion), request_body = Answers,
+    responses((status = 202, description = "They are accepted.", body = schema::Accepted)))]
+pub(crate) async fn answer_question(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<AtQuestion>,
+    By(by): By,
+    Json(given): Json<Answers>,
+) -> Answer<impl IntoResponse> {
+    context.chats.answer(at.workspace_id, at.chat_id, at.question_id, given.answers, &by).await?;
+    Ok(schema::Accepted::of(at.chat_id))
+}
+
+/// Decides on a permission that a chat waits for. `CONFLICT` when it is not asked for (any more).
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
+    tag = "chats", params(AtPermission), request_body = Decision,
+    responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+pub(crate) async fn decide_permission(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<AtPermission>,
+    By(by): By,
+    Json(decision): Json<Decision>,
+) -> Answer<impl IntoResponse> {
+    context.chats.decide(at.workspace_id, at.chat_id, at.permission_id, decision.outcome, &by).await?;
+    Ok(schema::Accepted::of(at.chat_id))
+}
+
+/// Goes on with a chat that was paused because a command failed again and again. `CONFLICT` when it is not paused.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", tag = "chats", params(InChat),
+    request_body = Resume, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+pub(crate) async fn resume_chat(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InChat>,
+    By(by): By,
+    Json(resume): Json<Resume>,
+) -> Answer<impl IntoResponse> {
+    context.chats.resume(at.workspace_id, at.chat_id, resume.drop, &by).await?;
+    Ok(schema::Accepted::of(at.chat_id))
+}

@@ -1,0 +1,64 @@
+//! What the turns of a workspace used, by day, chat and model.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{Path, Query},
+    schema::{Used, UsedBy, UsedIn},
+    workspaces::InWorkspace,
+};
+use axum::{Json, extract::State};
+use domain::Error;
+use jiff::{ToSpan, civil::Date};
+use serde::Deserialize;
+use std::{collections::BTreeMap, sync::Arc};
+use utoipa::IntoParams;
+
+/// The days that are told about when none are asked for.
+const DAYS: i64 = 30;
+
+/// Which days.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Days {
+    /// The first day, in UTC; 29 days before the last one when none.
+    #[param(example = "2026-11-01")]
+    from: Option<String>,
+    /// The last day, in UTC; today when none.
+    #[param(example = "2026-11-30")]
+    to: Option<String>,
+}
+
+/// Tokens, money and calls of the turns that ended on these days.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/usage", tag = "usage", params(InWorkspace, Days),
+    responses((status = 200, description = "The sum, and its parts by day, chat and model.", body = UsedIn)))]
+pub(crate) async fn get_usage(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(days): Query<Days>,
+) -> Answer<Json<UsedIn>> {
+    let now = jiff::Timestamp::from_millisecond(context.clock.now().as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let to = day("to", days.to.as_deref())?.unwrap_or(today);
+    let from = day("from", days.from.as_deref())?.unwrap_or(to.saturating_sub((DAYS - 1).days()));
+    if from > to {
+        return Err(Error::invalid("from", "the first day is after the last one").into());
+    }
+    let (from, to) = (from.to_string(), to.to_string());
+    let turns = context.chats.usage(at.workspace_id, &from, &to).await?;
+
+    let (mut total, mut parts) = (Used::default(), BTreeMap::<_, Used>::new());
+    for turn in turns {
+        total.add(turn.calls, turn.usage);
+        parts.entry((turn.day, turn.chat_id, turn.model)).or_default().add(turn.calls, turn.usage);
+    }
+    let parts = parts.into_iter().map(|((day, chat, model), used)| UsedBy { day, chat_id: chat.0, model, used });
+    Ok(Json(UsedIn { from, to, total, parts: parts.collect() }))
+}
+
+fn day(field: &str, text: Option<&str>) -> Result<Option<Date>, Error> {
+    // Only this one of the many forms of ISO 8601: keys of the table begin with it.
+    let parse = |text: &str| (text.len() == 10).then(|| text.parse::<Date>().ok()).flatten();
+    text.map(|text| parse(text).ok_or_else(|| Error::invalid(field, "a day is written like 2026-11-30"))).transpose()
+}

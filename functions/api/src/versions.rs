@@ -1,0 +1,127 @@
+//! The versions of a file: each immutable, each to be read and to be made current again.
+
+use crate::{
+    Context, contents,
+    error::Answer,
+    extract::{By, Path, Query},
+    files::{Changed, InFile, etag, if_match},
+    idempotency::Ids,
+    schema,
+    workspaces::Paging,
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{Error, FileId, WorkspaceId};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use workspace::Expect;
+
+/// The version of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AtVersion {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    workspace_id: WorkspaceId,
+    /// The file.
+    #[param(value_type = Uuid)]
+    file_id: FileId,
+    /// The version, from 1.
+    #[param(minimum = 1)]
+    v: u64,
+}
+
+/// Which versions to compare.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Compared {
+    /// The older one.
+    from: u64,
+    /// The newer one.
+    to: u64,
+}
+
+/// The versions of a file, newest first; also of one in the trash.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions", tag = "versions",
+    params(InFile, Paging), responses((status = 200, description = "A page of them.", body = schema::VersionPage)))]
+pub(crate) async fn list_versions(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    Query(paging): Query<Paging>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let first = paging.cursor.is_none();
+    let page = workspace.versions(at.file_id, paging.limit(), paging.cursor).await?;
+    if first && page.versions.is_empty() {
+        // A folder or a chat's file has none; something that does not exist is an error.
+        workspace.by_id(at.file_id).await?;
+    }
+    Ok(axum::Json(page))
+}
+
+/// One version.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}", tag = "versions",
+    params(AtVersion), responses((status = 200, description = "The version.", body = schema::Version)))]
+pub(crate) async fn get_version(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<AtVersion>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    Ok(axum::Json(workspace.version(at.file_id, at.v).await?.0))
+}
+
+/// The content of one version, or a range of it.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content", tag = "versions",
+    params(AtVersion, ("Range" = Option<String>, Header, description = "One range of bytes.")),
+    responses(
+        (status = 200, description = "The content.", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream")))]
+pub(crate) async fn get_version_content(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<AtVersion>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let (version, content) = workspace.version(at.file_id, at.v).await?;
+    let path = workspace.path_of(at.file_id).await.ok();
+    let name = path.as_ref().map_or("content", |path| path.name());
+    contents::respond(name, content, etag(version.v), &headers)
+}
+
+/// Makes the content of an old version the newest version.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore", tag = "versions",
+    params(AtVersion, ("If-Match" = Option<String>, Header, description = "The ETag that must be current.")),
+    responses((status = 200, description = "It is current.", body = schema::Change)))]
+pub(crate) async fn restore_version(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<AtVersion>,
+    By(by): By,
+    ids: Ids,
+    headers: HeaderMap,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let expect = if_match(&headers)?.map_or(Expect::Any, Expect::Version);
+    Ok(Changed(StatusCode::OK, workspace.restore_version(at.file_id, at.v, expect, &ids.writer(by)).await?))
+}
+
+/// What changed between two versions.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/diff", tag = "versions",
+    params(InFile, Compared), responses((status = 200, description = "The difference.", body = schema::Diff)))]
+pub(crate) async fn diff_versions(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFile>,
+    Query(Compared { from, to }): Query<Compared>,
+) -> Answer<impl IntoResponse> {
+    if from == 0 || to == 0 {
+        let field = if from == 0 { "from" } else { "to" };
+        return Err(Error::invalid(field, "versions count from 1").into());
+    }
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let diff = workspace.diff(at.file_id, from, to).await?;
+    Ok(axum::Json(schema::Diff { from, to, diff }))
+}

@@ -1,0 +1,108 @@
+//! Workspaces.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path, Query},
+    idempotency::Ids,
+    schema,
+};
+use axum::{extract::State, response::IntoResponse};
+use domain::WorkspaceId;
+use http::{StatusCode, header};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// The workspace of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InWorkspace {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    pub workspace_id: WorkspaceId,
+}
+
+/// Which page of a list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Paging {
+    /// At most this many; 1 to 200.
+    #[param(default = 50)]
+    pub limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl Paging {
+    /// The limit in bounds.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.unwrap_or(50).clamp(1, 200)
+    }
+}
+
+/// What a workspace is made from, or renamed to.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Named {
+    /// Its name, for people: 1 to 200 characters.
+    #[schema(example = "Research")]
+    name: String,
+}
+
+/// Makes a workspace with its folders, a persona and a skill to begin with.
+#[utoipa::path(post, path = "/api/v1/workspaces", tag = "workspaces", request_body = Named,
+    responses((status = 201, description = "It was made.", body = schema::Workspace)))]
+pub(crate) async fn create_workspace(
+    State(context): State<Arc<Context>>,
+    By(by): By,
+    ids: Ids,
+    Json(new): Json<Named>,
+) -> Answer<impl IntoResponse> {
+    let made = context.workspaces.create(WorkspaceId(ids.id("workspace")), &new.name, &by).await?;
+    let place = format!("/api/v1/workspaces/{}", made.workspace_id);
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
+}
+
+/// The workspaces, oldest first.
+#[utoipa::path(get, path = "/api/v1/workspaces", tag = "workspaces", params(Paging),
+    responses((status = 200, description = "A page of them.", body = schema::WorkspacePage)))]
+pub(crate) async fn list_workspaces(
+    State(context): State<Arc<Context>>,
+    Query(paging): Query<Paging>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.workspaces.list(paging.limit(), paging.cursor).await?))
+}
+
+/// One workspace.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}", tag = "workspaces", params(InWorkspace),
+    responses((status = 200, description = "The workspace.", body = schema::Workspace)))]
+pub(crate) async fn get_workspace(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.workspaces.get(at.workspace_id).await?))
+}
+
+/// Gives a workspace another name.
+#[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}", tag = "workspaces", params(InWorkspace),
+    request_body = Named, responses((status = 200, description = "It has the name.", body = schema::Workspace)))]
+pub(crate) async fn rename_workspace(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Json(new): Json<Named>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.workspaces.rename(at.workspace_id, &new.name).await?))
+}
+
+/// Removes a workspace with all its files and versions, for good.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}", tag = "workspaces", params(InWorkspace),
+    responses((status = 204, description = "It is gone.")))]
+pub(crate) async fn delete_workspace(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+) -> Answer<impl IntoResponse> {
+    context.workspaces.delete(at.workspace_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -43,23 +43,17 @@ impl Workspace {
         let mut found = Vec::new();
         let mut folders = vec![(path.clone(), self.folder_at(path).await?)];
         while let Some((path, folder)) = folders.pop() {
-            let (mut cursor, mut inner) = (None, Vec::new());
-            loop {
-                let page = self.entries(folder, 500, cursor).await?;
-                for (name, entry) in page.entries {
-                    if found.len() >= max {
-                        return Ok((found, false));
-                    }
-                    let info = entry.info(path.join(&name)?);
-                    if info.kind == Kind::Folder {
-                        inner.push((info.path.clone(), info.file_id));
-                    }
-                    found.push(info);
+            let mut inner = Vec::new();
+            for (name, entry) in self.all_entries(folder).await? {
+                if found.len() >= max {
+                    self.measure(&mut found).await?;
+                    return Ok((found, false));
                 }
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
+                let info = entry.info(path.join(&name)?);
+                if info.kind == Kind::Folder {
+                    inner.push((info.path.clone(), info.file_id));
                 }
+                found.push(info);
             }
             folders.extend(inner.into_iter().rev());
         }
@@ -77,7 +71,7 @@ impl Workspace {
             let mut info = found.entry.info(path.clone());
             let bytes = match (info.kind, info.sha256) {
                 (Kind::File, Some(digest)) => {
-                    if let Some(bytes) = self.from_latest(path, info.size).await?
+                    if let Some(bytes) = self.in_latest(path, info.size).await?
                         && archive::digest(&bytes).await? == digest
                     {
                         bytes
@@ -94,7 +88,7 @@ impl Workspace {
                     }
                 }
                 (Kind::Projection, _) => {
-                    let bytes = self.from_latest(path, u64::MAX).await?.unwrap_or_default();
+                    let bytes = self.in_latest(path, u64::MAX).await?.unwrap_or_default();
                     info.size = bytes.len() as u64;
                     info.sha256 = Some(archive::digest(&bytes).await?);
                     bytes
@@ -119,7 +113,7 @@ impl Workspace {
         }
     }
 
-    async fn from_latest(&self, path: &FilePath, limit: u64) -> Result<Option<Bytes>> {
+    async fn in_latest(&self, path: &FilePath, limit: u64) -> Result<Option<Bytes>> {
         let path = path.clone();
         let content = self.disk("to read a file", move |mirror| mirror.read(&path, limit)).await?;
         Ok(content.map(Bytes::from))
@@ -138,7 +132,7 @@ impl Workspace {
     /// Puts one file right in `latest/`; whether it was wrong. Under the file's lock, or the tree's.
     pub(crate) async fn restore_to_latest(&self, path: &FilePath, entry: &crate::model::Entry) -> Result<bool> {
         let Some(digest) = entry.sha256 else { return Ok(false) };
-        if let Some(bytes) = self.from_latest(path, entry.size).await?
+        if let Some(bytes) = self.in_latest(path, entry.size).await?
             && archive::digest(&bytes).await? == digest
         {
             return Ok(false);

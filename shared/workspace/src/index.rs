@@ -113,12 +113,26 @@ impl Workspace {
         Ok(FilePath::parse(&format!("/{}", names.join("/")))?)
     }
 
-    /// All entries of a folder, in pages.
+    /// A page of a folder.
     pub(crate) async fn entries(&self, folder: FileId, limit: usize, cursor: Option<String>) -> Result<Page> {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
         let entries = page.items.into_iter().map(|item| Ok((item.key.sk, error::parse(&item.body)?)));
         Ok(Page { entries: entries.collect::<Result<_>>()?, next: page.next })
+    }
+
+    /// All entries of a folder.
+    pub(crate) async fn all_entries(&self, folder: FileId) -> Result<Vec<(String, Entry)>> {
+        const AT_ONCE: usize = 500;
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.entries(folder, AT_ONCE, cursor).await?;
+            all.extend(page.entries);
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
     }
 
     /// The root folder, which has no entry.

@@ -8,6 +8,7 @@ use crate::{
     Change, Kind, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
+    mirror::{Area, Mirror, OnDisk},
     model::Entry,
     write::taken,
 };
@@ -44,7 +45,17 @@ impl Workspace {
             if let Some(found) = walk.found {
                 let same = found.entry.file_id == file_id && found.entry.kind == Kind::Projection;
                 let change = Change::of(Op::Made, &found.entry, path.clone(), writer, at);
-                return if same { Ok(change) } else { Err(taken(path)) };
+                if !same {
+                    return Err(taken(path));
+                }
+                // Made before a crash that came before its content.
+                let (path, id) = (path.clone(), self.0.clock.id());
+                let write = move |mirror: &Mirror| match mirror.look(Area::Latest, &path)? {
+                    OnDisk::File(_) => Ok(()),
+                    _ => mirror.write(&path, &content, id),
+                };
+                self.disk("to write a projection", write).await?;
+                return Ok(change);
             }
             let entry = Entry { file_id, kind: Kind::Projection, ..Entry::folder(file_id, writer, at) };
             let above = walk.missing.len().saturating_sub(1);
@@ -69,14 +80,14 @@ impl Workspace {
 
     /// The length of a projection in bytes, and its last `max_bytes` bytes (which may begin inside of a character).
     pub async fn projection_tail(&self, path: &FilePath, max_bytes: u64) -> Result<(u64, Bytes)> {
-        let tail = move |mirror: &crate::mirror::Mirror, path: &FilePath, _| mirror.tail(path, max_bytes);
+        let tail = move |mirror: &Mirror, path: &FilePath, _| mirror.tail(path, max_bytes);
         let (length, bytes) = self.on_projection(path, "to read a projection", tail).await?;
         Ok((length, bytes.into()))
     }
 
     /// Cuts a projection to `length` bytes.
     pub async fn truncate_projection(&self, path: &FilePath, length: u64) -> Result<()> {
-        let cut = move |mirror: &crate::mirror::Mirror, path: &FilePath, _| {
+        let cut = move |mirror: &Mirror, path: &FilePath, _| {
             let (is, _) = mirror.tail(path, 0)?;
             if is > length { mirror.truncate(path, length) } else { Ok(()) }
         };
@@ -95,7 +106,7 @@ impl Workspace {
         &self,
         path: &FilePath,
         what: &'static str,
-        work: impl Fn(&crate::mirror::Mirror, &FilePath, uuid::Uuid) -> io::Result<T> + Send + Sync + 'static,
+        work: impl Fn(&Mirror, &FilePath, uuid::Uuid) -> io::Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
         let (this, path) = (self.clone(), path.clone());
         whole(async move {
@@ -106,7 +117,7 @@ impl Workspace {
             }
             this.touched();
             let id = this.0.clock.id();
-            let on_disk = move |mirror: &crate::mirror::Mirror| match work(mirror, &path, id) {
+            let on_disk = move |mirror: &Mirror| match work(mirror, &path, id) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     mirror.write(&path, b"", id)?;
                     work(mirror, &path, id)

@@ -151,15 +151,8 @@ impl Workspace {
 
     /// What is in a folder, as the index has it or as the disk does.
     async fn below(&self, path: &FilePath, folder: domain::FileId) -> Result<Vec<FilePath>> {
-        let (mut names, mut cursor) = (BTreeSet::new(), None);
-        loop {
-            let page = self.entries(folder, 500, cursor).await?;
-            names.extend(page.entries.into_iter().map(|(name, _)| name));
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let entries = self.all_entries(folder).await?;
+        let mut names: BTreeSet<String> = entries.into_iter().map(|(name, _)| name).collect();
         let at = path.clone();
         let on_disk = self.disk("to list a folder", move |mirror| Ok(mirror.names(&at).unwrap_or_default())).await?;
         names.extend(on_disk);
@@ -167,7 +160,8 @@ impl Workspace {
         Ok(names.into_iter().filter_map(|name| path.join(&name).ok()).collect())
     }
 
-    /// Compares everything, and sets the mark. Under the tree's lock.
+    /// Compares everything. Under the tree's lock. The next checkpoint sets the mark; a crash before it means to compare
+    /// everything again.
     pub(crate) async fn rebuild(&self) -> Result<Repaired> {
         self.disk("to lay out a workspace", |mirror| {
             mirror.lay_out()?;
@@ -175,12 +169,7 @@ impl Workspace {
         })
         .await?;
         let done = self.settle(&FilePath::root(), true).await?;
-        let now = self.0.clock.now();
-        self.disk("to set the mark", move |mirror| {
-            mirror.sync()?;
-            mirror.set_mark(now)
-        })
-        .await?;
+        self.touched();
         Ok(Repaired { rebuilt: true, ..done })
     }
 

@@ -57,7 +57,7 @@ impl Workspace {
 
 /// Whether something can be moved or removed: not the root, not the taxonomy, and no chat file by an agent.
 pub(crate) fn may_take_away(path: &FilePath, kind: Kind, writer: &Writer) -> Result<()> {
-    if path.is_root() || FOLDERS.contains(&path.as_str()) {
+    if path.is_root() || FOLDERS.contains(&path.as_str()) || is_home(path) {
         let message = format!("{path} is part of every workspace and stays where it is");
         return Err(Error::new(Code::Forbidden, message).hint("change what is inside of it instead"));
     }
@@ -85,6 +85,11 @@ fn kept_by_the_chat(path: &FilePath) -> Error {
 
 fn is_agent(writer: &Writer) -> bool {
     matches!(writer.principal, Principal::Agent { .. })
+}
+
+/// `/users/<id>`
+fn is_home(path: &FilePath) -> bool {
+    path.parent().is_some_and(|parent| parent.as_str() == "/users") && path.name().parse::<domain::UserId>().is_ok()
 }
 
 /// `/chats/<id>.md`

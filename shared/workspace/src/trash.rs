@@ -126,14 +126,9 @@ impl Workspace {
         let mut inside = Vec::new();
         while let Some((id, kind)) = folders.pop() {
             inside.push(id);
-            let mut cursor = None;
-            while kind == Kind::Folder {
-                let page = self.entries(id, 500, cursor).await?;
-                folders.extend(page.entries.into_iter().map(|(_, entry)| (entry.file_id, entry.kind)));
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
-                }
+            if kind == Kind::Folder {
+                let entries = self.all_entries(id).await?;
+                folders.extend(entries.into_iter().map(|(_, entry)| (entry.file_id, entry.kind)));
             }
         }
         for id in inside.into_iter().rev() {

@@ -40,6 +40,8 @@ pub struct World {
     pub table: Arc<FakeTable>,
     pub blobs: Arc<FakeBlobs>,
     pub clock: Arc<Ticks>,
+    /// As they are before a restart.
+    pub all: Workspaces,
     pub root: TempDir,
     pub id: WorkspaceId,
 }
@@ -49,17 +51,14 @@ impl World {
         // Calls that interleave, and pages that end early, are within the contract.
         let faults = Faults { yields: 0.5, short_pages: 0.5, ..Faults::none() };
         let clock = Arc::new(Ticks(AtomicI64::new(1_700_000_000_000)));
-        let world = Self {
-            table: Arc::new(FakeTable::new(clock.clone(), 1, faults.clone())),
-            blobs: Arc::new(FakeBlobs::new(1, faults)),
-            clock,
-            root: TempDir::new().unwrap(),
-            id: WorkspaceId(Uuid::now_v7()),
-        };
-        let all = world.workspaces();
-        all.create(world.id, "test", &Principal::local()).await.unwrap();
-        let workspace = all.open(world.id).await.unwrap();
-        (world, workspace)
+        let table = Arc::new(FakeTable::new(clock.clone(), 1, faults.clone()));
+        let blobs = Arc::new(FakeBlobs::new(1, faults));
+        let root = TempDir::new().unwrap();
+        let all = Workspaces::new(table.clone(), blobs.clone(), clock.clone(), root.path().into());
+        let id = WorkspaceId(Uuid::now_v7());
+        all.create(id, "test", &Principal::local()).await.unwrap();
+        let workspace = all.open(id).await.unwrap();
+        (Self { table, blobs, clock, all, root, id }, workspace)
     }
 
     /// As after a restart: the same stores, new handles.

@@ -45,7 +45,7 @@ async fn a_new_workspace_has_its_taxonomy_in_the_index_and_on_disk() {
 #[tokio::test]
 async fn workspaces_are_made_once_renamed_listed_and_deleted_without_a_trace() {
     let (world, workspace) = World::new().await;
-    let all = world.workspaces();
+    let all = world.all.clone();
     assert_eq!(all.create(world.id, "other", &Principal::local()).await.unwrap().name, "test");
     let stranger = Principal::User { id: UserId(Uuid::now_v7()) };
     assert_eq!(all.create(world.id, "other", &stranger).await.unwrap_err().code, Code::Conflict);
@@ -207,7 +207,8 @@ async fn the_trash_keeps_gives_back_and_forgets() {
 #[tokio::test]
 async fn the_taxonomy_stays_and_only_the_chat_writes_its_file() {
     let (world, workspace) = World::new().await;
-    for part in ["/", "/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"] {
+    let home = format!("/users/{}", Uuid::nil());
+    for part in [&*home, "/", "/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"] {
         let removed = workspace.rm(&path(part), &person()).await.unwrap_err();
         assert!(matches!(removed.code, Code::Forbidden | Code::Unprocessable), "{part}: {removed}");
         assert!(workspace.mv(&path(part), &path("/data/elsewhere"), &person()).await.is_err(), "{part}");

@@ -17,7 +17,7 @@ fn person() -> Writer {
 /// Makes `latest/` as `crash` leaves it, starts again, and compares with how it was.
 async fn repaired_after(crash: impl FnOnce(&World)) -> Repaired {
     let (world, workspace) = World::new().await;
-    world.workspaces().checkpoint().await.unwrap();
+    world.all.checkpoint().await.unwrap();
     world.clock.skip(600_000);
     let chat = path("/chats/c.md");
     workspace.create_projection(&chat, FileId(Uuid::now_v7()), "said", &person()).await.unwrap();
@@ -111,16 +111,37 @@ async fn all_is_made_again_when_latest_or_the_mark_is_gone() {
 
 #[tokio::test]
 async fn after_a_checkpoint_only_what_is_newer_is_looked_at() {
-    let (world, _) = World::new().await;
-    let all = world.workspaces();
-    let workspace = all.open(world.id).await.unwrap();
+    let (world, workspace) = World::new().await;
     for n in 0..20 {
         workspace.write(&path(&format!("/data/{n}")), "x", Expect::Any, &person()).await.unwrap();
     }
     world.clock.skip(600_000);
-    all.checkpoint().await.unwrap();
+    world.all.checkpoint().await.unwrap();
     world.clock.skip(600_000);
     assert_eq!(world.workspaces().repair_all().await.unwrap(), Repaired::default());
     workspace.write(&path("/data/new"), "x", Expect::Any, &person()).await.unwrap();
     assert_eq!(world.workspaces().repair_all().await.unwrap().checked, 1);
+    // A mark that is older than changes are kept cannot be trusted.
+    world.clock.skip(31 * 24 * 3_600_000);
+    assert!(world.workspaces().repair_all().await.unwrap().rebuilt);
+}
+
+#[tokio::test]
+async fn before_the_first_checkpoint_everything_is_looked_at() {
+    let (world, workspace) = World::new().await;
+    workspace.write(&path("/data/1"), "one", Expect::Any, &person()).await.unwrap();
+    let done = world.workspaces().repair_all().await.unwrap();
+    assert_eq!((done.fixed, done.rebuilt), (0, true));
+    world.all.checkpoint().await.unwrap();
+    assert!(!world.workspaces().repair_all().await.unwrap().rebuilt);
+}
+
+#[tokio::test]
+async fn a_projection_that_lost_its_content_in_a_crash_gets_it_when_it_is_made_again() {
+    let (world, workspace) = World::new().await;
+    let (chat, id) = (path("/chats/c.md"), FileId(Uuid::now_v7()));
+    workspace.create_projection(&chat, id, "head", &person()).await.unwrap();
+    fs::remove_file(world.on_disk("/chats/c.md")).unwrap();
+    workspace.create_projection(&chat, id, "head", &person()).await.unwrap();
+    assert_eq!(world.disk_text("/chats/c.md").as_deref(), Some("head"));
 }

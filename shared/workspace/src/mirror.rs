@@ -130,13 +130,12 @@ impl Mirror {
             .and_then(|file| File::from(file).write_all(content))
             .and_then(|()| {
                 let folder = self.folder_of(Area::Latest, path, true)?;
-                match renameat(&tmp, &temporary, &folder, path.name()) {
-                    Err(Errno::ISDIR) => {
-                        self.remove(Area::Latest, path, Uuid::from_u128(!id.as_u128()))?;
-                        Ok(renameat(&tmp, &temporary, &folder, path.name())?)
-                    }
-                    renamed => Ok(renamed?),
+                match look_in(&folder, path.name())? {
+                    OnDisk::File(_) => return swap(&tmp, &temporary, &folder, path.name()),
+                    OnDisk::Folder => drop(self.remove(Area::Latest, path, Uuid::from_u128(!id.as_u128()))?),
+                    OnDisk::Nothing | OnDisk::Stray => {}
                 }
+                Ok(renameat(&tmp, &temporary, &folder, path.name())?)
             });
         if written.is_err() {
             let _ = unlinkat(&tmp, &temporary, AtFlags::empty());
@@ -273,6 +272,21 @@ impl Mirror {
         fs::write(&temporary, format!("{at}\n"))?;
         fs::rename(temporary, self.home.join("mark"))
     }
+}
+
+/// Puts a file in the place of another.
+///
+/// A plain rename over a file makes ext4 write the new one out at once (`auto_da_alloc`), which the next commit then waits
+/// for. An exchange does not, and what was replaced before it was ever written out costs no write at all.
+fn swap(from: &OwnedFd, new: &str, folder: &OwnedFd, name: &str) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::renameat_with(from, new, folder, name, rustix::fs::RenameFlags::EXCHANGE) {
+        Ok(()) => return Ok(unlinkat(from, new, AtFlags::empty())?),
+        // Not every file system can, and the other file may have gone.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(renameat(from, new, folder, name)?)
 }
 
 fn look_in(folder: &OwnedFd, name: &str) -> io::Result<OnDisk> {

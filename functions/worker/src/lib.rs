@@ -65,6 +65,11 @@ impl<M: Machine> Worker<M> {
         &self.metrics
     }
 
+    /// How many actors are in memory at rest.
+    pub fn warm_actors(&self) -> usize {
+        self.runtime.warm_actors()
+    }
+
     /// Works until `shutdown`, then ends what runs and flushes the actors in memory.
     pub async fn run(&self, shutdown: CancellationToken) {
         let cut = CancellationToken::new();

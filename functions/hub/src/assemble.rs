@@ -1,0 +1,115 @@
+//! Puts the hub together: the one place that knows which adapter stands behind which port.
+
+use crate::{
+    Failure,
+    config::{Config, Durability},
+    parts,
+};
+use actor::Runtime;
+use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use embedded::{LocalBlobs, LocalBus, Store};
+use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
+use std::{path::Path, sync::Arc, time::Duration};
+use stream::{FeedOptions, Feeds};
+use tokio_util::sync::CancellationToken;
+use tools::Registry;
+use worker::Worker;
+use workspace::Workspaces;
+
+/// The parts of a hub, not yet running.
+pub struct Hub {
+    /// Table and queue.
+    pub store: Arc<Store>,
+    /// Files.
+    pub workspaces: Workspaces,
+    /// Models.
+    pub models: Arc<models::Router>,
+    /// Keeps the chats' files.
+    pub transcript: Arc<Transcript>,
+    /// Drives the chats.
+    pub worker: Worker<ChatMachine>,
+    /// Holds the event streams.
+    pub feeds: Feeds,
+    /// What handlers need.
+    pub context: Arc<api::Context>,
+}
+
+/// Opens the data directory and puts everything together. `shutdown` ends the event streams.
+pub fn assemble(
+    data: &Path,
+    config: &Config,
+    environment: &[(String, String)],
+    shutdown: CancellationToken,
+) -> Result<Hub, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let durability = match config.store.durability {
+        Durability::Full => embedded::Durability::Full,
+        Durability::Normal => embedded::Durability::Normal,
+    };
+    let options = embedded::Options { durability, ..embedded::Options::default() };
+    let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
+    let files = data.join("workspaces");
+    let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
+    let table: Arc<dyn Table> = Arc::new(Spilling::new(store.table(), blobs.clone()));
+    let queue: Arc<dyn Queue> = store.queue();
+    let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
+
+    let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+    let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
+    let model: Arc<dyn Model> = models.clone();
+    let tools = Arc::new(Registry::builtin());
+
+    let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
+    let machine = ChatMachine {
+        gate: Arc::new(SimpleGate { timeout: Duration::from_secs(config.ai.permission_timeout_seconds) }),
+        tools: tools.clone(),
+        question_timeout: Duration::from_secs(config.ai.question_timeout_seconds),
+    };
+    let effects = ChatEffects {
+        model: model.clone(),
+        tools: tools.clone(),
+        workspaces: workspaces.clone(),
+        clock: clock.clone(),
+    };
+    let runtime = Runtime::new(
+        machine,
+        Arc::new(effects),
+        table.clone(),
+        queue.clone(),
+        bus.clone(),
+        clock.clone(),
+        transcript.clone(),
+        actor::Options { inactivity: config.ai.inactivity(), ..actor::Options::default() },
+    );
+    let mut working = worker::Options::default();
+    if let Some(seconds) = config.server.drain_seconds {
+        working.drain = Duration::from_secs(seconds);
+    }
+    let worker = Worker::new(Arc::new(runtime), queue.clone(), working);
+
+    let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
+    let settings = Settings {
+        inactivity: config.ai.inactivity(),
+        context_tokens: config.ai.context_tokens,
+        limits: config.ai.limits,
+    };
+    let chats = Chats::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), settings);
+    let auth = match &config.server.auth_token {
+        Some(token) => api::Auth::token(token.expose()),
+        None => api::Auth::loopback(),
+    };
+    let context = api::Context {
+        chats,
+        workspaces: workspaces.clone(),
+        tools,
+        model,
+        streams: Arc::new(parts::OwnFeeds(feeds.clone())),
+        table,
+        clock,
+        auth,
+        origins: config.server.cors_origins.clone(),
+        ready: parts::probes(&store, &bus),
+        metrics: parts::counters(&store, &feeds, &worker),
+    };
+    Ok(Hub { store, workspaces, models, transcript, worker, feeds, context: Arc::new(context) })
+}

@@ -1,0 +1,186 @@
+//! The hub's configuration: a TOML file, with environment variables on top, with command-line flags on top.
+//!
+//! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
+//! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
+
+use crate::Failure;
+use domain::Limits;
+use serde::Deserialize;
+use std::{path::Path, time::Duration};
+use toml::{Table, Value};
+
+/// The prefix of environment variables that are configuration keys.
+const PREFIX: &str = "BUILDSCALE__";
+
+/// Everything that can be configured. Every key may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How the hub is reached.
+    pub server: Server,
+    /// How durable it is.
+    pub store: Store,
+    /// Agents and models.
+    pub ai: Ai,
+}
+
+/// `[server]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Where to listen, such as `127.0.0.1:8686`.
+    pub listen: Option<String>,
+    /// The bearer token that requests must have.
+    pub auth_token: Option<models::Secret>,
+    /// Whether to listen on an address that others can reach.
+    pub allow_public: bool,
+    /// Web origins that may call the API from a browser.
+    pub cors_origins: Vec<String>,
+    /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds.
+    pub drain_seconds: Option<u64>,
+}
+
+/// `[store]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Store {
+    /// `full` (the default): what was answered survives a power cut. `normal`: a crash of the program loses nothing, but a power
+    /// cut may lose the last moments; commits cost no sync.
+    pub durability: Durability,
+}
+
+/// See [`Store::durability`].
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Every commit is synced.
+    #[default]
+    Full,
+    /// Only checkpoints are synced.
+    Normal,
+}
+
+/// `[ai]`
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+pub struct Ai {
+    /// How long an idle chat stays in memory, in seconds (seed 000 §3).
+    pub actor_inactivity_timeout_seconds: u64,
+    /// The context budget of new chats, in tokens.
+    pub context_tokens: u64,
+    /// How long a question of an agent waits for an answer, in seconds.
+    pub question_timeout_seconds: u64,
+    /// How long a request for permission waits for an answer, in seconds.
+    pub permission_timeout_seconds: u64,
+    /// What a turn may use.
+    pub limits: Limits,
+    /// The rest of `[ai]` is about models.
+    #[serde(flatten)]
+    pub models: Table,
+}
+
+impl Default for Ai {
+    fn default() -> Self {
+        Self {
+            actor_inactivity_timeout_seconds: 600,
+            context_tokens: 100_000,
+            question_timeout_seconds: 24 * 3600,
+            permission_timeout_seconds: 3600,
+            limits: Limits::default(),
+            models: Table::new(),
+        }
+    }
+}
+
+impl Ai {
+    /// See [`Ai::actor_inactivity_timeout_seconds`].
+    pub fn inactivity(&self) -> Duration {
+        Duration::from_secs(self.actor_inactivity_timeout_seconds)
+    }
+
+    /// The configuration of models, with the usual variables of providers on top.
+    pub fn models(&self, environment: &[(String, String)]) -> Result<models::Config, Failure> {
+        let file = models::Config::deserialize(Value::Table(self.models.clone())).map_err(wrong)?;
+        let lookup = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        Ok(models::Config::from_lookup(Some(file), lookup))
+    }
+}
+
+impl Config {
+    /// Reads the file at `path`, if there is one, and puts the environment on top.
+    pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
+        let mut table = match std::fs::read_to_string(path) {
+            Ok(text) => text.parse::<Table>().map_err(|error| Failure::Config(format!("{}: {error}", path.display())))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Table::new(),
+            Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
+        };
+        for (name, value) in environment {
+            if let Some(keys) = name.strip_prefix(PREFIX) {
+                let keys: Vec<String> = keys.split("__").map(str::to_lowercase).collect();
+                set(&mut table, &keys, value).map_err(|reason| Failure::Config(format!("{name}: {reason}")))?;
+            }
+        }
+        Self::deserialize(Value::Table(table)).map_err(wrong)
+    }
+}
+
+fn wrong(error: toml::de::Error) -> Failure {
+    Failure::Config(error.message().to_owned())
+}
+
+fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
+    let Some((last, folders)) = keys.split_last() else { return Err("it names no key".into()) };
+    let mut table = table;
+    for folder in folders {
+        let entry = table.entry(folder.clone()).or_insert_with(|| Value::Table(Table::new()));
+        table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
+    }
+    // Numbers, booleans and lists as TOML has them; anything else is a text.
+    let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("value"));
+    table.insert(last.clone(), parsed.unwrap_or_else(|| Value::String(value.to_owned())));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, Failure> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("buildscale.toml");
+        std::fs::write(&path, file)?;
+        let environment: Vec<_> = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Config::load(&path, &environment)
+    }
+
+    #[test]
+    fn the_environment_is_on_top_of_the_file() -> Result<(), Failure> {
+        let file = "[ai]\nactor_inactivity_timeout_seconds = 5\nmodel = \"gpt-4o-mini\"\n[ai.limits]\nmax_steps = 3\n";
+        let config = load(file, &[("BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS", "7"), ("OTHER", "1")])?;
+        assert_eq!(config.ai.inactivity(), Duration::from_secs(7));
+        assert_eq!(config.ai.limits.max_steps, 3);
+        assert_eq!(config.ai.models(&[])?.model.as_deref(), Some("gpt-4o-mini"));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for (file, environment) in [
+            ("[server]\nlisten_on = 1\n", vec![]),
+            ("[store]\ndurability = \"none\"\n", vec![]),
+            ("", vec![("BUILDSCALE__SERVER__LISTEN__PORT", "1"), ("BUILDSCALE__SERVER__LISTEN", "x")]),
+            ("not toml", vec![]),
+        ] {
+            assert!(matches!(load(file, &environment), Err(Failure::Config(_))), "{file} {environment:?}");
+        }
+        let unknown = load("[ai]\nmodle = \"x\"\n", &[]).and_then(|config| config.ai.models(&[]));
+        assert!(matches!(unknown, Err(Failure::Config(message)) if message.contains("modle")));
+    }
+
+    #[test]
+    fn a_token_is_not_shown() -> Result<(), Failure> {
+        let config = load("[server]\nauth_token = \"hunter2\"\n", &[])?;
+        assert!(!format!("{config:?}").contains("hunter2"));
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! The hub: everything in one process on embedded adapters, and the command line. It is the default on a laptop, and the
+//! code is the same as in the cloud; only `assemble` names adapters.
+
+pub mod assemble;
+pub mod config;
+mod parts;
+pub mod serve;
+
+/// Why the hub did not start or did not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The configuration makes no sense.
+    #[error("the configuration is wrong: {0}")]
+    Config(String),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] embedded::OpenError),
+    /// The models cannot be set up.
+    #[error(transparent)]
+    Models(#[from] models::ConfigError),
+    /// The files on disk could not be brought in line with the index.
+    #[error("the workspaces could not be repaired: {0}")]
+    Repair(domain::Error),
+    /// Something of the operating system's.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}

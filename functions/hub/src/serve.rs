@@ -1,0 +1,171 @@
+//! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
+
+use crate::{Failure, assemble, assemble::Hub, config::Config};
+use std::{
+    io::{IsTerminal, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
+use stream::ServeOptions;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// How to serve.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServeArgs {
+    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:8686]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
+    pub data_dir: PathBuf,
+    /// The configuration file [default: buildscale.toml in the data directory]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print one JSON line {"address": …} when ready, instead of a text for people
+    #[arg(long)]
+    pub json: bool,
+    /// The bearer token that requests must have; better put into the configuration or BUILDSCALE__SERVER__AUTH_TOKEN
+    #[arg(long, value_name = "TOKEN", hide_env_values = true)]
+    pub auth_token: Option<String>,
+    /// Allow an address that other machines can reach; needs a token
+    #[arg(long)]
+    pub allow_public: bool,
+}
+
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8686";
+
+/// Serves until SIGINT or SIGTERM.
+pub async fn run(args: ServeArgs) -> Result<(), Failure> {
+    log_to_stderr();
+    let environment: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let path = args.config.clone().unwrap_or_else(|| args.data_dir.join("buildscale.toml"));
+    let mut config = Config::load(&path, &environment)?;
+    if let Some(token) = &args.auth_token {
+        config.server.auth_token = Some(models::Secret::new(token.clone()));
+    }
+    config.server.allow_public |= args.allow_public;
+    let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
+
+    let listener = listen(&address, &config).await?;
+    let address = listener.local_addr()?;
+    let shutdown = CancellationToken::new();
+    let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
+    let repaired = hub.workspaces.repair_all().await.map_err(Failure::Repair)?;
+    tracing::info!(?repaired, "workspaces are in line with the index");
+    announce(&args, address, &hub)?;
+
+    let server = stream::serve(
+        listener,
+        api::router(hub.context.clone()),
+        ServeOptions::default(),
+        hub.feeds.metrics().clone(),
+        shutdown.clone(),
+    );
+    let worker = hub.worker.clone();
+    let working = tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move { worker.run(shutdown).await }
+    });
+    let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
+    let signals = tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move {
+            ended_by_signal().await;
+            tracing::info!("ending: running turns may finish");
+            shutdown.cancel();
+        }
+    });
+    let served = server.await;
+    shutdown.cancel();
+    signals.abort();
+    for task in [working, checkpointing] {
+        if let Err(error) = task.await {
+            tracing::error!(%error, "a part of the hub ended badly");
+        }
+    }
+    if let Err(error) = hub.workspaces.checkpoint().await {
+        tracing::warn!(%error, "the next start compares more files than it had to");
+    }
+    hub.store.close().await;
+    tracing::info!("ended");
+    served.map_err(Failure::Io)
+}
+
+async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> {
+    let failed = |source| Failure::Listen { address: address.to_owned(), source };
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
+    let public = addresses.iter().any(|address| !address.ip().is_loopback());
+    if public && !(config.server.allow_public && config.server.auth_token.is_some()) {
+        return Err(Failure::Config(format!(
+            "{address} can be reached from other machines: that needs --allow-public and an auth token"
+        )));
+    }
+    TcpListener::bind(addresses.as_slice()).await.map_err(failed)
+}
+
+/// Says where the hub is, once it is ready: one JSON line for programs, a text with something to try for people.
+fn announce(args: &ServeArgs, address: SocketAddr, hub: &Hub) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::json!({ "address": address.to_string() }))?;
+        return out.flush();
+    }
+    let bold = |text: &str| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    writeln!(out, "BuildScale is at {}", bold(&format!("http://{address}")))?;
+    if hub.models.no_model_configured() {
+        writeln!(out, "No model is configured: an offline demo script answers. Set OPENAI_API_KEY (or another provider's")?;
+        writeln!(out, "key), or OPENAI_BASE_URL for any compatible server, and start again.")?;
+    } else {
+        writeln!(out, "Model: {}", hub.models.default_model())?;
+    }
+    writeln!(out, "Try it:")?;
+    writeln!(out, "  buildscale chat \"write a haiku about queues into /projects/demo/haiku.md\"")?;
+    writeln!(
+        out,
+        "  curl -s -X POST http://{address}/api/v1/workspaces -H 'content-type: application/json' -d '{{\"name\": \"demo\"}}'"
+    )?;
+    out.flush()
+}
+
+/// `latest/` is never synced by writes. From time to time everything is, and the mark moves on from which a start after a crash
+/// has to compare.
+async fn checkpoint_mirrors(workspaces: workspace::Workspaces, shutdown: CancellationToken) {
+    const EVERY: Duration = Duration::from_secs(60);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        if let Err(error) = workspaces.checkpoint().await {
+            tracing::warn!(%error, "the mirrors' mark did not move on");
+        }
+    }
+}
+
+async fn ended_by_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminated = match signal(SignalKind::terminate()) {
+        Ok(signal) => signal,
+        Err(error) => {
+            tracing::warn!(%error, "SIGTERM is not listened to");
+            return drop(tokio::signal::ctrl_c().await);
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
+    }
+}
+
+/// JSON lines on stderr; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr);
+    // A test may have set one up already.
+    drop(subscriber.try_init());
+}

@@ -97,7 +97,11 @@ pub(crate) fn respond(name: &str, bytes: Bytes, tag: Option<HeaderValue>, reques
             let error =
                 Error::new(Code::InvalidArgument, format!("the content has {length} bytes, none in that range"));
             let error = error.detail("field", "range").detail("size", length);
-            return Err(Failure::from(error).with_status(StatusCode::RANGE_NOT_SATISFIABLE));
+            let mut response = Failure::from(error).with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
+            if let Ok(size) = HeaderValue::try_from(format!("bytes */{length}")) {
+                response.headers_mut().insert(header::CONTENT_RANGE, size);
+            }
+            return Ok(response);
         }
     };
     let (from, to) = (usize::try_from(shown.start).unwrap_or(0), usize::try_from(shown.end).unwrap_or(0));

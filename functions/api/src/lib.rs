@@ -56,7 +56,7 @@ pub struct Context {
     /// The files.
     pub workspaces: workspace::Workspaces,
     /// The tools, for people.
-    pub tools: ::tools::Registry,
+    pub tools: Arc<::tools::Registry>,
     /// Which models there are. No model is called from here.
     pub model: Arc<dyn Model>,
     /// Where event streams come from.

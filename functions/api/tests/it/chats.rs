@@ -1,0 +1,148 @@
+//! Chats, from the goal to the last answer.
+
+use crate::support::{Door, long_ago};
+use axum::body::Body;
+use futures::StreamExt;
+use http::Request;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_goal_is_accepted_and_the_chat_is_there() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let body = json!({ "goal": "Write a report\nwith care", "limits": { "max_steps": 5 }, "mode": "plan" });
+    let made = door.json("POST", &format!("{workspace}/chats"), body).await.is(202);
+    assert_eq!((made.text("status").as_str(), &made.json["plan_id"]), ("queued", &json!(null)));
+    let chat = format!("{workspace}/chats/{}", made.text("chat_id"));
+
+    let shown = door.get(&chat).await.is(200);
+    assert_eq!((shown.text("title").as_str(), shown.text("mode").as_str()), ("Write a report", "plan"));
+    assert_eq!((&shown.json["messages"], &shown.json["last_seq"]), (&json!([]), &json!(0)));
+    let list = door.get(&format!("{workspace}/chats?limit=1")).await.is(200);
+    assert_eq!(list.json["chats"][0]["chat_id"], made.json["chat_id"]);
+    let file = door.get(&format!("{workspace}/files/by-path?path=/chats/{}.md", made.text("chat_id"))).await.is(200);
+    assert_eq!((file.text("kind").as_str(), file.text("file_id")), ("projection", made.text("chat_id")));
+}
+
+#[tokio::test]
+async fn a_message_costs_one_durable_send_and_no_write() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let before = door.calls.names().len();
+    let turn = door.json("POST", &chat, json!({ "content": "And now?" })).await.is(202);
+    assert_eq!(turn.text("status"), "queued");
+    let calls = door.calls.names().split_off(before);
+    assert_eq!(calls, ["table.get", "queue.send"]);
+}
+
+#[tokio::test]
+async fn a_busy_chat_refuses_when_asked_to() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let refused = door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "reject" })).await;
+    refused.refuses(409, "CONFLICT");
+    door.ask("DELETE", &chat, &[], "").await.refuses(409, "CONFLICT");
+    door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "interrupt" })).await.is(202);
+}
+
+#[tokio::test]
+async fn stop_is_harmless_again_and_knows_what_is_not_alive() {
+    let door = Door::open();
+    let (chat, id) = door.chat(&door.workspace().await).await;
+    for _ in 0..2 {
+        let stopped = door.ask("POST", &format!("{chat}/stop"), &[], "").await.is(200);
+        assert_eq!(stopped.json, json!({ "status": "cancelled", "chat_id": id }));
+    }
+    door.put_view(&chat, json!({ "status": "idle", "active_at": long_ago() })).await;
+    door.ask("POST", &format!("{chat}/stop"), &[], "").await.refuses(404, "NOT_FOUND");
+    door.ask("DELETE", &chat, &[], "").await.is(204);
+    door.get(&chat).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn questions_and_permissions_are_answered_while_they_are_open() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+    let (question, permission) = (format!("{chat}/answers/{id}"), format!("{chat}/permissions/{id}"));
+    door.json("POST", &question, json!({ "answers": { "colour": "red" } })).await.refuses(409, "CONFLICT");
+    door.json("POST", &permission, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
+
+    let schema = json!({ "type": "string", "enum": ["red", "blue"] });
+    let asked = json!([
+        { "event": "question", "data": { "question_id": id, "questions": [
+            { "name": "colour", "question": "Which?", "schema": schema }] } },
+        { "event": "permission_required", "data": { "permission_id": id } },
+    ]);
+    door.put_view(&chat, json!({ "status": "suspended", "waiting_for": asked })).await;
+    door.get(&chat).await.is(200);
+    let wrong = door.json("POST", &question, json!({ "answers": { "colour": "green" } })).await;
+    assert_eq!(wrong.status, 400, "{}", wrong.json);
+    door.json("POST", &question, json!({ "answers": { "colour": "red" } })).await.is(202);
+    door.json("POST", &permission, json!({ "outcome": "approved" })).await.is(202);
+    door.json("POST", &permission, json!({ "outcome": "maybe" })).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn a_paused_chat_is_resumed() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    door.ask("POST", &format!("{chat}/resume"), &[], "").await.refuses(409, "CONFLICT");
+    door.put_view(&chat, json!({ "status": "paused", "paused_reason": "it broke" })).await;
+    let refused = door.json("POST", &chat, json!({ "content": "Go on" })).await.refuses(409, "CONFLICT");
+    assert!(refused.json["error"]["message"].as_str().unwrap().contains("it broke"));
+    door.json("POST", &format!("{chat}/resume"), json!({ "drop": true })).await.is(202);
+}
+
+#[tokio::test]
+async fn a_chat_is_set_up_anew() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    door.json("PATCH", &chat, json!({ "title": "Reports", "model": "m", "mode": "build" })).await.is(202);
+    door.json("PATCH", &chat, json!({})).await.refuses(400, "INVALID_ARGUMENT");
+    door.json("PATCH", &chat, json!({ "title": "  " })).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn events_begin_where_they_should_and_end_with_the_server() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, id) = door.chat(&workspace).await;
+    let workspace: domain::WorkspaceId = workspace.rsplit('/').next().unwrap().parse().unwrap();
+    let actor = chat::actor_id(workspace, id.parse().unwrap());
+    let at = domain::Timestamp::from_millis(0);
+    let events = (0..3).map(|n| domain::ChatEvent::Paused { reason: format!("reason {n}"), at }).collect();
+    let step = uuid::Uuid::nil();
+    let entry = actor::Entry { first: 1, next: 4, at, step, command: None, events, outbox: Vec::new(), parking: None };
+    let body = serde_json::to_string(&entry).unwrap();
+    door.table.commit(vec![ports::Write::put(actor.entry_key(1), body, ports::Expect::Absent)]).await.unwrap();
+    let first = |after: &'static str| {
+        let uri = format!("{chat}/events{after}");
+        let door = &door;
+        async move {
+            let response = door.send(Request::get(uri).body(Body::empty()).unwrap()).await;
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.headers()["content-type"], "text/event-stream");
+            assert_eq!(response.headers()["x-accel-buffering"], "no");
+            assert!(response.headers().contains_key("x-request-id"));
+            let bytes = response.into_body().into_data_stream().next().await.unwrap().unwrap();
+            String::from_utf8_lossy(&bytes).lines().next().unwrap().to_owned()
+        }
+    };
+
+    assert_eq!(first("").await, "id: 3", "live, as no turn runs");
+    door.put_view(&chat, json!({ "status": "running", "turn_seq": 2 })).await;
+    assert_eq!(first("").await, "id: 1", "at the start of the running turn");
+    assert_eq!(first("?after=2").await, "id: 2");
+    assert_eq!(first("?after=0&protocol=native").await, "id: 0");
+    let refused = door.get(&format!("{chat}/events?protocol=ag-ui")).await.refuses(400, "INVALID_ARGUMENT");
+    assert_eq!(refused.json["error"]["hint"], "supported: native");
+    door.get(&format!("{}/events", chat.replace(&id, "019bf537-f228-7cd3-aa1c-3da8af302e12")))
+        .await
+        .refuses(404, "NOT_FOUND");
+
+    let response = door.send(Request::get(format!("{chat}/events")).body(Body::empty()).unwrap()).await;
+    door.shutdown.cancel();
+    let all = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    assert!(String::from_utf8_lossy(&all).contains("retry: "));
+}

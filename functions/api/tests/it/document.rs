@@ -1,0 +1,116 @@
+//! The document: complete, valid, and about what is really there.
+
+use crate::support::{Door, operations};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const ROUTES: &str = "\
+DELETE /api/v1/workspaces/{workspace_id}
+DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
+DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
+GET /api/v1/models
+GET /api/v1/workspaces
+GET /api/v1/workspaces/{workspace_id}
+GET /api/v1/workspaces/{workspace_id}/agents
+GET /api/v1/workspaces/{workspace_id}/chats
+GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
+GET /api/v1/workspaces/{workspace_id}/files
+GET /api/v1/workspaces/{workspace_id}/files/by-path
+GET /api/v1/workspaces/{workspace_id}/files/trash
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/content
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/diff
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content
+GET /api/v1/workspaces/{workspace_id}/skills
+GET /api/v1/workspaces/{workspace_id}/tools
+GET /api/v1/workspaces/{workspace_id}/usage
+GET /health
+GET /metrics
+GET /openapi.json
+GET /ready
+PATCH /api/v1/workspaces/{workspace_id}
+PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
+POST /api/v1/workspaces
+POST /api/v1/workspaces/{workspace_id}/chats
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop
+POST /api/v1/workspaces/{workspace_id}/files
+POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore
+POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore
+POST /api/v1/workspaces/{workspace_id}/tools
+PUT /api/v1/workspaces/{workspace_id}/files/{file_id}
+PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content";
+
+#[test]
+fn every_route_is_in_it_and_no_other() {
+    let expected: BTreeSet<String> = ROUTES.lines().map(String::from).collect();
+    assert_eq!(operations(), expected);
+}
+
+#[test]
+fn routes_are_registered_with_their_description_only() {
+    let registered = include_str!("../../src/openapi.rs").matches("routes!(").count();
+    assert!(registered > 20);
+    for source in [include_str!("../../src/lib.rs"), include_str!("../../src/openapi.rs")] {
+        for other in [".route(", ".nest(", ".nest_service(", ".route_service("] {
+            assert!(!source.contains(other), "{other} registers a route that the document does not know");
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_is_served_and_what_it_describes_is_there() {
+    let door = Door::open();
+    let served = door.get("/openapi.json").await.is(200);
+    assert_eq!(served.json, api::document());
+    let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+    for operation in operations() {
+        let (method, path) = operation.split_once(' ').unwrap();
+        let path = path.replace("{v}", "1");
+        let path =
+            path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/");
+        let reply = door.ask(method, &path, &[], "").await;
+        assert_ne!(reply.status, 405, "{operation}");
+        let message = reply.json["error"]["message"].as_str().unwrap_or_default();
+        assert!(!message.contains("route"), "{operation}: {message}");
+    }
+}
+
+#[test]
+fn it_is_a_valid_document() {
+    let document = api::document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut ids = BTreeSet::new();
+    for item in document["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id.to_owned()), "{id} is there twice");
+            assert!(operation["responses"]["default"]["$ref"].is_string(), "{id} does not say how it refuses");
+            let text = operation["summary"].as_str().or(operation["description"].as_str());
+            assert!(text.is_some_and(|text| text.len() > 5), "{id} is not described");
+        }
+    }
+    // Every reference leads somewhere.
+    let mut stack = vec![&document];
+    while let Some(value) = stack.pop() {
+        match value {
+            Value::Object(fields) => {
+                if let Some(to) = fields.get("$ref").and_then(Value::as_str) {
+                    let pointer = to.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{to} leads nowhere");
+                }
+                stack.extend(fields.values());
+            }
+            Value::Array(items) => stack.extend(items),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Every refusal, whoever makes it, comes in the one envelope.
+
+use crate::support::{Door, Setup};
+use api::{Auth, Probe};
+use serde_json::{Value, json};
+
+const NONE: &str = "/api/v1/workspaces/019bf537-f228-7cd3-aa1c-3da8af302e12";
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// The inside of an envelope, without what differs each time.
+fn inside(reply: &crate::support::Reply) -> Value {
+    let mut error = reply.json["error"].clone();
+    let id = error.as_object_mut().unwrap().remove("request_id").unwrap();
+    assert_eq!(id, reply.header("x-request-id"));
+    json!({ "status": reply.status.as_u16(), "error": error })
+}
+
+#[tokio::test]
+async fn refusals() {
+    let door = Door::open();
+    let workspaces = "/api/v1/workspaces";
+    let cases: [(&str, &str, &str, &[(&str, &str)], String); 13] = [
+        ("no route", "GET", "/api/v1/nothing", &[], String::new()),
+        ("no method", "PUT", workspaces, &[], String::new()),
+        ("no such workspace", "GET", NONE, &[], String::new()),
+        ("a bad id", "GET", "/api/v1/workspaces/x", &[], String::new()),
+        ("not JSON", "POST", workspaces, &[JSON], "{".into()),
+        ("not an object", "POST", workspaces, &[JSON], "[]".into()),
+        ("no type", "POST", workspaces, &[], "{}".into()),
+        ("a missing field", "POST", workspaces, &[JSON], "{}".into()),
+        ("an unknown field", "POST", workspaces, &[JSON], json!({ "nam": "x" }).to_string()),
+        ("a wrong type", "POST", workspaces, &[JSON], json!({ "name": 5 }).to_string()),
+        (
+            "a field inside",
+            "POST",
+            &format!("{NONE}/chats"),
+            &[JSON],
+            json!({ "goal": "x", "limits": { "max_step": 1 } }).to_string(),
+        ),
+        ("a bad query", "GET", "/api/v1/workspaces?limit=many", &[], String::new()),
+        ("too long", "POST", workspaces, &[JSON], json!({ "name": "x".repeat(1024 * 1024) }).to_string()),
+    ];
+    let mut all = serde_json::Map::new();
+    for (name, method, path, headers, body) in cases {
+        let reply = door.ask(method, path, headers, body).await;
+        all.insert(name.into(), inside(&reply));
+    }
+    insta::assert_json_snapshot!(all);
+}
+
+#[tokio::test]
+async fn request_ids_are_taken_over_when_they_are_sane() {
+    let door = Door::open();
+    let id = |id: &'static str| {
+        let door = &door;
+        async move { door.ask("GET", "/health", &[("x-request-id", id)], "").await.header("x-request-id").to_owned() }
+    };
+    assert_eq!(id("client-7:a.b").await, "client-7:a.b");
+    for bad in ["a b", "<script>", "", "\u{e9}"] {
+        let made = id(bad).await;
+        assert_eq!(made.len(), 36, "{bad:?} became {made}");
+    }
+    assert_eq!(id("x".repeat(129).leak()).await.len(), 36);
+}
+
+#[tokio::test]
+async fn without_the_token_nothing_is_told() {
+    let door = Door::with(Setup { auth: Auth::token("s3cret"), ..Setup::default() });
+    for path in ["/api/v1/workspaces", "/metrics", NONE, "/nothing"] {
+        let refused = door.get(path).await.refuses(401, "UNAUTHORIZED");
+        assert_eq!(refused.header("www-authenticate"), "Bearer");
+        let wrong = door.ask("GET", path, &[("authorization", "Bearer s3cre")], "").await.refuses(401, "UNAUTHORIZED");
+        assert!(!wrong.json.to_string().contains("s3cre"));
+    }
+    for path in ["/health", "/ready", "/openapi.json"] {
+        door.get(path).await.is(200);
+    }
+    door.ask("GET", "/api/v1/workspaces", &[("authorization", "Bearer s3cret")], "").await.is(200);
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_are_kept_out_unless_they_are_allowed() {
+    let origins = vec!["http://localhost:5173".to_owned()];
+    let door = Door::with(Setup { origins, ..Setup::default() });
+    let ask = |origin: &'static str| {
+        let headers = [("host", "127.0.0.1:8686"), ("origin", origin)];
+        let door = &door;
+        async move { door.ask("GET", "/api/v1/workspaces", &headers, "").await }
+    };
+    ask("https://evil.example").await.refuses(403, "FORBIDDEN");
+    let allowed = ask("http://localhost:5173").await.is(200);
+    assert_eq!(allowed.header("access-control-allow-origin"), "http://localhost:5173");
+    let closed = Door::open();
+    let headers = [("host", "rebound.example"), ("origin", "http://rebound.example")];
+    closed.ask("GET", "/api/v1/workspaces", &headers, "").await.refuses(403, "FORBIDDEN");
+}
+
+#[tokio::test]
+async fn what_is_not_ready_is_named() {
+    let probe = |name, works: bool| Probe {
+        name,
+        check: Box::new(move || {
+            Box::pin(
+                async move { if works { Ok(()) } else { Err(ports::Error::unavailable("the queue", "secret path")) } },
+            )
+        }),
+    };
+    let door = Door::with(Setup { ready: vec![probe("table", true), probe("queue", false)], ..Setup::default() });
+    let refused = door.get("/ready").await.refuses(503, "UPSTREAM_UNAVAILABLE");
+    assert_eq!(refused.json["error"]["details"], json!({ "queue": "the queue is unavailable" }));
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(Door::open().get("/ready").await.is(200).text("status"), "ready");
+}
+
+#[test]
+fn every_code_has_its_status() {
+    use domain::Code::*;
+    let all = [
+        (InvalidArgument, 400),
+        (Unauthorized, 401),
+        (Forbidden, 403),
+        (NotFound, 404),
+        (Conflict, 409),
+        (IdempotencyMismatch, 409),
+        (Paused, 409),
+        (StaleVersion, 412),
+        (PayloadTooLarge, 413),
+        (Unprocessable, 422),
+        (LimitReached, 422),
+        (RateLimited, 429),
+        (Cancelled, 499),
+        (Internal, 500),
+        (UpstreamUnavailable, 503),
+        (Timeout, 504),
+    ];
+    for (code, status) in all {
+        assert_eq!(api::status_of(code).as_u16(), status, "{code}");
+    }
+}

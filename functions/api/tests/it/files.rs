@@ -1,0 +1,122 @@
+//! Files, their contents and their versions.
+
+use crate::support::Door;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_file_is_made_changed_moved_removed_and_restored() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let files = format!("{workspace}/files");
+    let made = door.json("POST", &files, json!({ "path": "/projects/a.md", "content": "one\n" })).await.is(201);
+    assert_eq!((made.header("etag"), made.text("op").as_str()), ("\"1\"", "written"));
+    let file = made.header("location").to_owned();
+    assert_eq!(file, format!("{files}/{}", made.text("file_id")));
+    door.json("POST", &files, json!({ "path": "/projects/a.md", "content": "two" })).await.refuses(409, "CONFLICT");
+
+    let put = door.json("PUT", &file, json!({ "content": "one\ntwo\n" })).await.is(200);
+    assert_eq!(put.header("etag"), "\"2\"");
+    let moved = door.json("PATCH", &file, json!({ "path": "/projects/b.md" })).await.is(200);
+    assert_eq!((moved.text("from").as_str(), moved.text("path").as_str()), ("/projects/a.md", "/projects/b.md"));
+    let shown = door.get(&file).await.is(200);
+    assert_eq!((shown.text("path").as_str(), shown.header("etag")), ("/projects/b.md", "\"2\""));
+
+    let versions = door.get(&format!("{file}/versions")).await.is(200);
+    assert_eq!(versions.json["versions"].as_array().unwrap().len(), 2);
+    assert_eq!(door.get(&format!("{file}/versions/1")).await.is(200).json["v"], 1);
+    assert_eq!(door.get(&format!("{file}/versions/1/content")).await.is(200).bytes, "one\n");
+    let diff = door.get(&format!("{file}/diff?from=1&to=2")).await.is(200);
+    assert!(diff.text("diff").contains("+two"));
+    let restored = door.ask("POST", &format!("{file}/versions/1/restore"), &[], "").await.is(200);
+    assert_eq!(restored.json["v"], 3);
+    door.get(&format!("{file}/versions/9")).await.refuses(404, "NOT_FOUND");
+
+    assert_eq!(door.ask("DELETE", &file, &[], "").await.is(200).text("op"), "removed");
+    door.get(&file).await.refuses(404, "NOT_FOUND");
+    let trash = door.get(&format!("{files}/trash")).await.is(200);
+    assert_eq!(trash.json["files"][0]["info"]["path"], "/projects/b.md");
+    door.ask("POST", &format!("{file}/restore"), &[], "").await.is(200);
+    assert_eq!(door.get(&format!("{file}/content")).await.is(200).bytes, "one\n");
+    door.ask("DELETE", &format!("{file}/purge"), &[], "").await.refuses(404, "NOT_FOUND");
+    door.ask("DELETE", &file, &[], "").await.is(200);
+    assert_eq!(door.ask("DELETE", &format!("{file}/purge"), &[], "").await.is(200).text("op"), "purged");
+    door.get(&format!("{file}/versions")).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn if_match_refuses_what_is_not_current() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/a.md", "one").await;
+    let put = |tag: &'static str, content: &'static str| {
+        let headers = [("content-type", "application/json"), ("if-match", tag)];
+        let body = json!({ "content": content }).to_string();
+        let (door, file) = (&door, &file);
+        async move { door.ask("PUT", file, &headers, body).await }
+    };
+    put("\"1\"", "two").await.is(200);
+    let stale = put("\"1\"", "three").await.refuses(412, "STALE_VERSION");
+    assert_eq!(stale.json["error"]["details"]["current_v"], 2);
+    put("*", "three").await.is(200);
+    put("W/x", "four").await.refuses(400, "INVALID_ARGUMENT");
+    door.ask("DELETE", &file, &[("if-match", "\"1\"")], "").await.refuses(412, "STALE_VERSION");
+    door.ask("DELETE", &file, &[("if-match", "\"3\"")], "").await.is(200);
+}
+
+#[tokio::test]
+async fn contents_are_bytes_with_ranges_and_never_pages() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let body = json!({ "path": "/data/a b.html", "content": "PGI+aGk8L2I+", "encoding": "base64" });
+    let made = door.json("POST", &format!("{workspace}/files"), body).await.is(201);
+    let content = format!("{}/content", made.header("location"));
+    let whole = door.get(&content).await.is(200);
+    assert_eq!(whole.bytes, "<b>hi</b>");
+    assert_eq!(whole.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(whole.header("x-content-type-options"), "nosniff");
+    assert_eq!(whole.header("content-security-policy"), "default-src 'none'; sandbox");
+    assert_eq!(whole.header("content-disposition"), "attachment; filename*=UTF-8''a%20b.html");
+
+    let part = door.ask("GET", &content, &[("range", "bytes=3-4")], "").await.is(206);
+    assert_eq!((part.bytes.as_ref(), part.header("content-range")), (b"hi".as_slice(), "bytes 3-4/9"));
+    let outside = door.ask("GET", &content, &[("range", "bytes=9-")], "").await.refuses(416, "INVALID_ARGUMENT");
+    assert_eq!(
+        (outside.json["error"]["details"]["size"].as_u64(), outside.header("content-range")),
+        (Some(9), "bytes */9")
+    );
+    door.ask("GET", &content, &[("range", "bytes=0-1"), ("if-range", "\"7\"")], "").await.is(200);
+    door.ask("GET", &content, &[("if-none-match", "\"1\"")], "").await.is(304);
+
+    let long = vec![7; 2 * 1024 * 1024];
+    let put = door.ask("PUT", &content, &[("if-match", "\"1\"")], long.clone()).await.is(200);
+    assert_eq!((put.json["size"].as_u64(), put.header("etag")), (Some(2 * 1024 * 1024), "\"2\""));
+    assert_eq!(door.get(&content).await.is(200).bytes, long);
+    let too_long = vec![0; 32 * 1024 * 1024 + 1];
+    door.ask("PUT", &content, &[], too_long).await.refuses(413, "PAYLOAD_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn folders_are_listed_in_pages() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let files = format!("{workspace}/files");
+    let folder = door.json("POST", &files, json!({ "path": "/projects/x", "kind": "folder" })).await.is(201);
+    assert_eq!((folder.text("kind").as_str(), folder.header("etag")), ("folder", ""));
+    door.json("POST", &files, json!({ "path": "/x", "kind": "folder", "content": "" }))
+        .await
+        .refuses(400, "INVALID_ARGUMENT");
+    for name in ["a", "b", "c"] {
+        door.file(&workspace, &format!("/projects/x/{name}"), name).await;
+    }
+    let first = door.get(&format!("{files}?path=/projects/x&limit=2")).await.is(200);
+    assert_eq!(first.json["entries"].as_array().unwrap().len(), 2);
+    let next = first.text("next_cursor");
+    let second = door.get(&format!("{files}?path=/projects/x&limit=2&cursor={next}")).await.is(200);
+    assert_eq!(second.json["entries"][0]["name"], "c");
+    assert!(second.json.get("next_cursor").is_none());
+    door.get(&format!("{files}?cursor=nonsense")).await.refuses(400, "INVALID_ARGUMENT");
+    assert!(door.get(&files).await.is(200).json["entries"].as_array().unwrap().len() >= 5);
+    let folder = format!("{files}/{}", folder.text("file_id"));
+    assert_eq!(door.get(&format!("{folder}/versions")).await.is(200).json["versions"], json!([]));
+    door.json("PUT", &folder, json!({ "content": "" })).await.refuses(422, "UNPROCESSABLE");
+}

@@ -1,0 +1,78 @@
+//! The same request twice, once under a key and once without.
+
+use crate::support::Door;
+use serde_json::json;
+
+#[tokio::test]
+async fn the_same_request_is_done_once_and_answered_the_same() {
+    let door = Door::open();
+    let made = door.keyed("k1", "/api/v1/workspaces", json!({ "name": "One" })).await.is(201);
+    let again = door.keyed("k1", "/api/v1/workspaces", json!({ "name": "One" })).await.is(201);
+    assert_eq!((&again.json, again.header("location")), (&made.json, made.header("location")));
+    assert_eq!((made.header("idempotency-replayed"), again.header("idempotency-replayed")), ("", "true"));
+    let other = door.keyed("k1", "/api/v1/workspaces", json!({ "name": "Two" })).await;
+    other.refuses(409, "IDEMPOTENCY_MISMATCH");
+
+    let workspace = made.header("location");
+    let body = json!({ "goal": "Write a report" });
+    let chat = door.keyed("k1", &format!("{workspace}/chats"), body.clone()).await.is(202);
+    let again = door.keyed("k1", &format!("{workspace}/chats"), body.clone()).await.is(202);
+    assert_eq!(again.json, chat.json);
+    let chats = door.get(&format!("{workspace}/chats")).await.is(200);
+    assert_eq!(chats.json["chats"].as_array().unwrap().len(), 1);
+    // The key is of one request, not of one route.
+    let chat = format!("{workspace}/chats/{}", chat.text("chat_id"));
+    door.keyed("k1", &chat, json!({ "content": "x" })).await.refuses(409, "IDEMPOTENCY_MISMATCH");
+}
+
+#[tokio::test]
+async fn a_refusal_frees_the_key() {
+    let door = Door::open();
+    let files = format!("{}/files", door.workspace().await);
+    door.keyed("k", &files, json!({ "path": "a.md" })).await.refuses(400, "INVALID_ARGUMENT");
+    let made = door.keyed("k", &files, json!({ "path": "/a.md" })).await.is(201);
+    let again = door.keyed("k", &files, json!({ "path": "/a.md" })).await.is(201);
+    assert_eq!((made.json, again.header("etag")), (again.json.clone(), "\"1\""));
+}
+
+#[tokio::test]
+async fn a_crash_between_the_record_and_the_answer_is_harmless() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let body = json!({ "path": "/projects/a.md", "content": "x" });
+    let made = door.keyed("k", &format!("{workspace}/files"), body.clone()).await.is(201);
+    // As if the process had died before it could keep the answer.
+    let id = workspace.rsplit('/').next().unwrap();
+    let scope = format!("idempotency/{id}/{}", domain::Principal::local().user());
+    let key = ports::Key::new(scope, "k");
+    let item = door.table.get(&key).await.unwrap().unwrap();
+    assert!(item.expires_at.is_some());
+    let mut record: serde_json::Value = serde_json::from_str(&item.body).unwrap();
+    record["answer"] = json!(null);
+    door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
+    // Without the key this would be a CONFLICT: the file is there.
+    let again = door.keyed("k", &format!("{workspace}/files"), body).await.is(201);
+    assert_eq!(again.json, made.json);
+    assert_eq!(again.header("idempotency-replayed"), "");
+}
+
+#[tokio::test]
+async fn at_once_one_wins_and_both_say_the_same() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let path = format!("{workspace}/chats");
+    let ask = || door.keyed("k", &path, json!({ "goal": "Go" }));
+    let (one, two) = tokio::join!(ask(), ask());
+    assert_eq!(one.is(202).json, two.is(202).json);
+    let chats = door.get(&path).await.is(200);
+    assert_eq!(chats.json["chats"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn keys_have_a_length() {
+    let door = Door::open();
+    let body = json!({ "name": "One" });
+    door.keyed("", "/api/v1/workspaces", body.clone()).await.refuses(400, "INVALID_ARGUMENT");
+    door.keyed(&"k".repeat(256), "/api/v1/workspaces", body.clone()).await.refuses(400, "INVALID_ARGUMENT");
+    door.keyed(&"k".repeat(255), "/api/v1/workspaces", body).await.is(201);
+}

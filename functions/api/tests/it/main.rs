@@ -1,0 +1,11 @@
+//! The door as a client meets it: requests through the router, over embedded adapters. Every answer is held against the
+//! document that describes it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod chats;
+mod document;
+mod errors;
+mod files;
+mod idempotency;
+mod people;
+mod support;

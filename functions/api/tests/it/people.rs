@@ -1,0 +1,104 @@
+//! What people look at: workspaces, tools, personas, models, usage, counters.
+
+use crate::support::{Door, Setup};
+use ports::ModelInfo;
+use serde_json::json;
+
+#[tokio::test]
+async fn workspaces_are_made_listed_renamed_and_removed() {
+    let door = Door::open();
+    let made = door.json("POST", "/api/v1/workspaces", json!({ "name": " Research " })).await.is(201);
+    assert_eq!(made.text("name"), "Research");
+    let at = made.header("location").to_owned();
+    door.workspace().await;
+    let first = door.get("/api/v1/workspaces?limit=1").await.is(200);
+    let second = door.get(&format!("/api/v1/workspaces?limit=1&cursor={}", first.text("next_cursor"))).await.is(200);
+    assert_ne!(first.json["workspaces"], second.json["workspaces"]);
+    assert_eq!(door.json("PATCH", &at, json!({ "name": "Other" })).await.is(200).text("name"), "Other");
+    door.json("PATCH", &at, json!({ "name": "" })).await.refuses(400, "INVALID_ARGUMENT");
+    assert_eq!(door.get(&at).await.is(200).text("name"), "Other");
+    door.ask("DELETE", &at, &[], "").await.is(204);
+    door.get(&at).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn tools_are_the_agents_own() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let tools = format!("{workspace}/tools");
+    let listed = door.get(&tools).await.is(200);
+    assert!(listed.json["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "grep"));
+    let call = json!({ "tool": "write", "args": { "path": "/projects/a.md", "content": "hello" } });
+    assert_eq!(door.json("POST", &tools, call).await.is(200).json["success"], true);
+    let read = door.json("POST", &tools, json!({ "tool": "read", "args": { "path": "/projects/a.md" } })).await.is(200);
+    assert!(read.text("output").contains("hello"), "{}", read.json);
+    let unknown = door.json("POST", &tools, json!({ "tool": "raed" })).await.is(200);
+    assert_eq!((&unknown.json["success"], &unknown.json["error"]["code"]), (&json!(false), &json!("NOT_FOUND")));
+    let missing = door.json("POST", &tools, json!({ "tool": "read", "args": { "path": "/none" } })).await.is(200);
+    assert_eq!((&missing.json["success"], &missing.json["result"]), (&json!(false), &json!(null)));
+}
+
+#[tokio::test]
+async fn personas_and_skills_are_read_from_their_files() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let content = "---\nname: GitHub\ndescription: Opens pull requests\n---\n# How\n";
+    let file = door.file(&workspace, "/system/skills/github/SKILL.md", content).await;
+    door.file(&workspace, "/system/skills/readme.md", "not a skill").await;
+    let skills = door.get(&format!("{workspace}/skills")).await.is(200);
+    let github =
+        skills.json["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == "github").unwrap().clone();
+    assert_eq!((&github["title"], &github["description"]), (&json!("GitHub"), &json!("Opens pull requests")));
+    assert!(file.ends_with(github["file_id"].as_str().unwrap()));
+    let agents = door.get(&format!("{workspace}/agents")).await.is(200);
+    assert_eq!(agents.json["agents"][0]["name"], "assistant");
+}
+
+#[tokio::test]
+async fn models_say_plainly_that_none_is_configured() {
+    let model = |provider: &str| ModelInfo {
+        id: "m".into(),
+        provider: provider.into(),
+        available: true,
+        note: None,
+        default: true,
+        context_tokens: Some(1000),
+    };
+    let demo = Door::with(Setup { models: vec![model("scripted")], ..Setup::default() });
+    let models = demo.get("/api/v1/models").await.is(200);
+    assert_eq!(models.json["configured"], false);
+    assert!(models.text("note").starts_with("No model is configured"));
+    let real = Door::with(Setup { models: vec![model("openai")], ..Setup::default() });
+    let models = real.get("/api/v1/models").await.is(200);
+    assert_eq!((&models.json["configured"], models.json.get("note")), (&json!(true), None));
+}
+
+#[tokio::test]
+async fn usage_is_summed_by_day_chat_and_model() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let nothing = door.get(&format!("{workspace}/usage")).await.is(200);
+    assert_eq!((&nothing.json["total"]["turns"], &nothing.json["parts"]), (&json!(0), &json!([])));
+    door.get(&format!("{workspace}/usage?from=2026-11-01&to=2026-11-30")).await.is(200);
+    for bad in ["from=yesterday", "from=20261101", "from=2026-12-01&to=2026-11-01", "to=2026-13-01"] {
+        door.get(&format!("{workspace}/usage?{bad}")).await.refuses(400, "INVALID_ARGUMENT");
+    }
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_route() {
+    let door = Door::open();
+    assert_eq!(door.get("/health").await.is(200).text("status"), "ok");
+    door.get("/api/v1/workspaces/x").await;
+    door.get("/nothing").await;
+    let metrics = door.get("/metrics").await.is(200);
+    let text = String::from_utf8_lossy(&metrics.bytes);
+    for line in [
+        "buildscale_http_request_duration_seconds_count{method=\"GET\",route=\"/health\",status=\"200\"} 1\n",
+        "route=\"/api/v1/workspaces/{workspace_id}\",status=\"400\"} 1\n",
+        "_count{method=\"GET\",route=\"unmatched\",status=\"404\"} 1\n",
+        "others_total 7\n",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}

@@ -1,0 +1,275 @@
+//! A door over embedded adapters in a temporary folder, and a client that checks every answer against the document.
+
+use actor::ActorId;
+use api::{Auth, Context, Probe, Streams};
+use async_trait::async_trait;
+use axum::{Router, body::Body, response::Response};
+use bytes::Bytes;
+use chat::{Chats, Settings};
+use domain::{Timestamp, WorkspaceId};
+use embedded::{LocalBlobs, LocalBus, Options, Store};
+use http::{HeaderMap, Request, StatusCode};
+use ports::{Bus, Clock, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Spilling, SystemClock, Table};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+};
+use stream::{FeedOptions, Feeds, Start};
+use testkit::crash::Crash;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use workspace::Workspaces;
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(api::document);
+
+/// The door, with what stands behind it.
+pub struct Door {
+    pub router: Router,
+    pub table: Arc<dyn Table>,
+    /// Counts the calls of the ports.
+    pub calls: Crash,
+    /// Ends the event streams.
+    pub shutdown: CancellationToken,
+    _folder: tempfile::TempDir,
+}
+
+/// What a door is opened with.
+pub struct Setup {
+    pub auth: Auth,
+    pub origins: Vec<String>,
+    pub ready: Vec<Probe>,
+    pub models: Vec<ModelInfo>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { auth: Auth::loopback(), origins: Vec::new(), ready: Vec::new(), models: Vec::new() }
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
+    pub json: Value,
+}
+
+impl Reply {
+    /// A header as text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+    /// The code of the error.
+    pub fn code(&self) -> &str {
+        self.json["error"]["code"].as_str().unwrap_or_default()
+    }
+    /// A text in the JSON.
+    pub fn text(&self, key: &str) -> String {
+        self.json[key].as_str().unwrap_or_default().to_owned()
+    }
+    /// The same answer, which has this status.
+    #[track_caller]
+    pub fn is(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.bytes));
+        self
+    }
+    /// The same answer, which is this refusal.
+    #[track_caller]
+    pub fn refuses(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status.as_u16(), self.code()), (status, code), "{}", String::from_utf8_lossy(&self.bytes));
+        self
+    }
+}
+
+struct Catalog(Vec<ModelInfo>);
+
+#[async_trait]
+impl Model for Catalog {
+    async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
+        Err(ModelError::Rejected("no model is called from the door".into()))
+    }
+    fn catalog(&self) -> Vec<ModelInfo> {
+        self.0.clone()
+    }
+}
+
+struct LocalStreams(Feeds);
+
+#[async_trait]
+impl Streams for LocalStreams {
+    async fn open(
+        &self,
+        actor: &ActorId,
+        first: u64,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response> {
+        stream::events(&self.0, actor, Start::Turn(first), headers, after).await
+    }
+}
+
+impl Door {
+    pub fn open() -> Self {
+        Self::with(Setup::default())
+    }
+
+    pub fn with(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Store::open(folder.path().join("test.sqlite3"), clock.clone(), Options::default()).unwrap();
+        let files = folder.path().join("workspaces");
+        let blobs = Arc::new(LocalBlobs::new(&files));
+        let calls = Crash::never();
+        let table = calls.table(Arc::new(Spilling::new(store.table(), blobs.clone())));
+        let queue = calls.queue(store.queue());
+        let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
+        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        let settings = Settings::default();
+        let chats = Chats::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), settings);
+        let shutdown = CancellationToken::new();
+        let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
+        let Setup { auth, origins, ready, models } = setup;
+        let context = Context {
+            chats,
+            workspaces,
+            tools: Arc::new(tools::Registry::builtin()),
+            model: Arc::new(Catalog(models)),
+            streams: Arc::new(LocalStreams(feeds)),
+            table: table.clone(),
+            clock,
+            auth,
+            origins,
+            ready,
+            metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
+        };
+        Self { router: api::router(Arc::new(context)), table, calls, shutdown, _folder: folder }
+    }
+
+    /// Sends a request as it is.
+    pub async fn send(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Sends a request and reads the whole answer; what the answer says is as the document says.
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.send(request.body(body.into()).unwrap()).await;
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let is_json = parts.headers.get("content-type").is_some_and(|kind| kind == "application/json");
+        let json = if is_json { serde_json::from_slice(&bytes).unwrap() } else { Value::Null };
+        let reply = Reply { status: parts.status, headers: parts.headers, bytes, json };
+        assert!(!reply.header("x-request-id").is_empty(), "{method} {path} has no request id");
+        if is_json {
+            check(method, path, &reply);
+        }
+        reply
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, &[], Body::empty()).await
+    }
+
+    pub async fn json(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.ask(method, path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    pub async fn keyed(&self, key: &str, path: &str, body: Value) -> Reply {
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        self.ask("POST", path, &headers, body.to_string()).await
+    }
+
+    /// The path of a new workspace.
+    pub async fn workspace(&self) -> String {
+        let made = self.json("POST", "/api/v1/workspaces", json!({ "name": "Test" })).await.is(201);
+        format!("/api/v1/workspaces/{}", made.text("workspace_id"))
+    }
+
+    /// A file with one version: its path under the API.
+    pub async fn file(&self, workspace: &str, path: &str, content: &str) -> String {
+        let body = json!({ "path": path, "content": content });
+        let made = self.json("POST", &format!("{workspace}/files"), body).await.is(201);
+        format!("{workspace}/files/{}", made.text("file_id"))
+    }
+
+    /// A chat that nobody works on: its path under the API, and its id.
+    pub async fn chat(&self, workspace: &str) -> (String, String) {
+        let made = self.json("POST", &format!("{workspace}/chats"), json!({ "goal": "Write a report" })).await.is(202);
+        let id = made.text("chat_id");
+        (format!("{workspace}/chats/{id}"), id)
+    }
+
+    /// Changes the view of a chat as a worker would.
+    pub async fn put_view(&self, chat: &str, fields: Value) {
+        let mut parts = chat.rsplit('/');
+        let (id, _, workspace) = (parts.next().unwrap(), parts.next(), parts.next().unwrap());
+        let workspace: WorkspaceId = workspace.parse().unwrap();
+        let key = ports::Key::new(format!("{workspace}/chats"), id);
+        let item = self.table.get(&key).await.unwrap().unwrap();
+        let mut view: Value = serde_json::from_str(&item.body).unwrap();
+        view.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let put = ports::Write::put(key, view.to_string(), ports::Expect::Any).indexed(item.index.unwrap());
+        self.table.commit(vec![put]).await.unwrap();
+    }
+}
+
+/// A moment long ago.
+pub fn long_ago() -> String {
+    Timestamp::from_millis(0).to_string()
+}
+
+/// The operations of the document, as `METHOD path`.
+pub fn operations() -> BTreeSet<String> {
+    let paths = DOCUMENT["paths"].as_object().unwrap().iter();
+    let each = |(path, item): (&String, &Value)| {
+        let methods = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| ["get", "post", "put", "patch", "delete"].contains(&key.as_str()));
+        methods.map(|method| format!("{} {path}", method.to_uppercase())).collect::<Vec<_>>()
+    };
+    paths.flat_map(each).collect()
+}
+
+/// The operation that a request is one of, if it is one.
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let path = path.split('?').next().unwrap();
+    let literals = |route: &str| route.split('/').filter(|part| !part.starts_with('{')).count();
+    let fits = |route: &str| {
+        route.split('/').count() == path.split('/').count()
+            && route.split('/').zip(path.split('/')).all(|(a, b)| a.starts_with('{') || a == b)
+    };
+    let routes = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(route, _)| fits(route));
+    routes.max_by_key(|(route, _)| literals(route))?.1.get(method.to_lowercase())
+}
+
+/// Holds an answer against its shape; a field that the shape does not have is a fault, too.
+fn check(method: &str, path: &str, reply: &Reply) {
+    let responses = operation(method, path).map(|operation| &operation["responses"]);
+    let status = reply.status.as_u16().to_string();
+    let schema = if reply.status.is_success() {
+        let responses = responses.unwrap_or_else(|| panic!("{method} {path} is not in the document"));
+        assert!(!responses[&status].is_null(), "{method} {path} answers {status}, which the document does not know");
+        responses[&status]["content"]["application/json"]["schema"].clone()
+    } else {
+        json!({ "$ref": "#/components/schemas/ErrorEnvelope" })
+    };
+    let mut root = schema;
+    root["components"] = DOCUMENT["components"].clone();
+    for (name, shape) in root["components"]["schemas"].as_object_mut().unwrap() {
+        // These two are parts of larger ones.
+        if name != "Chat" && name != "Used" && (shape.get("properties").is_some() || shape.get("allOf").is_some()) {
+            shape["unevaluatedProperties"] = json!(false);
+        }
+    }
+    let validator = jsonschema::validator_for(&root).unwrap();
+    let faults: Vec<_> = validator.iter_errors(&reply.json).map(|error| error.to_string()).collect();
+    assert!(faults.is_empty(), "{method} {path}: {faults:#?}\n{:#}", reply.json);
+}

@@ -47,20 +47,8 @@ pub(crate) fn stop(
     step.decision
 }
 
-/// Ends a turn that waits for a person, because another one is to begin.
-pub(crate) fn end_suspended(
-    machine: &ChatMachine,
-    state: &ChatState,
-    turn: &Turn,
-    reason: &str,
-    stamp: &Stamp,
-) -> Decision<ChatMachine> {
-    let mut step = Step::new(machine, state, stamp);
-    end_waiting(&mut step, turn, None, reason);
-    step.decision
-}
-
-fn end_waiting(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
+/// Ends a turn that waits for a person, and withdraws what it asked.
+pub(crate) fn end_waiting(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
     if let Phase::Permission { permission_id, .. } = &turn.phase {
         withdraw(step, *permission_id);
     }

@@ -63,6 +63,15 @@ pub struct QueuedTurn {
     pub limits: Option<Limits>,
 }
 
+impl QueuedTurn {
+    /// The turn that an event queues, if it queues one.
+    pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
+        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits } = event else { return None };
+        let (content, files, context) = (content.clone(), files.clone(), context.clone());
+        Some(Self { command_id: *command_id, at: *at, content, files, context, limits: *limits })
+    }
+}
+
 /// The turn that runs or waits.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Turn {
@@ -190,16 +199,7 @@ impl ChatState {
                 self.config = Some(Arc::new((**config).clone()));
             }
             ChatEvent::Configured { config } => self.config = Some(Arc::new((**config).clone())),
-            ChatEvent::TurnQueued { command_id, at, content, files, context, limits } => {
-                self.queued.push_back(QueuedTurn {
-                    command_id: *command_id,
-                    at: *at,
-                    content: content.clone(),
-                    files: files.clone(),
-                    context: context.clone(),
-                    limits: *limits,
-                });
-            }
+            ChatEvent::TurnQueued { .. } => self.queued.extend(QueuedTurn::of(event)),
             ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits } => {
                 self.begin(number, *turn_id, *attempt, *asked_at, *limits);
             }

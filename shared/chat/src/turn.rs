@@ -234,7 +234,9 @@ impl<'a> Step<'a> {
 
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
-        if let Some(queued) = self.state.queued.front().cloned() {
+        // What this very step has queued is not in the state yet.
+        let new = || self.decision.events.iter().find_map(QueuedTurn::of);
+        if let Some(queued) = self.state.queued.front().cloned().or_else(new) {
             let QueuedTurn { command_id: id, at, content, files, context, limits } = queued;
             self.begin(Asked { id, at, content, files, context, limits });
         }
@@ -296,10 +298,7 @@ pub(crate) fn start(
             let Asked { id: command_id, at, content, files, context, limits } = asked;
             step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits });
             if interrupt && turn.phase.is_suspended() {
-                let queued = step.decision.events;
-                let mut decision = cancel::end_suspended(machine, state, turn, "interrupted", stamp);
-                decision.events.splice(0..0, queued);
-                return decision;
+                cancel::end_waiting(&mut step, turn, None, "interrupted");
             }
         }
     }

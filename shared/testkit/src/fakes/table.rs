@@ -47,6 +47,15 @@ impl FakeTable {
         self.lock().items.values().filter(|item| item.expires_at.is_none_or(|at| at > now)).cloned().collect()
     }
 
+    /// The items of one partition that have not expired, in order.
+    pub fn partition(&self, pk: &str) -> Vec<Item> {
+        let now = self.clock.now();
+        let state = self.lock();
+        let from = state.items.range(Key::new(pk, "")..).map(|(_, item)| item);
+        let inside = from.take_while(|item| item.key.pk == pk);
+        inside.filter(|item| item.expires_at.is_none_or(|at| at > now)).cloned().collect()
+    }
+
     /// How many commits took effect.
     pub fn commits(&self) -> u64 {
         self.lock().commits

@@ -1,0 +1,106 @@
+//! Asks every invariant about a world in which nothing moves any more.
+
+use crate::{
+    invariants::{self as must, Held, StoredFile, Violation},
+    person::Sent,
+    process::Process,
+    watcher::Watcher,
+    world::World,
+};
+use domain::{CallId, ChatId, FileId, FilePath, Sha256, TurnId};
+use ports::Item;
+use std::{collections::BTreeSet, path::Path, time::Duration};
+use tokio::time::sleep;
+
+/// All that is wrong with what is stored of `chat`.
+pub(crate) fn stored(world: &World, chat: ChatId, sent: &[Sent], watcher: &Watcher) -> Vec<Violation> {
+    let log = world.log(chat, 1);
+    let sent: Vec<Sent> = sent.iter().filter(|sent| sent.chat == chat).cloned().collect();
+    let actor = chat::actor_id(world.workspace, chat);
+    let own = world.table.partition(actor.as_str());
+    let snapshot = own.iter().find(|item| item.key.sk == "snapshot").map(|item| item.body.as_str());
+    let views = world.table.partition(&format!("{}/chats", world.workspace));
+    let view = views.iter().find(|item| item.key.sk == chat.to_string()).map(|item| item.body.as_str());
+    let usage = world.table.partition(&format!("{}/usage", world.workspace));
+    let of_chat = usage.iter().filter(|item| item.key.sk.contains(&chat.to_string()));
+    let usage: Vec<TurnId> = of_chat.filter_map(|item| item.key.sk.rsplit('/').next()?.parse().ok()).collect();
+    let (versions, records) = files(world);
+    let held = [
+        must::entries_are_contiguous(&log),
+        must::commands_were_consumed_once(&log),
+        must::accepted_messages_became_turns(&log, &sent),
+        must::turns_began_and_ended_once(&log),
+        must::attempts_count_up(&log),
+        must::calls_were_answered_once(&log),
+        must::history_can_be_sent_to_a_model(&log),
+        must::nothing_is_stranded(&log, &world.queue.messages(), &world.queue.dead()),
+        must::snapshot_is_a_fold(&log, snapshot),
+        must::view_is_that_of_the_fold(&log, view),
+        must::usage_was_recorded_once(&log, &usage),
+        must::stream_brought_each_event_once(&log, &watcher.seen()),
+        must::writes_took_effect_once(&log, &versions, &records),
+    ];
+    held.into_iter().filter_map(Held::err).collect()
+}
+
+/// Every version with its call, by file and number; and the calls that are remembered.
+fn files(world: &World) -> (Vec<(FileId, u64, Option<CallId>)>, Vec<CallId>) {
+    let (versions, calls) = (format!("{}/versions/", world.workspace), format!("{}/calls", world.workspace));
+    let version = |item: &Item| {
+        let file = item.key.pk.strip_prefix(&versions)?.parse().ok()?;
+        let version: workspace::Version = serde_json::from_str(&item.body).ok()?;
+        Some((file, version.v, version.call_id))
+    };
+    let records = world.table.partition(&calls);
+    (
+        world.table.items().iter().filter_map(version).collect(),
+        records.iter().filter_map(|item| item.key.sk.parse().ok()).collect(),
+    )
+}
+
+/// All that is wrong with the folders of `process`, and with the files of `chats`.
+pub(crate) async fn on_disk(world: &World, process: &Process, chats: &[ChatId]) -> Vec<Violation> {
+    let workspace = until_done(async || process.workspaces.open(world.workspace).await).await;
+    let (found, _) = until_done(async || workspace.list_tree(&FilePath::root(), 10_000).await).await;
+    let index = found.into_iter().filter(|info| info.kind != workspace::Kind::Projection);
+    let index: BTreeSet<StoredFile> = index
+        .map(|info| StoredFile { path: info.path.to_string(), digest: info.sha256.map(|digest| digest.to_string()) })
+        .collect();
+    let mut disk = BTreeSet::new();
+    walk(&workspace.latest(), "", &mut disk);
+    let files: Vec<String> = chats.iter().map(|chat| format!("/chats/{chat}.md")).collect();
+    disk.retain(|file| !files.contains(&file.path));
+    let mut wrong: Vec<Violation> = must::latest_is_what_the_index_says(&index, &disk).err().into_iter().collect();
+    for (chat, file) in chats.iter().zip(&files) {
+        let log = world.log(*chat, 1);
+        if !log.is_empty() {
+            let path = workspace.latest().join(file.trim_start_matches('/'));
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            wrong.extend(must::chat_file_tells_what_was_said(&log, &text).err());
+        }
+    }
+    wrong
+}
+
+fn walk(folder: &Path, above: &str, found: &mut BTreeSet<StoredFile>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = format!("{above}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            walk(&entry.path(), &path, found);
+            found.insert(StoredFile { path, digest: None });
+        } else {
+            let content = std::fs::read(entry.path()).unwrap_or_default();
+            found.insert(StoredFile { path, digest: Some(Sha256::of(&content).to_string()) });
+        }
+    }
+}
+
+async fn until_done<T>(call: impl AsyncFn() -> workspace::Result<T>) -> T {
+    loop {
+        if let Ok(answer) = call().await {
+            return answer;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}

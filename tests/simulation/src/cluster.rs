@@ -1,0 +1,130 @@
+//! Who runs: begins processes, replaces those that die, and tells people whom to talk to.
+
+use crate::{
+    link::Link,
+    plan::{AWAY, Life, REPLACED_AFTER},
+    process::Process,
+    world::World,
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+use testkit::crash::Crash;
+use tokio::{sync::watch, time::sleep};
+
+/// The processes of a run.
+pub struct Cluster {
+    world: Arc<World>,
+    lives: Mutex<VecDeque<Life>>,
+    /// The processes that run, by machine.
+    running: Mutex<Vec<Option<Arc<Process>>>>,
+    front: watch::Sender<Option<Arc<Process>>>,
+    /// The port calls of the first process.
+    pub first: Crash,
+}
+
+impl Cluster {
+    /// Begins the first process.
+    pub fn start(world: Arc<World>, lives: &[Life]) -> Arc<Self> {
+        let mut lives: VecDeque<Life> = lives.iter().copied().collect();
+        let (crash, link) = fate(lives.pop_front().unwrap_or(Life::Whole));
+        let cluster = Arc::new(Self {
+            world,
+            lives: Mutex::new(lives),
+            running: Mutex::new(vec![None, None]),
+            front: watch::channel(None).0,
+            first: crash.clone(),
+        });
+        cluster.begin_with(0, crash, link);
+        cluster
+    }
+
+    /// The process that answers people now; it may be dead or cut off.
+    pub fn front(&self) -> watch::Receiver<Option<Arc<Process>>> {
+        self.front.subscribe()
+    }
+
+    /// Ends the process that answers people in good order and begins the next one.
+    pub async fn restart(self: &Arc<Self>) {
+        let machine = usize::from(self.lock(1).is_some());
+        let Some(process) = self.take(machine) else { return };
+        self.front.send_replace(None);
+        // Whoever still talks to it holds it for a moment.
+        let mut process = process;
+        let process = loop {
+            match Arc::try_unwrap(process) {
+                Ok(process) => break process,
+                Err(shared) => process = shared,
+            }
+            sleep(std::time::Duration::from_millis(5)).await;
+        };
+        process.stop().await;
+        self.begin(machine);
+    }
+
+    /// Ends all processes at once.
+    pub fn kill_all(&self) {
+        self.lock_lives().clear();
+        self.front.send_replace(None);
+        for process in self.running.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().filter_map(Option::take) {
+            process.kill();
+        }
+    }
+
+    /// Whether a second machine was ever begun.
+    pub fn machines(&self) -> usize {
+        1 + usize::from(self.lock(1).is_some())
+    }
+
+    fn begin(self: &Arc<Self>, machine: usize) {
+        let life = self.lock_lives().pop_front().unwrap_or(Life::Whole);
+        let (crash, link) = fate(life);
+        self.begin_with(machine, crash, link);
+    }
+
+    fn begin_with(self: &Arc<Self>, machine: usize, crash: Crash, link: Link) {
+        let process = Arc::new(Process::start(&self.world, machine, crash.clone(), link.clone()));
+        if let Some(place) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(machine) {
+            *place = Some(process.clone());
+        }
+        self.front.send_replace(Some(process));
+        let cluster = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let replacement = tokio::select! {
+                () = crash.died() => {
+                    sleep(REPLACED_AFTER).await;
+                    machine
+                }
+                () = link.was_cut() => 1,
+            };
+            let Some(cluster) = cluster.upgrade() else { return };
+            // A process that was taken out ended on purpose.
+            let was_running = cluster.lock(machine).is_some_and(|process| process.crash.is_dead() == crash.is_dead());
+            if was_running {
+                drop(cluster.take(replacement));
+                cluster.begin(replacement);
+            }
+        });
+    }
+
+    fn lock(&self, machine: usize) -> Option<Arc<Process>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).get(machine).cloned().flatten()
+    }
+
+    fn take(&self, machine: usize) -> Option<Arc<Process>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(machine).and_then(Option::take)
+    }
+
+    fn lock_lives(&self) -> std::sync::MutexGuard<'_, VecDeque<Life>> {
+        self.lives.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fate(life: Life) -> (Crash, Link) {
+    match life {
+        Life::Whole => (Crash::never(), Link::whole()),
+        Life::Dies(call, side) => (Crash::at(call, side), Link::whole()),
+        Life::CutOff(call) => (Crash::never(), Link::cut_at(call, AWAY)),
+    }
+}

@@ -1,0 +1,53 @@
+//! What must hold when nothing moves any more, whatever happened before. Pure functions over what is stored; each says in
+//! its name what holds, and in its error what does not. Production can count the same.
+
+mod files;
+mod logs;
+mod readers;
+
+pub use files::{FileOnDisk, StoredFile, latest_is_what_the_index_says, writes_took_effect_once};
+pub use logs::{
+    accepted_messages_became_turns, attempts_count_up, calls_were_answered_once, commands_were_consumed_once,
+    entries_are_contiguous, history_can_be_sent_to_a_model, nothing_is_stranded, turns_began_and_ended_once,
+};
+pub use readers::{
+    chat_file_tells_what_was_said, snapshot_is_a_fold, stream_brought_each_event_once, usage_was_recorded_once,
+    view_is_that_of_the_fold,
+};
+
+use actor::Entry;
+use chat::ChatState;
+use domain::ChatEvent;
+
+/// The log of one chat, oldest first.
+pub type Log = [Entry<ChatEvent>];
+
+/// Something that must hold and does not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{invariant}: {what}")]
+pub struct Violation {
+    /// Which of the functions found it.
+    pub invariant: &'static str,
+    /// What it found.
+    pub what: String,
+}
+
+/// Whether an invariant holds.
+pub type Held = Result<(), Violation>;
+
+fn broken(invariant: &'static str, what: impl Into<String>) -> Held {
+    Err(Violation { invariant, what: what.into() })
+}
+
+/// The state that a log folds to.
+pub fn fold(log: &Log) -> ChatState {
+    let mut state = ChatState::default();
+    for (number, event) in log.iter().flat_map(Entry::numbered) {
+        state.apply(number, event);
+    }
+    state
+}
+
+fn events(log: &Log) -> impl Iterator<Item = &ChatEvent> {
+    log.iter().flat_map(|entry| &entry.events)
+}

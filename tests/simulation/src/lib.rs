@@ -1,0 +1,38 @@
+//! The crash-point simulator: whole scenarios of people and chats, on a clock that jumps, over stores that fail by seed, in
+//! processes that die at a chosen call.
+//!
+//! ```text
+//!   Scenario (what people do)  ─┐
+//!   Plan (who dies when,        ├─> run ──> World (what survived) ──> invariants (what must hold)
+//!         which faults, seed)  ─┘
+//! ```
+//!
+//! - A [`World`] is what survives: table, queue, bus, blobs, the folders on disk, the clock.
+//! - A [`Process`] is one life of a hub over it. Everything that it does passes through its ports, so that a death next to
+//!   one of its calls stands for every death there is; see [`testkit::crash`]. A process can also be cut off for a while
+//!   and come back as a zombie, when another one has taken over: see [`Link`].
+//! - A [`Scenario`] says what people do, as data; [`person`] does it, and tries again what was not answered.
+//! - [`run`] plays a scenario under a [`Plan`] until nothing moves any more, and asks every function of [`invariants`].
+//!
+//! What it does not do: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for
+//! what adapters promise (the conformance suites hold those to it).
+
+mod check;
+pub mod cluster;
+pub mod invariants;
+pub mod link;
+pub mod person;
+pub mod plan;
+pub mod process;
+mod run;
+pub mod scenario;
+mod script;
+mod watcher;
+pub mod world;
+
+pub use link::Link;
+pub use plan::{Life, Plan};
+pub use process::Process;
+pub use run::{Outcome, play, run};
+pub use scenario::{Act, Scenario, Until};
+pub use world::World;

@@ -1,0 +1,46 @@
+//! What goes wrong in a run.
+
+use std::time::Duration;
+use testkit::{crash::Side, fakes::Faults};
+
+/// How the life of one process goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It lives to the end.
+    Whole,
+    /// It dies at its call with this number, beginning with 1. Another one begins in its place.
+    Dies(u64, Side),
+    /// It is cut off from the world in front of its call with this number, for a time longer than its deliveries stay
+    /// invisible. Another one begins on another machine; then there are two.
+    CutOff(u64),
+}
+
+/// What goes wrong in a run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where all choices come from: faults, ids, and when people act.
+    pub seed: u64,
+    /// What the stores do.
+    pub faults: Faults,
+    /// The lives of the processes, one after the other; those after the last one are whole.
+    pub lives: Vec<Life>,
+    /// Whether people act at random times instead of when the scenario says so.
+    pub restless: bool,
+}
+
+impl Plan {
+    /// Nothing goes wrong.
+    pub fn calm() -> Self {
+        Self { seed: 0, faults: Faults::none(), lives: Vec::new(), restless: false }
+    }
+
+    /// The first process has this life, nothing else goes wrong.
+    pub fn with(life: Life) -> Self {
+        Self { lives: vec![life], ..Self::calm() }
+    }
+}
+
+/// How long a process that is cut off stays away.
+pub const AWAY: Duration = Duration::from_secs(75);
+/// How long until a process that died is replaced.
+pub const REPLACED_AFTER: Duration = Duration::from_secs(1);

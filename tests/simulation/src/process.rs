@@ -1,0 +1,114 @@
+//! One life of a hub, as `functions/hub` puts it together.
+
+use crate::{link::Link, world::World};
+use actor::Runtime;
+use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use domain::ChatId;
+use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
+use std::{sync::Arc, time::Duration};
+use testkit::crash::Crash;
+use tokio::{task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
+use tools::Registry;
+use worker::Worker;
+use workspace::Workspaces;
+
+/// How long people have for an answer: short, so that a run ends soon.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+/// After this time a chat at rest is flushed and forgotten.
+pub const INACTIVITY: Duration = Duration::from_secs(40);
+
+/// One life of a hub.
+pub struct Process {
+    /// Its end.
+    pub crash: Crash,
+    /// Its line to the world.
+    pub link: Link,
+    /// Its way in for people.
+    pub chats: Chats,
+    /// Its view of the files.
+    pub workspaces: Workspaces,
+    /// What keeps its chat files.
+    pub transcript: Arc<Transcript>,
+    shutdown: CancellationToken,
+    work: JoinHandle<()>,
+}
+
+impl Process {
+    /// Begins a process on the machine number `machine`.
+    pub fn start(world: &World, machine: usize, crash: Crash, link: Link) -> Self {
+        let clock: Arc<dyn Clock> = world.clock.clone();
+        let blobs: Arc<dyn Blobs> = link.blobs(crash.blobs(world.blobs.clone()));
+        let table: Arc<dyn Table> =
+            Arc::new(Spilling::new(link.table(crash.table(world.table.clone())), blobs.clone()));
+        let queue: Arc<dyn Queue> = link.queue(crash.queue(world.queue.clone()));
+        let bus: Arc<dyn Bus> = link.bus(crash.bus(world.bus.clone()));
+        let model = crash.model(world.model.clone());
+
+        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), world.folder(machine));
+        let tools = Arc::new(Registry::builtin());
+        let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
+        let machine = ChatMachine {
+            gate: Arc::new(SimpleGate { timeout: PATIENCE }),
+            tools: tools.clone(),
+            question_timeout: PATIENCE,
+        };
+        let effects = ChatEffects { model, tools, workspaces: workspaces.clone(), clock: clock.clone() };
+        let options = actor::Options { inactivity: INACTIVITY, ..actor::Options::default() };
+        let runtime = Runtime::new(
+            machine,
+            Arc::new(effects),
+            table.clone(),
+            queue.clone(),
+            bus.clone(),
+            clock.clone(),
+            transcript.clone(),
+            options,
+        );
+        let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
+        let worker = Worker::new(Arc::new(runtime), queue.clone(), options);
+        let settings = Settings { inactivity: INACTIVITY, ..Settings::default() };
+        let chats = Chats::new(table, queue, bus, clock, workspaces.clone(), settings);
+        let shutdown = CancellationToken::new();
+        let work = tokio::spawn(work(worker, workspaces.clone(), shutdown.clone()));
+        Self { crash, link, chats, workspaces, transcript, shutdown, work }
+    }
+
+    /// Ends it in good order. Returns when it has ended, or died over it.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        tokio::select! {
+            () = self.crash.died() => {}
+            _ = &mut self.work => {}
+        }
+    }
+
+    /// Ends it at once: nothing of it runs on.
+    pub fn kill(&self) {
+        self.crash.kill();
+        self.work.abort();
+    }
+
+    /// Brings a chat's file in line with its log, until that succeeds.
+    pub async fn catch_up(&self, world: &World, chat: ChatId) {
+        while self.transcript.catch_up(world.workspace, chat).await.is_err() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// What is left of a process that is no more: nothing of it may run on.
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+async fn work(worker: Worker<ChatMachine>, workspaces: Workspaces, shutdown: CancellationToken) {
+    while workspaces.repair_all().await.is_err() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    worker.run(shutdown).await;
+    // Only saves work at the next start.
+    let _ = workspaces.checkpoint().await;
+}

@@ -1,0 +1,171 @@
+//! What people do, as data.
+
+use domain::{Limits, OnBusy};
+
+/// A scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// What people do, in order.
+    pub acts: &'static [Act],
+    /// Whether every port call takes some time, so that people can come in between.
+    pub slow: bool,
+}
+
+/// Something that a person does. Chats are numbered from 0.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    /// Makes a chat with this goal.
+    Create(usize, &'static str),
+    /// The same with limits of this many model calls and milliseconds.
+    CreateLimited(usize, &'static str, u32, u64),
+    /// Posts a message.
+    Post(usize, &'static str),
+    /// Posts a message, and says what to do when a turn runs.
+    PostOnBusy(usize, &'static str, OnBusy),
+    /// Stops what runs.
+    Stop(usize),
+    /// Answers the question that is open.
+    Answer(usize),
+    /// Approves or declines the permission that is asked for.
+    Decide(usize, bool),
+    /// Mends what made the model panic.
+    Heal,
+    /// Resumes a paused chat; with true, what failed is dropped.
+    Resume(usize, bool),
+    /// Waits until something is so; not for ever.
+    Wait(usize, Until),
+    /// Lets this many milliseconds pass.
+    Pass(u64),
+    /// Ends the process in good order and begins another one.
+    Restart,
+}
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Nothing runs, waits or is paused, and at least this many turns have ended.
+    Ended(u64),
+    /// The model says something.
+    Streaming,
+    /// A tool runs.
+    Tool,
+    /// A person is asked.
+    Suspended,
+    /// The chat is paused.
+    Paused,
+}
+
+impl Act {
+    pub(crate) fn limits(steps: u32, wall_ms: u64) -> Limits {
+        Limits { max_steps: steps, max_wall_ms: wall_ms, ..Limits::default() }
+    }
+}
+
+use Act::{Answer, Create, CreateLimited, Decide, Heal, Pass, Post, PostOnBusy, Restart, Resume, Stop, Wait};
+use Until::{Ended, Paused, Streaming, Suspended, Tool};
+
+const fn scenario(name: &'static str, acts: &'static [Act]) -> Scenario {
+    Scenario { name, acts, slow: false }
+}
+
+const fn slow(name: &'static str, acts: &'static [Act]) -> Scenario {
+    Scenario { name, acts, slow: true }
+}
+
+/// Every scenario.
+pub const ALL: &[Scenario] = &[
+    scenario("words", &[Create(0, "hello"), Wait(0, Ended(1)), Post(0, "thanks"), Wait(0, Ended(2))]),
+    scenario("files", &[Create(0, "work on files"), Wait(0, Ended(1))]),
+    scenario(
+        "queued",
+        &[
+            Create(0, "say it slowly"),
+            Post(0, "one file"),
+            Post(0, "and thanks"),
+            Post(0, "thanks again"),
+            Wait(0, Ended(4)),
+        ],
+    ),
+    scenario(
+        "stop_streaming",
+        &[Create(0, "say it slowly"), Wait(0, Streaming), Stop(0), Wait(0, Ended(1)), Post(0, "thanks")],
+    ),
+    slow("stop_tool", &[Create(0, "work on files"), Wait(0, Tool), Stop(0), Wait(0, Ended(1)), Post(0, "thanks")]),
+    scenario("stop_queued", &[Create(0, "say it slowly"), Stop(0), Wait(0, Ended(1)), Post(0, "thanks")]),
+    scenario(
+        "stop_twice",
+        &[
+            Create(0, "say it slowly"),
+            Wait(0, Streaming),
+            Stop(0),
+            Stop(0),
+            Post(0, "say it slowly"),
+            Wait(0, Ended(2)),
+            Stop(0),
+        ],
+    ),
+    scenario("ask_answered", &[Create(0, "ask me"), Wait(0, Suspended), Answer(0), Wait(0, Ended(1))]),
+    scenario("ask_expired", &[Create(0, "ask me"), Wait(0, Ended(1))]),
+    scenario("ask_stopped", &[Create(0, "ask me"), Wait(0, Suspended), Post(0, "thanks"), Stop(0), Wait(0, Ended(2))]),
+    scenario("permission_approved", &[Create(0, "a persona"), Wait(0, Suspended), Decide(0, true), Wait(0, Ended(1))]),
+    scenario("permission_declined", &[Create(0, "a persona"), Wait(0, Suspended), Decide(0, false), Wait(0, Ended(1))]),
+    scenario("permission_expired", &[Create(0, "a persona"), Wait(0, Ended(1))]),
+    scenario(
+        "interrupt",
+        &[
+            Create(0, "say it slowly"),
+            Wait(0, Streaming),
+            PostOnBusy(0, "one file", OnBusy::Interrupt),
+            Wait(0, Ended(2)),
+        ],
+    ),
+    scenario(
+        "interrupt_question",
+        &[Create(0, "ask me"), Wait(0, Suspended), PostOnBusy(0, "thanks", OnBusy::Interrupt), Wait(0, Ended(2))],
+    ),
+    scenario("reject", &[Create(0, "say it slowly"), Wait(0, Streaming), PostOnBusy(0, "one file", OnBusy::Reject)]),
+    scenario("step_limit", &[CreateLimited(0, "again and again", 2, 600_000), Wait(0, Ended(1)), Post(0, "thanks")]),
+    scenario("time_limit", &[CreateLimited(0, "say it slowly", 9, 400), Wait(0, Ended(1)), Post(0, "thanks")]),
+    scenario("model_error", &[Create(0, "it breaks off"), Wait(0, Ended(1)), Post(0, "thanks"), Wait(0, Ended(2))]),
+    scenario("restart_streaming", &[Create(0, "say it slowly"), Wait(0, Streaming), Restart, Wait(0, Ended(1))]),
+    slow("restart_tool", &[Create(0, "work on files"), Wait(0, Tool), Restart, Wait(0, Ended(1))]),
+    scenario(
+        "idle",
+        &[Create(0, "one file"), Wait(0, Ended(1)), Pass(100_000), Post(0, "thanks"), Wait(0, Ended(2)), Stop(0)],
+    ),
+    scenario(
+        "poison_resumed",
+        &[
+            Create(0, "hello"),
+            Wait(0, Ended(1)),
+            Post(0, "poison"),
+            Wait(0, Paused),
+            Heal,
+            Resume(0, false),
+            Wait(0, Ended(2)),
+            Post(0, "thanks"),
+        ],
+    ),
+    scenario(
+        "poison_dropped",
+        &[Create(0, "poison"), Post(0, "one file"), Wait(0, Paused), Resume(0, true), Wait(0, Ended(2)), Heal],
+    ),
+    scenario(
+        "two_chats",
+        &[
+            Create(0, "say it slowly"),
+            Create(1, "work on files"),
+            Post(0, "one file"),
+            Stop(0),
+            Wait(1, Ended(1)),
+            Wait(0, Ended(2)),
+        ],
+    ),
+];
+
+/// The scenario with this name.
+pub fn named(name: &str) -> Option<&'static Scenario> {
+    ALL.iter().find(|scenario| scenario.name == name)
+}

@@ -1,0 +1,93 @@
+//! What the model says: a pure function of what it is asked, so that a call that is made again gives the same answer.
+
+use async_trait::async_trait;
+use domain::Message;
+use models::Scripted;
+use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::SeqCst},
+};
+
+const SCRIPT: &str = r#"
+rules:
+- when: {user: 'slowly'}
+  steps:
+  - {text: 'One after the other, these words are said, so that there is time to stop them.', chunks: 8, delay_ms: 120}
+- when: {user: 'files'}
+  steps:
+  - text: First a plan.
+    calls: [{tool: plan_write, args: {title: Files, steps: [write, change, tidy]}}]
+  - calls:
+    - {tool: write, args: {path: /projects/app/one.md, content: "one\n"}}
+    - {tool: plan_update_step, args: {step: 1, status: done}}
+  - calls:
+    - {tool: edit, args: {path: /projects/app/one.md, edits: [{old: one, new: 'number one'}]}}
+    - {tool: plan_update_step, args: {step: 2, status: done}}
+  - calls:
+    - {tool: mv, args: {from: /projects/app/one.md, to: /projects/app/two.md}}
+    - {tool: write, args: {path: /projects/app/three.md, content: "three\n"}}
+    - {tool: rm, args: {path: /projects/app/three.md}}
+    - {tool: read, args: {path: /projects/app/two.md}}
+  - {reasoning: Is that all? It is., text: 'All is done.', chunks: 2}
+- when: {user: 'one file'}
+  steps:
+  - calls: [{tool: write, args: {path: /data/note.md, content: "a note\n"}}]
+  - {text: Noted.}
+- when: {user: 'again and again'}
+  steps:
+  - calls: [{tool: write, args: {path: /data/a.md, content: a}}]
+  - calls: [{tool: write, args: {path: /data/b.md, content: b}}]
+  - calls: [{tool: write, args: {path: /data/c.md, content: c}}]
+  - {text: never said}
+- when: {user: 'ask me'}
+  steps:
+  - text: I have a question.
+    calls: [{tool: ask_user, args: {questions: [{name: colour, question: 'Which colour?', schema: {type: string}}]}}]
+  - when: {success: true}
+    text: 'You said {{result}}.'
+    else: {text: Nobody answered.}
+- when: {user: 'persona'}
+  steps:
+  - calls:
+    - {tool: write, args: {path: /system/agents/poet/AGENT.md, content: "You are a poet.\n"}}
+    - {tool: ls, args: {path: /system/agents}}
+  - {text: 'That was that.'}
+- when: {user: 'breaks off'}
+  steps:
+  - {text: 'This is cut short.', chunks: 3, delay_ms: 10, error: broken, after: 1}
+- steps:
+  - {text: 'You are welcome.', chunks: 3, delay_ms: 30}
+"#;
+
+/// What a message has to say for the model to panic while [`crate::World::poison`] is set.
+pub(crate) const POISON: &str = "poison";
+
+pub(crate) fn model(poison: Arc<AtomicBool>) -> Arc<dyn Model> {
+    #[expect(clippy::expect_used, reason = "a script of ours")]
+    let script = Scripted::from_yaml(SCRIPT).expect("a script");
+    Arc::new(Poisoned { script, poison })
+}
+
+struct Poisoned {
+    script: Scripted,
+    poison: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Model for Poisoned {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let last_words = request.messages.iter().rev().find_map(|message| match message.as_ref() {
+            Message::User { content, .. } => Some(content.as_str()),
+            _ => None,
+        });
+        if self.poison.load(SeqCst) && last_words.is_some_and(|words| words.contains(POISON)) {
+            panic!("{POISON}");
+        }
+        self.script.stream(request).await
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}

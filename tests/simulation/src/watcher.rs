@@ -1,0 +1,83 @@
+//! Somebody who watches a chat through an event stream, and loses the connection now and then.
+
+use crate::world::World;
+use domain::ChatId;
+use std::sync::{Arc, Mutex, PoisonError};
+use stream::{Cursor, FeedOptions, Feeds, Start};
+use testkit::Random;
+use tokio::{task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+/// An event as a client got it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its `id:`.
+    pub number: u64,
+    /// Its `event:`.
+    pub name: String,
+    /// Its `data:`.
+    pub data: String,
+}
+
+/// A client of one event stream, from the chat's beginning on.
+pub struct Watcher {
+    seen: Arc<Mutex<Vec<Seen>>>,
+    task: JoinHandle<()>,
+}
+
+/// The stream server: a process of its own, over the same table and bus.
+pub fn feeds(world: &World) -> Feeds {
+    let (options, shutdown) = (FeedOptions::default(), CancellationToken::new());
+    Feeds::new(world.table.clone(), world.bus.clone(), options, Arc::default(), shutdown)
+}
+
+impl Watcher {
+    /// Watches `chat`. With `drops` the connection is lost now and then, by these choices.
+    pub fn start(feeds: Feeds, world: &World, chat: ChatId, mut drops: Option<Random>) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::<Seen>::new()));
+        let actor = chat::actor_id(world.workspace, chat);
+        let into = seen.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let last = lock(&into).last().map_or(0, |seen| seen.number);
+                let Ok(mut stream) = feeds.subscribe(&actor, Cursor::After(last), Start::Live).await else {
+                    sleep(std::time::Duration::from_millis(50)).await;
+                    continue;
+                };
+                while let Some(bytes) = stream.next().await {
+                    lock(&into).extend(String::from_utf8_lossy(&bytes).split("\n\n").filter_map(event));
+                    if drops.as_mut().is_some_and(|random| random.chance(0.1)) {
+                        break;
+                    }
+                }
+            }
+        });
+        Self { seen, task }
+    }
+
+    /// What it has got so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        lock(&self.seen).clone()
+    }
+
+    /// The number of the last event that it got; 0 for none.
+    pub fn last(&self) -> u64 {
+        lock(&self.seen).last().map_or(0, |seen| seen.number)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A frame that is an event; comments and the opening are none.
+fn event(frame: &str) -> Option<Seen> {
+    let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    Some(Seen { number: field("id: ")?.parse().ok()?, name: field("event: ")?, data: field("data: ")? })
+}

@@ -1,0 +1,129 @@
+//! What survives every process.
+
+use crate::script;
+use actor::Entry;
+use chat::ChatState;
+use domain::{ChatEvent, ChatId, Principal, WorkspaceId};
+use ports::{Clock, Key, Model};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+use tempfile::TempDir;
+use testkit::{
+    TestClock,
+    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
+};
+use tokio::time::sleep;
+use workspace::Workspaces;
+
+/// How often the queue delivers a message before it puts it aside. Far above the runtime's own limit: a dead letter would
+/// be a command that the runtime could not even pause.
+const MAX_DELIVERIES: u32 = 60;
+
+/// What survives: stores, folders on disk, the time, and the model provider.
+pub struct World {
+    /// The time.
+    pub clock: Arc<TestClock>,
+    /// The table.
+    pub table: Arc<FakeTable>,
+    /// The queue.
+    pub queue: Arc<FakeQueue>,
+    /// The bus.
+    pub bus: Arc<FakeBus>,
+    /// The blobs.
+    pub blobs: Arc<FakeBlobs>,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// While it is set, the model panics at messages that say `poison`.
+    pub poison: Arc<AtomicBool>,
+    /// The workspace that everything happens in.
+    pub workspace: WorkspaceId,
+    folders: TempDir,
+}
+
+impl World {
+    /// A world with one workspace in it.
+    pub async fn new(seed: u64, faults: &Faults) -> Self {
+        let clock = Arc::new(TestClock::new(seed));
+        let table = Arc::new(FakeTable::new(clock.clone(), seed ^ 1, faults.clone()));
+        let queue = Arc::new(FakeQueue::new(clock.clone(), seed ^ 2, faults.clone(), MAX_DELIVERIES));
+        let poison = Arc::new(AtomicBool::new(true));
+        let world = Self {
+            table,
+            queue,
+            bus: Arc::new(FakeBus::new(seed ^ 3, faults.clone())),
+            blobs: Arc::new(FakeBlobs::new(seed ^ 4, faults.clone())),
+            model: script::model(poison.clone()),
+            poison,
+            workspace: WorkspaceId(clock.id()),
+            folders: folder(),
+            clock,
+        };
+        let workspaces = world.workspaces(0);
+        while workspaces.create(world.workspace, "simulated", &Principal::local()).await.is_err() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        world
+    }
+
+    /// The folder on disk of the machine number `machine`.
+    pub fn folder(&self, machine: usize) -> PathBuf {
+        self.folders.path().join(machine.to_string())
+    }
+
+    /// The files as nobody's process sees them.
+    pub fn workspaces(&self, machine: usize) -> Workspaces {
+        Workspaces::new(self.table.clone(), self.blobs.clone(), self.clock.clone(), self.folder(machine))
+    }
+
+    /// The log of a chat from the entry that begins with number `from` on.
+    pub fn log(&self, chat: ChatId, from: u64) -> Vec<Entry<ChatEvent>> {
+        let actor = chat::actor_id(self.workspace, chat);
+        let Key { pk, sk } = actor.entry_key(from);
+        let items = self.table.partition(&pk).into_iter();
+        let entries = items.filter(|item| item.key.sk >= sk && item.key.sk.starts_with("log/"));
+        #[expect(clippy::expect_used, reason = "a test's own assertion: what is in the log can be read")]
+        entries.map(|item| serde_json::from_str(&item.body).expect("an entry of the log")).collect()
+    }
+}
+
+fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    #[expect(clippy::expect_used, reason = "without a folder there is no test")]
+    folder.expect("a folder for the files")
+}
+
+/// A chat as its log tells it, read as it grows.
+#[derive(Default)]
+pub struct Observer {
+    /// What the log folds to.
+    pub state: ChatState,
+    /// All entries so far.
+    pub entries: Vec<Entry<ChatEvent>>,
+}
+
+impl Observer {
+    /// Takes in what is new.
+    pub fn look(&mut self, world: &World, chat: ChatId) {
+        let next = self.entries.last().map_or(1, |entry| entry.next);
+        for entry in world.log(chat, next) {
+            for (number, event) in entry.numbered() {
+                self.state.apply(number, event);
+            }
+            self.entries.push(entry);
+        }
+    }
+
+    /// The events.
+    pub fn events(&self) -> impl Iterator<Item = &ChatEvent> {
+        self.entries.iter().flat_map(|entry| &entry.events)
+    }
+
+    /// Whether nothing runs, waits or is paused.
+    pub fn is_at_rest(&self) -> bool {
+        self.state.turn.is_none() && self.state.queued.is_empty() && self.state.paused.is_none()
+    }
+}

@@ -1,0 +1,4 @@
+//! Scenarios of people and chats, under every crash and under thousands of schedules.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod calm;

@@ -1,0 +1,233 @@
+//! How a command ends: the exit codes that scripts use, and what is said on standard error.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{io, process::ExitCode};
+
+/// How a command ended. The numbers are listed in `--help` and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// All went well.
+    Done = 0,
+    /// Something failed.
+    Failed = 1,
+    /// The command line or the request makes no sense.
+    Usage = 2,
+    /// There is no such thing.
+    NotFound = 3,
+    /// Somebody else was first, or the thing is busy.
+    Conflict = 4,
+    /// No hub answers.
+    Unreachable = 5,
+    /// The turn was stopped.
+    Stopped = 6,
+    /// The turn ended at a limit or with an error.
+    Cut = 7,
+    /// The turn waits for a person, and none is there.
+    Waiting = 8,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The arguments are well-formed, but cannot be used.
+    #[error("{0}")]
+    Usage(String),
+    /// What was named does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// The hub refused.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// No hub answers at the address.
+    #[error("cannot reach the hub at {url}: {reason}")]
+    Unreachable {
+        /// Where it was looked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Something answers that is not a hub, or not one of this version.
+    #[error("{url} does not answer like a BuildScale hub: {reason}")]
+    Foreign {
+        /// Where.
+        url: String,
+        /// What is odd.
+        reason: String,
+    },
+    /// A file of this machine.
+    #[error("{path}: {source}")]
+    Local {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// The hub of `serve` did not start or ended badly.
+    #[error(transparent)]
+    Hub(#[from] hub::Failure),
+    /// Standard output or standard error.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The hub's error envelope. Its code stays text: a newer hub may have codes that this program does not know.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct Refusal {
+    /// The HTTP status.
+    #[serde(skip)]
+    pub(crate) status: u16,
+    /// Stable, for programs.
+    pub(crate) code: String,
+    /// For people.
+    pub(crate) message: String,
+    /// What to do.
+    #[serde(default)]
+    pub(crate) hint: Option<String>,
+    /// To find it in the hub's log.
+    #[serde(default)]
+    pub(crate) request_id: Option<String>,
+    /// More facts.
+    #[serde(default)]
+    pub(crate) details: Map<String, Value>,
+}
+
+impl Failure {
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::NotFound(_) => Exit::NotFound,
+            Self::Refused(refusal) => match (refusal.code.as_str(), refusal.status) {
+                ("NOT_FOUND", _) => Exit::NotFound,
+                ("CONFLICT" | "IDEMPOTENCY_MISMATCH" | "STALE_VERSION" | "PAUSED", _) => Exit::Conflict,
+                ("INVALID_ARGUMENT", _) => Exit::Usage,
+                (_, 404) => Exit::NotFound,
+                (_, 409 | 412) => Exit::Conflict,
+                _ => Exit::Failed,
+            },
+            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Interrupted => Exit::Interrupted,
+            // Who reads our output may leave when they have seen enough, as `head` does: that is no failure.
+            Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Foreign { .. } | Self::Local { .. } | Self::Hub(_) | Self::Io(_) => Exit::Failed,
+        }
+    }
+
+    /// Whether nothing is to be said about it.
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            Self::Interrupted => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            _ => false,
+        }
+    }
+
+    /// Whether a person may have more luck with the next line that they type.
+    pub(crate) fn can_try_again(&self) -> bool {
+        !matches!(self, Self::Interrupted | Self::Io(_))
+    }
+
+    /// The stable code: the hub's, or one of ours.
+    pub(crate) fn code(&self) -> &str {
+        match self {
+            Self::Usage(_) => "INVALID_ARGUMENT",
+            Self::NotFound(_) => "NOT_FOUND",
+            Self::Refused(refusal) => &refusal.code,
+            Self::Unreachable { .. } => "UNREACHABLE",
+            Self::Foreign { .. } => "NOT_A_HUB",
+            Self::Local { .. } | Self::Io(_) => "IO",
+            Self::Interrupted => "CANCELLED",
+            Self::Hub(_) => "HUB",
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Refused(Refusal { hint: Some(hint), .. }) => Some(hint),
+            Self::Refused(refusal) if refusal.status == 401 => {
+                Some("this hub wants a token: set BUILDSCALE_TOKEN or give --token")
+            }
+            Self::Unreachable { .. } => Some("start it with: buildscale serve (or name another with --url)"),
+            Self::Foreign { .. } => Some("check --url and BUILDSCALE_URL"),
+            _ => None,
+        }
+    }
+
+    /// For programs: the same envelope that the hub's API has.
+    pub(crate) fn json(&self) -> Value {
+        let mut error = json!({ "code": self.code(), "message": self.to_string() });
+        if let Some(hint) = self.hint() {
+            error["hint"] = json!(hint);
+        }
+        if let Self::Refused(refusal) = self {
+            if let Some(id) = &refusal.request_id {
+                error["request_id"] = json!(id);
+            }
+            if !refusal.details.is_empty() {
+                error["details"] = Value::Object(refusal.details.clone());
+            }
+        }
+        json!({ "error": error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, code: &str) -> Failure {
+        let (code, message) = (code.to_owned(), "no".to_owned());
+        Failure::Refused(Refusal { status, code, message, hint: None, request_id: None, details: Map::new() })
+    }
+
+    #[test]
+    fn codes_decide_before_statuses() {
+        for (failure, exit) in [
+            (refused(404, "NOT_FOUND"), Exit::NotFound),
+            (refused(409, "CONFLICT"), Exit::Conflict),
+            (refused(412, "STALE_VERSION"), Exit::Conflict),
+            (refused(400, "INVALID_ARGUMENT"), Exit::Usage),
+            (refused(405, "INVALID_ARGUMENT"), Exit::Usage),
+            (refused(401, "UNAUTHORIZED"), Exit::Failed),
+            (refused(409, "SOMETHING_NEW"), Exit::Conflict),
+            (refused(500, "INTERNAL"), Exit::Failed),
+            (Failure::Usage("x".into()), Exit::Usage),
+            (Failure::NotFound("x".into()), Exit::NotFound),
+            (Failure::Unreachable { url: "u".into(), reason: "r".into() }, Exit::Unreachable),
+            (Failure::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
+            (Failure::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),
+        ] {
+            assert_eq!(failure.exit(), exit, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_broken_pipe_is_silent() {
+        assert!(Failure::Io(io::ErrorKind::BrokenPipe.into()).is_silent());
+        assert!(!Failure::Io(io::ErrorKind::StorageFull.into()).is_silent());
+        assert!(!refused(404, "NOT_FOUND").is_silent());
+    }
+
+    #[test]
+    fn a_refusal_keeps_what_the_hub_said() -> Result<(), serde_json::Error> {
+        let text = r#"{"code":"CONFLICT","message":"busy","hint":"wait","request_id":"r1","details":{"field":"x"}}"#;
+        let json = Failure::Refused(serde_json::from_str(text)?).json();
+        assert_eq!(json, json!({ "error": serde_json::from_str::<Value>(text)? }));
+        Ok(())
+    }
+}

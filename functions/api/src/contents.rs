@@ -4,8 +4,9 @@ use crate::{
     Context,
     error::{Answer, Failure},
     extract::{By, Path, Raw},
-    files::{self, InFile, etag},
+    files::InFile,
     schema,
+    writes::{etag, write},
 };
 use axum::{
     body::Body,
@@ -81,7 +82,7 @@ pub(crate) async fn put_content(
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    files::write(&workspace, at.file_id, content, &headers, &by.into()).await
+    write(&workspace, at.file_id, content, &headers, &by.into()).await
 }
 
 /// A content as an answer.

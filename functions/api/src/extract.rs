@@ -37,20 +37,23 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         match axum::extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
             Err(PathRejection::FailedToDeserializePathParams(rejection)) => Err(match rejection.into_kind() {
-                ErrorKind::ParseErrorAtKey { key, value, expected_type } => {
-                    Error::invalid(&key, format!("{value:?} is not a {expected_type}")).into()
-                }
-                ErrorKind::DeserializeError { key, value, .. } => {
-                    let value: String = value.chars().take(64).collect();
-                    Error::invalid(&key, format!("{value:?} is not an id of the kind {key} asks for"))
-                        .hint("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12")
-                        .into()
-                }
+                ErrorKind::ParseErrorAtKey { key, value, .. } => unfit(&key, &value).into(),
+                ErrorKind::DeserializeError { key, value, .. } => unfit(&key, &value).into(),
                 other => Error::invalid("path", other.to_string()).into(),
             }),
             Err(_) => Err(crate::error::internal()),
         }
     }
+}
+
+/// The refusal of a parameter of the path: all of them are ids, but for the version.
+fn unfit(key: &str, value: &str) -> Error {
+    let value: String = value.chars().take(64).collect();
+    let error = Error::invalid(key, format!("{value:?} is not a valid {key}"));
+    error.hint(match key {
+        "v" => "versions are counted from 1",
+        _ => "ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12",
+    })
 }
 
 /// The query string.
@@ -84,7 +87,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim();
         if !(essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")) {
-            let error = Error::invalid("content-type", format!("the body is {kind:?}, not JSON"));
+            let kind = if essence.is_empty() { "of no type" } else { essence };
+            let error = Error::invalid("content-type", format!("the body is {kind}, not JSON"));
             let hint = "send the header Content-Type: application/json";
             return Err(Failure::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
@@ -93,12 +97,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Failure> {
+    const HINT: &str = "send one JSON object in UTF-8";
+    // serde would take an array of the fields' values, too.
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| b"[\"0123456789-ntf".contains(first)) {
+        return Err(Error::invalid("body", "the body is not a JSON object").hint(HINT).into());
+    }
     match axum::Json::<T>::from_bytes(body) {
         Ok(axum::Json(value)) => Ok(Json(value)),
         Err(JsonRejection::JsonDataError(rejection)) => Err(misfit(&cause(&rejection), "body").into()),
         Err(rejection) => {
             let error = Error::invalid("body", format!("the body is not JSON: {}", cause(&rejection)));
-            Err(error.hint("send one JSON object in UTF-8").into())
+            Err(error.hint(HINT).into())
         }
     }
 }
@@ -163,7 +172,7 @@ fn misfit(words: &str, whole: &str) -> Error {
     if words.starts_with("missing field")
         && let Some(name) = named
     {
-        return Error::invalid(&inside(path, name), format!("the field {name} is missing"));
+        return Error::invalid(&inside(path, name), format!("the field {name:?} is missing"));
     }
     if words.starts_with("unknown field")
         && let Some(name) = named
@@ -173,7 +182,7 @@ fn misfit(words: &str, whole: &str) -> Error {
         let above = path.map(|path| path.strip_suffix(&name).unwrap_or(path).trim_end_matches('.'));
         let error = Error::invalid(
             &inside(above.filter(|above| !above.is_empty()), &name),
-            format!("there is no field {name}"),
+            format!("there is no field {name:?}"),
         );
         let near = similar::get_close_matches(name.as_str(), known, 1, 0.6);
         return match (near.first(), known) {
@@ -182,7 +191,10 @@ fn misfit(words: &str, whole: &str) -> Error {
             (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
         };
     }
-    Error::invalid(path.unwrap_or(whole), words)
+    match path {
+        Some(path) => Error::invalid(path, format!("{path}: {words}")),
+        None => Error::invalid(whole, words),
+    }
 }
 
 fn inside(path: Option<&str>, name: &str) -> String {

@@ -32,6 +32,7 @@ mod turns;
 mod usage;
 mod versions;
 mod workspaces;
+mod writes;
 
 pub use auth::Auth;
 pub use error::{Failure, status_of};

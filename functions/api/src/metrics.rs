@@ -63,9 +63,12 @@ struct Series {
     buckets: [AtomicU64; BUCKETS.len()],
 }
 
+/// Path, method and status.
+type Labels = (String, &'static str, u16);
+
 /// All requests so far.
 #[derive(Default)]
-pub(crate) struct Requests(RwLock<BTreeMap<(String, &'static str, u16), Arc<Series>>>);
+pub(crate) struct Requests(RwLock<BTreeMap<Labels, Arc<Series>>>);
 
 impl Requests {
     /// Counts one request; for a stream the duration is that of its head.

@@ -85,3 +85,41 @@ fn is_sane(id: &HeaderValue) -> bool {
     (1..=MAX_ID).contains(&bytes.len())
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Router, middleware::from_fn_with_state, routing::get};
+    use ports::SystemClock;
+    use tower::ServiceExt;
+
+    async fn ask(path: &str) -> (StatusCode, serde_json::Value) {
+        #[expect(clippy::panic, reason = "what is tested")]
+        async fn panics() -> StatusCode {
+            panic!("with a secret")
+        }
+        let observer = Observer { requests: Arc::default(), clock: Arc::new(SystemClock) };
+        let router = Router::new()
+            .route("/panics", get(panics))
+            .route("/fails", get(|| async { (StatusCode::BAD_GATEWAY, "a library's own words") }))
+            .layer(from_fn_with_state(observer, observe));
+        let request = Request::get(path).body(Body::empty()).unwrap_or_default();
+        let Ok(response) = router.oneshot(request).await;
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap_or_default();
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_like_any_other_and_tells_nothing() {
+        let (status, body) = ask("/panics").await;
+        assert_eq!((status, &body["error"]["code"]), (StatusCode::INTERNAL_SERVER_ERROR, &"INTERNAL".into()));
+        assert!(!body.to_string().contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn what_others_refuse_gets_the_envelope() {
+        let (status, body) = ask("/fails").await;
+        assert_eq!((status, &body["error"]["message"]), (StatusCode::BAD_GATEWAY, &"bad gateway".into()));
+    }
+}

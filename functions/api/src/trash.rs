@@ -4,10 +4,11 @@ use crate::{
     Context,
     error::Answer,
     extract::{By, Path, Query},
-    files::{Changed, InFile},
+    files::InFile,
     idempotency::Ids,
     schema,
     workspaces::{InWorkspace, Paging},
+    writes::Changed,
 };
 use axum::{extract::State, response::IntoResponse};
 use http::StatusCode;

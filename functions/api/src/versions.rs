@@ -4,10 +4,11 @@ use crate::{
     Context, contents,
     error::Answer,
     extract::{By, Path, Query},
-    files::{Changed, InFile, etag, if_match},
+    files::InFile,
     idempotency::Ids,
     schema,
     workspaces::Paging,
+    writes::{Changed, etag, if_match},
 };
 use axum::{
     extract::State,

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 const NONE: &str = "/api/v1/workspaces/019bf537-f228-7cd3-aa1c-3da8af302e12";
 const JSON: (&str, &str) = ("content-type", "application/json");
 
+/// A name, then what is sent: method, path, headers, body.
+type Case<'a> = (&'a str, &'a str, &'a str, &'a [(&'a str, &'a str)], String);
+
 /// The inside of an envelope, without what differs each time.
 fn inside(reply: &crate::support::Reply) -> Value {
     let mut error = reply.json["error"].clone();
@@ -19,13 +22,14 @@ fn inside(reply: &crate::support::Reply) -> Value {
 async fn refusals() {
     let door = Door::open();
     let workspaces = "/api/v1/workspaces";
-    let cases: [(&str, &str, &str, &[(&str, &str)], String); 13] = [
+    let cases: [Case<'_>; 14] = [
         ("no route", "GET", "/api/v1/nothing", &[], String::new()),
         ("no method", "PUT", workspaces, &[], String::new()),
         ("no such workspace", "GET", NONE, &[], String::new()),
         ("a bad id", "GET", "/api/v1/workspaces/x", &[], String::new()),
         ("not JSON", "POST", workspaces, &[JSON], "{".into()),
         ("not an object", "POST", workspaces, &[JSON], "[]".into()),
+        ("a bad version", "GET", &format!("{NONE}/files/{}/versions/x", &NONE[19..]), &[], String::new()),
         ("no type", "POST", workspaces, &[], "{}".into()),
         ("a missing field", "POST", workspaces, &[JSON], "{}".into()),
         ("an unknown field", "POST", workspaces, &[JSON], json!({ "nam": "x" }).to_string()),
@@ -46,6 +50,7 @@ async fn refusals() {
         all.insert(name.into(), inside(&reply));
     }
     insta::assert_json_snapshot!(all);
+    assert_eq!(door.ask("PUT", workspaces, &[], "").await.header("allow"), "POST,GET,HEAD");
 }
 
 #[tokio::test]

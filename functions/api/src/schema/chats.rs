@@ -1,0 +1,227 @@
+//! How chats and their messages look.
+
+use axum::response::{IntoResponse, Response};
+use domain::ChatId;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A command that is durable; what comes of it is told by events.
+#[derive(Serialize, ToSchema)]
+pub struct Accepted {
+    /// The chat.
+    pub chat_id: Uuid,
+    /// Always `accepted`.
+    pub status: &'static str,
+}
+
+impl Accepted {
+    /// The answer about this chat.
+    pub(crate) fn of(chat: ChatId) -> Response {
+        (StatusCode::ACCEPTED, axum::Json(Self { chat_id: chat.0, status: "accepted" })).into_response()
+    }
+}
+
+/// How far a chat may go.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Tools run at once.
+    Chat,
+    /// Only plan files may be written.
+    Plan,
+    /// An approved plan is carried out.
+    Build,
+}
+
+/// What to do with a message that comes while a turn runs.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// Wait for the turn to end.
+    Enqueue,
+    /// Refuse with `CONFLICT`.
+    Reject,
+    /// Stop the turn, then start.
+    Interrupt,
+}
+
+/// A decision on a permission.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Yes.
+    Approved,
+    /// No.
+    Declined,
+    /// Withdrawn.
+    Cancelled,
+}
+
+/// What one turn may use; what is left out has its default. A limit that is reached ends the turn and keeps what was made.
+#[derive(Serialize, ToSchema)]
+pub struct Limits {
+    /// Model calls.
+    #[schema(default = 200, required = false)]
+    pub max_steps: u32,
+    /// Tokens read and written.
+    #[schema(default = 5_000_000, required = false)]
+    pub max_tokens: u64,
+    /// Milliseconds, without the time that it waits for people.
+    #[schema(default = 3_600_000, required = false)]
+    pub max_wall_ms: u64,
+    /// US dollars.
+    #[schema(default = 20.0, required = false)]
+    pub max_cost_usd: f64,
+}
+
+/// What a chat is doing.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatStatus {
+    /// Accepted, not begun.
+    Queued,
+    /// A turn is running.
+    Running,
+    /// A turn waits for an answer or a permission; `waiting_for` says which.
+    Suspended,
+    /// Waiting for the next message.
+    Idle,
+    /// A command failed again and again; `paused_reason` says why.
+    Paused,
+}
+
+/// What was used.
+#[derive(Serialize, ToSchema)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache.
+    pub cached_tokens: u64,
+    /// US dollars; 0 where the price is not known.
+    pub cost_usd: f64,
+}
+
+/// A chat.
+#[derive(Serialize, ToSchema)]
+pub struct Chat {
+    /// Its id.
+    pub chat_id: Uuid,
+    /// Its workspace.
+    pub workspace_id: Uuid,
+    /// Its title.
+    pub title: String,
+    /// Its persona.
+    pub role: String,
+    /// Its model, where one was chosen.
+    pub model: Option<String>,
+    /// How far it may go.
+    pub mode: Mode,
+    /// What it is doing.
+    pub status: ChatStatus,
+    /// Why it is paused.
+    pub paused_reason: Option<String>,
+    /// The turn that runs or waits.
+    pub turn_id: Option<Uuid>,
+    /// The number of the running turn's first event.
+    pub turn_seq: Option<u64>,
+    /// What is asked while it is suspended: `question` or `permission_required`, as `{event, data}`.
+    #[schema(value_type = Vec<Object>, required = false)]
+    pub waiting_for: Vec<Value>,
+    /// What all its turns used.
+    pub usage: Usage,
+    /// Turns ended.
+    pub turns: u64,
+    /// Its plan file, where there is one.
+    pub plan_path: Option<String>,
+    /// Its own file, `/chats/<id>.md`.
+    pub file_id: Uuid,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it last began or ended an interaction.
+    #[schema(format = DateTime)]
+    pub active_at: String,
+}
+
+/// A page of chats.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPage {
+    /// The chats, the last active first.
+    pub chats: Vec<Chat>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// Who says a message.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// A person.
+    User,
+    /// The agent.
+    Assistant,
+    /// A tool, answering a call.
+    Tool,
+    /// A note by BuildScale.
+    System,
+}
+
+/// A call of a tool by a model.
+#[derive(Serialize, ToSchema)]
+pub struct MadeCall {
+    /// Its id.
+    pub call_id: Uuid,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as the model wrote them: JSON text, usually.
+    pub args: String,
+}
+
+/// A message of a chat and its place.
+#[derive(Serialize, ToSchema)]
+pub struct Message {
+    /// The number of its event.
+    pub seq: u64,
+    /// Who says it.
+    pub role: Speaker,
+    /// Its id; a tool's answer has `call_id` instead.
+    pub id: Option<Uuid>,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The text, but for a tool's answer.
+    pub content: Option<String>,
+    /// Attached files, of a person's message.
+    pub files: Option<Vec<String>>,
+    /// The calls, of an agent's message.
+    pub calls: Option<Vec<MadeCall>>,
+    /// The agent's reasoning, where there is one.
+    pub reasoning: Option<String>,
+    /// Which call a tool answers.
+    pub call_id: Option<Uuid>,
+    /// Which tool.
+    pub tool: Option<String>,
+    /// What the tool answered.
+    pub output: Option<String>,
+    /// Whether the tool did what it was asked to.
+    pub success: Option<bool>,
+}
+
+/// A chat with messages of it.
+#[derive(Serialize, ToSchema)]
+pub struct ChatWithHistory {
+    /// The chat.
+    #[serde(flatten)]
+    pub chat: Chat,
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// The `after` of the next part; none at the end.
+    pub next_after: Option<u64>,
+    /// The number of the last event: the `after` to watch from.
+    pub last_seq: u64,
+}

@@ -1,0 +1,68 @@
+//! How refusals look.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// What every refusal looks like.
+#[derive(Serialize, ToSchema)]
+pub struct ErrorEnvelope {
+    /// What went wrong.
+    pub error: RequestError,
+}
+
+/// Why a request was refused.
+#[derive(Serialize, ToSchema)]
+pub struct RequestError {
+    /// What kind of error, for programs. Codes are stable; messages are not.
+    pub code: ErrorCode,
+    /// What happened, for people.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The request, for the log: also in the header `X-Request-Id`.
+    pub request_id: String,
+    /// Further facts: the field at fault, the version found.
+    #[schema(value_type = Object)]
+    pub details: Map<String, Value>,
+}
+
+/// The codes.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "described by domain::Code")]
+pub enum ErrorCode {
+    InvalidArgument,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    Conflict,
+    IdempotencyMismatch,
+    StaleVersion,
+    PayloadTooLarge,
+    Unprocessable,
+    RateLimited,
+    LimitReached,
+    Cancelled,
+    Internal,
+    UpstreamUnavailable,
+    Timeout,
+    Paused,
+}
+
+/// An error inside of an answer.
+#[derive(Serialize, ToSchema)]
+pub struct InnerError {
+    /// What kind of error.
+    pub code: ErrorCode,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Further facts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub details: Option<Map<String, Value>>,
+}

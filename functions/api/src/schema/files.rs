@@ -1,0 +1,179 @@
+//! How workspaces, files and versions look.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A workspace.
+#[derive(Serialize, ToSchema)]
+pub struct Workspace {
+    /// Its id.
+    pub workspace_id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// Who made it.
+    pub owner: Uuid,
+    /// When.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+/// A page of workspaces.
+#[derive(Serialize, ToSchema)]
+pub struct WorkspacePage {
+    /// The workspaces, oldest first.
+    pub workspaces: Vec<Workspace>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// What something in a workspace is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A file with versions.
+    File,
+    /// A folder.
+    Folder,
+    /// A file whose history is kept elsewhere, such as a chat's: it has no versions.
+    Projection,
+}
+
+/// A file or folder as it is now.
+#[derive(Serialize, ToSchema)]
+pub struct Info {
+    /// Its identity; survives moves and new versions.
+    pub file_id: Uuid,
+    /// Where it is.
+    pub path: String,
+    /// The last name of the path.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its current version, from 1; 0 for what has none.
+    pub v: u64,
+    /// The SHA-256 of its content, where it has versions.
+    pub sha256: Option<String>,
+    /// The length of its content in bytes.
+    pub size: u64,
+    /// Who wrote the current version.
+    pub author: String,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When its current version was written.
+    #[schema(format = DateTime)]
+    pub updated_at: String,
+}
+
+/// A page of a folder.
+#[derive(Serialize, ToSchema)]
+pub struct Listing {
+    /// What is in it, by name.
+    pub entries: Vec<Info>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// What was done.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// A folder was made.
+    Made,
+    /// A version was written, or was current already.
+    Written,
+    /// It has another path.
+    Moved,
+    /// It is in the trash.
+    Removed,
+    /// It came back from the trash.
+    Restored,
+    /// It is gone for good.
+    Purged,
+}
+
+/// What a command did to a file or folder.
+#[derive(Serialize, ToSchema)]
+pub struct Change {
+    /// What was done.
+    pub op: Op,
+    /// Where it is now, or was last.
+    pub path: String,
+    /// Where it was before, for a move.
+    pub from: Option<String>,
+    /// Which file or folder.
+    pub file_id: Uuid,
+    /// What it is.
+    pub kind: Kind,
+    /// Its version; 0 for folders and for what was removed.
+    pub v: u64,
+    /// The SHA-256 of its content, where it has one.
+    pub sha256: Option<String>,
+    /// The length of its content in bytes.
+    pub size: u64,
+    /// Who did it.
+    pub author: String,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// One version of a file.
+#[derive(Serialize, ToSchema)]
+pub struct Version {
+    /// Counts from 1.
+    pub v: u64,
+    /// The SHA-256 of the content.
+    pub sha256: String,
+    /// The length of the content in bytes.
+    pub size: u64,
+    /// Who wrote it.
+    pub author: String,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The tool call that wrote it, if one did.
+    pub call_id: Option<Uuid>,
+}
+
+/// A page of versions.
+#[derive(Serialize, ToSchema)]
+pub struct VersionPage {
+    /// The versions, newest first.
+    pub versions: Vec<Version>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// What changed between two versions.
+#[derive(Serialize, ToSchema)]
+pub struct Diff {
+    /// The older version.
+    pub from: u64,
+    /// The newer version.
+    pub to: u64,
+    /// A unified diff, capped; null when either is not a text, or too long.
+    pub diff: Option<String>,
+}
+
+/// Something in the trash.
+#[derive(Serialize, ToSchema)]
+pub struct Trashed {
+    /// As it was, with its old path.
+    pub info: Info,
+    /// Who removed it.
+    pub by: String,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// A page of the trash.
+#[derive(Serialize, ToSchema)]
+pub struct TrashPage {
+    /// What is in it.
+    pub files: Vec<Trashed>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}

@@ -1,0 +1,12 @@
+//! The shapes of answers, for the document and for those who write clients. Where a shape is that of a domain value, the
+//! value itself is what is sent; the tests hold every answer against its shape here.
+
+mod chats;
+mod errors;
+mod files;
+mod people;
+
+pub use chats::*;
+pub use errors::*;
+pub use files::*;
+pub use people::*;

@@ -1,0 +1,170 @@
+//! How tools, personas, models and usage look.
+
+use super::InnerError;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A tool.
+#[derive(Serialize, ToSchema)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    #[schema(value_type = Object)]
+    pub parameters: Value,
+}
+
+/// All tools.
+#[derive(Serialize, ToSchema)]
+pub struct Tools {
+    /// The tools.
+    pub tools: Vec<Tool>,
+}
+
+/// What came of a tool's call.
+#[derive(Serialize, ToSchema)]
+pub struct ToolResult {
+    /// Whether it did what it was asked to.
+    pub success: bool,
+    /// What it gave, as data; null for a failure.
+    pub result: Value,
+    /// What a model would read.
+    pub output: String,
+    /// Whether the output was cut.
+    pub truncated: bool,
+    /// Why it failed; null for a success.
+    #[schema(value_type = Option<InnerError>)]
+    pub error: Option<domain::Error>,
+}
+
+/// A persona or a skill.
+#[derive(Serialize, ToSchema)]
+pub struct Described {
+    /// The name of its folder: what a chat's `role` names.
+    pub name: String,
+    /// What it calls itself.
+    pub title: String,
+    /// What it is for.
+    pub description: String,
+    /// Its file.
+    pub path: String,
+    /// The identity of its file.
+    pub file_id: Uuid,
+}
+
+/// The personas of a workspace.
+#[derive(Serialize, ToSchema)]
+pub struct Agents {
+    /// The personas, by name.
+    pub agents: Vec<Described>,
+}
+
+/// The skills of a workspace.
+#[derive(Serialize, ToSchema)]
+pub struct Skills {
+    /// The skills, by name.
+    pub skills: Vec<Described>,
+}
+
+/// A model.
+#[derive(Serialize, ToSchema)]
+pub struct Model {
+    /// What to ask for.
+    pub id: String,
+    /// Who serves it.
+    pub provider: String,
+    /// Whether it can be asked now.
+    pub available: bool,
+    /// Why not, or what to know about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Whether it serves chats that name no model.
+    pub default: bool,
+    /// The tokens that fit its context, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+}
+
+/// All models.
+#[derive(Serialize, ToSchema)]
+pub struct Models {
+    /// The models.
+    pub models: Vec<Model>,
+    /// Whether any real model can be asked.
+    pub configured: bool,
+    /// What to do when none can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
+}
+
+/// What turns used.
+#[derive(Default, Serialize, ToSchema)]
+pub struct Used {
+    /// Turns.
+    pub turns: u64,
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache.
+    pub cached_tokens: u64,
+    /// US dollars; 0 where the price is not known.
+    pub cost_usd: f64,
+}
+
+impl Used {
+    /// Adds one turn.
+    pub(crate) fn add(&mut self, calls: u32, usage: domain::Usage) {
+        self.turns += 1;
+        self.calls += u64::from(calls);
+        self.input_tokens += usage.input_tokens;
+        self.output_tokens += usage.output_tokens;
+        self.cached_tokens += usage.cached_tokens;
+        self.cost_usd += usage.cost_usd;
+    }
+}
+
+/// What the turns of one day, chat and model used.
+#[derive(Serialize, ToSchema)]
+pub struct UsedBy {
+    /// The day, in UTC.
+    #[schema(format = Date)]
+    pub day: String,
+    /// The chat.
+    pub chat_id: Uuid,
+    /// The model; null for the default one.
+    pub model: Option<String>,
+    /// What they used.
+    #[serde(flatten)]
+    pub used: Used,
+}
+
+/// What a workspace used.
+#[derive(Serialize, ToSchema)]
+pub struct UsedIn {
+    /// The first day.
+    #[schema(format = Date)]
+    pub from: String,
+    /// The last day.
+    #[schema(format = Date)]
+    pub to: String,
+    /// All together.
+    pub total: Used,
+    /// By day, chat and model.
+    pub parts: Vec<UsedBy>,
+}
+
+/// That the process lives, or can work.
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// `ok`, or `ready`.
+    pub status: &'static str,
+    /// The version of the program.
+    pub version: &'static str,
+}

@@ -5,6 +5,7 @@ use crate::{
     drive::{Drive, Ended, Failure},
     effect::panic_text,
     load::Loaded,
+    log::next_number,
     retry::while_unavailable,
     warm::Warm,
 };
@@ -121,6 +122,7 @@ impl<M: Machine> Runtime<M> {
         warm: Option<Loaded<M>>,
         cut: &CancellationToken,
     ) -> Result<(), (Failure, u32)> {
+        let was_warm = warm.is_some();
         let loaded = match warm {
             Some(loaded) => loaded,
             None => self.read(actor).await.map_err(|error| (error.into(), 0))?,
@@ -134,6 +136,10 @@ impl<M: Machine> Runtime<M> {
             Err(panic) => return Err((Failure::Panicked(panic_text(panic.as_ref())), committed)),
         };
         let mut loaded = drive.loaded;
+        // What decided nothing wrote nothing, so no condition has told yet whether the memory is behind the log.
+        if was_warm && committed == 0 && self.is_behind(actor, &loaded).await.map_err(|error| (error.into(), 0))? {
+            return Err((Failure::Lost, 0));
+        }
         if loaded.wants_snapshot() {
             self.snapshot(actor, &mut loaded).await;
         }
@@ -175,6 +181,12 @@ impl<M: Machine> Runtime<M> {
         let loaded = while_unavailable(|| Loaded::<M>::read(&*self.ports.table, actor)).await?;
         self.ports.follow.loaded(actor, &loaded.state).await;
         Ok(loaded)
+    }
+
+    /// Whether another worker has driven the actor since it was kept in memory.
+    async fn is_behind(&self, actor: &ActorId, loaded: &Loaded<M>) -> ports::Result<bool> {
+        let next = while_unavailable(|| next_number(&*self.ports.table, actor)).await?;
+        Ok(next > loaded.next)
     }
 
     /// A snapshot only saves time: without it the log is read instead.

@@ -28,9 +28,12 @@ const OUTPUT_SHOWN: usize = 2_000;
 pub struct Transcript {
     table: Arc<dyn Table>,
     workspaces: Workspaces,
-    /// Up to which number each file is known to be written.
-    written: Mutex<HashMap<ChatId, u64>>,
+    places: Mutex<HashMap<ChatId, Place>>,
 }
+
+/// Up to which number a file is known to be written; none when that has to be looked up. Held while the file is worked on:
+/// when a delivery has timed out two drives of one actor may both have something to append, and one says it first.
+type Place = Arc<tokio::sync::Mutex<Option<u64>>>;
 
 /// Where the file of a chat is.
 pub(crate) fn path(chat: ChatId) -> Result<FilePath, Error> {
@@ -134,14 +137,16 @@ fn render(entries: &[Entry<ChatEvent>], after: u64) -> String {
 impl Transcript {
     /// Over the log and the files.
     pub fn new(table: Arc<dyn Table>, workspaces: Workspaces) -> Self {
-        Self { table, workspaces, written: Mutex::default() }
+        Self { table, workspaces, places: Mutex::default() }
     }
 
     /// Brings the file of a chat in line with its log, whatever it is like.
     pub async fn catch_up(&self, workspace: WorkspaceId, chat: ChatId) -> Result<(), Error> {
+        let place = self.place(chat);
+        let mut written = place.lock().await;
+        *written = None;
         let files = self.workspaces.open(workspace).await?;
-        let written = self.repair(&files, workspace, chat).await?;
-        self.remember(chat, written);
+        *written = Some(self.repair(&files, workspace, chat).await?);
         Ok(())
     }
 
@@ -182,32 +187,43 @@ impl Transcript {
         }
     }
 
-    fn remember(&self, chat: ChatId, written: u64) {
-        let mut known = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
-            known.clear();
+    fn place(&self, chat: ChatId) -> Place {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= REMEMBERED {
+            places.retain(|_, place| Arc::strong_count(place) > 1);
         }
-        known.insert(chat, written);
+        places.entry(chat).or_default().clone()
     }
 
+    /// Appends what an entry adds. Whoever committed it had read all before it, and whoever reads brings the file in line;
+    /// so the file has all before the entry, or it is looked up.
     async fn append(&self, config: &ChatConfig, entry: &Entry<ChatEvent>) -> Result<(), Error> {
-        let known = self.written.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&config.chat);
-        if !known {
-            return self.catch_up(config.workspace, config.chat).await;
+        let place = self.place(config.chat);
+        let mut written = place.lock().await;
+        let last = entry.next - 1;
+        let is_there = written.is_some_and(|written| written >= last);
+        if is_there {
+            return Ok(());
         }
+        let known = written.take().is_some();
         let text = render(std::slice::from_ref(entry), 0);
-        if !text.is_empty() {
+        *written = if !known {
             let files = self.workspaces.open(config.workspace).await?;
-            files.append_projection(&path(config.chat)?, text).await?;
-        }
-        self.remember(config.chat, entry.next - 1);
+            Some(self.repair(&files, config.workspace, config.chat).await?)
+        } else {
+            if !text.is_empty() {
+                let files = self.workspaces.open(config.workspace).await?;
+                files.append_projection(&path(config.chat)?, text).await?;
+            }
+            Some(last)
+        };
         Ok(())
     }
+}
 
-    fn forget(&self, chat: ChatId, error: &Error) {
-        tracing::warn!(%chat, %error, "the chat's file is behind its log until the chat is next loaded");
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(&chat);
-    }
+/// What is said of a file that could not be written.
+fn behind(chat: ChatId, error: &Error) {
+    tracing::warn!(%chat, %error, "the chat's file is behind its log until something more is said");
 }
 
 fn damaged(error: ports::Error) -> Error {
@@ -221,7 +237,7 @@ impl Follow<ChatMachine> for Transcript {
         if let Some(config) = &state.config
             && let Err(error) = self.catch_up(config.workspace, config.chat).await
         {
-            self.forget(config.chat, &error);
+            behind(config.chat, &error);
         }
     }
 
@@ -229,7 +245,7 @@ impl Follow<ChatMachine> for Transcript {
         if let Some(config) = &state.config
             && let Err(error) = self.append(config, entry).await
         {
-            self.forget(config.chat, &error);
+            behind(config.chat, &error);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::support::{Door, long_ago};
 use axum::body::Body;
+use domain::{CallId, ChatEvent, Message, MessageId, Timestamp, ToolCall};
 use futures::StreamExt;
 use http::Request;
 use serde_json::json;
@@ -104,18 +105,60 @@ async fn a_chat_is_set_up_anew() {
 }
 
 #[tokio::test]
+async fn a_history_shows_what_was_said_and_not_what_only_models_read() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let (id, call_id) = (MessageId(uuid::Uuid::nil()), CallId(uuid::Uuid::nil()));
+    let at = Timestamp::from_millis(0);
+    let call = ToolCall { call_id, tool: "ls".into(), args: "{}".into() };
+    let said = |message| ChatEvent::MessageAdded { message };
+    let events = vec![
+        said(Message::User {
+            id,
+            at,
+            content: "Look".into(),
+            files: vec!["/a.md".parse().unwrap()],
+            context: "only for models".into(),
+        }),
+        said(Message::Assistant {
+            id,
+            at,
+            content: "I look".into(),
+            calls: vec![call],
+            reasoning: "First, look".into(),
+            provider: json!({ "signature": "only for models" }),
+        }),
+        ChatEvent::Observed {
+            call_id,
+            tool: "ls".into(),
+            output: "/a.md".into(),
+            success: true,
+            truncated: false,
+            seen: Vec::new(),
+            at,
+        },
+        said(Message::System { id, at, content: "[System: Response was interrupted]".into() }),
+    ];
+    door.put_events(&chat, events).await;
+    let all = door.get(&chat).await.is(200);
+    let roles = |reply: &crate::support::Reply| -> Vec<String> {
+        let messages = reply.json["messages"].as_array().unwrap().iter();
+        messages.map(|message| format!("{} {}", message["seq"], message["role"].as_str().unwrap())).collect()
+    };
+    assert_eq!(roles(&all), ["1 user", "2 assistant", "3 tool", "4 system"]);
+    assert!(!all.json.to_string().contains("only for models"), "{:#}", all.json);
+    assert_eq!(all.json["last_seq"], 4);
+    assert_eq!(roles(&door.get(&format!("{chat}?after=3")).await.is(200)), ["4 system"]);
+}
+
+#[tokio::test]
 async fn events_begin_where_they_should_and_end_with_the_server() {
     let door = Door::open();
     let workspace = door.workspace().await;
     let (chat, id) = door.chat(&workspace).await;
-    let workspace: domain::WorkspaceId = workspace.rsplit('/').next().unwrap().parse().unwrap();
-    let actor = chat::actor_id(workspace, id.parse().unwrap());
-    let at = domain::Timestamp::from_millis(0);
-    let events = (0..3).map(|n| domain::ChatEvent::Paused { reason: format!("reason {n}"), at }).collect();
-    let step = uuid::Uuid::nil();
-    let entry = actor::Entry { first: 1, next: 4, at, step, command: None, events, outbox: Vec::new(), parking: None };
-    let body = serde_json::to_string(&entry).unwrap();
-    door.table.commit(vec![ports::Write::put(actor.entry_key(1), body, ports::Expect::Absent)]).await.unwrap();
+    let at = Timestamp::from_millis(0);
+    let events = (0..3).map(|n| ChatEvent::Paused { reason: format!("reason {n}"), at }).collect();
+    door.put_events(&chat, events).await;
     let first = |after: &'static str| {
         let uri = format!("{chat}/events{after}");
         let door = &door;

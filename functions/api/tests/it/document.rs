@@ -1,7 +1,7 @@
 //! The document: complete, valid, and about what is really there.
 
-use crate::support::{Door, operations};
-use serde_json::Value;
+use crate::support::{Door, check, operations};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const ROUTES: &str = "\
@@ -112,5 +112,17 @@ fn it_is_a_valid_document() {
             Value::Array(items) => stack.extend(items),
             _ => {}
         }
+    }
+}
+
+/// The other tests rely on it.
+#[tokio::test]
+async fn an_answer_that_is_not_as_described_is_noticed() {
+    let mut reply = Door::open().get("/health").await.is(200);
+    check("GET", "/health", &reply);
+    for wrong in [json!({ "status": "ok" }), json!({ "status": "ok", "version": "1", "more": 1 })] {
+        reply.json = wrong;
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check("GET", "/health", &reply)));
+        assert!(checked.is_err(), "{} passed", reply.json);
     }
 }

@@ -79,7 +79,23 @@ async fn usage_is_summed_by_day_chat_and_model() {
     let workspace = door.workspace().await;
     let nothing = door.get(&format!("{workspace}/usage")).await.is(200);
     assert_eq!((&nothing.json["total"]["turns"], &nothing.json["parts"]), (&json!(0), &json!([])));
-    door.get(&format!("{workspace}/usage?from=2026-11-01&to=2026-11-30")).await.is(200);
+    let partition = format!("{}/usage", workspace.rsplit('/').next().unwrap());
+    let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+    for (day, turn) in [("2026-11-01", 1), ("2026-11-30", 2), ("2026-11-30", 3), ("2026-12-01", 4)] {
+        let usage = json!({ "input_tokens": 10, "output_tokens": 2, "cached_tokens": 1, "cost_usd": 0.5 });
+        let turn_id = id.replace("12", &format!("0{turn}"));
+        let record =
+            json!({ "day": day, "chat_id": id, "turn_id": turn_id, "model": null, "calls": 3, "usage": usage });
+        let key = ports::Key::new(&partition, format!("{day}/{id}/{turn_id}"));
+        door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
+    }
+    let used = door.get(&format!("{workspace}/usage?from=2026-11-01&to=2026-11-30")).await.is(200);
+    let total = json!({
+        "turns": 3, "calls": 9, "input_tokens": 30, "output_tokens": 6, "cached_tokens": 3, "cost_usd": 1.5,
+    });
+    assert_eq!(used.json["total"], total);
+    assert_eq!(used.json["parts"].as_array().unwrap().len(), 2);
+    assert_eq!((&used.json["parts"][1]["day"], &used.json["parts"][1]["turns"]), (&json!("2026-11-30"), &json!(2)));
     for bad in ["from=yesterday", "from=20261101", "from=2026-12-01&to=2026-11-01", "to=2026-13-01"] {
         door.get(&format!("{workspace}/usage?{bad}")).await.refuses(400, "INVALID_ARGUMENT");
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
 use bytes::Bytes;
 use chat::{Chats, Settings};
-use domain::{Timestamp, WorkspaceId};
+use domain::{ChatEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use http::{HeaderMap, Request, StatusCode};
 use ports::{Bus, Clock, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Spilling, SystemClock, Table};
@@ -205,11 +205,19 @@ impl Door {
         (format!("{workspace}/chats/{id}"), id)
     }
 
+    /// Appends these events to the log of a chat that has none, as a worker would.
+    pub async fn put_events(&self, chat: &str, events: Vec<ChatEvent>) {
+        let (workspace, id) = ids(chat);
+        let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), events.len() as u64 + 1);
+        let entry = actor::Entry { first: 1, next, at, step, command: None, events, outbox: Vec::new(), parking: None };
+        let key = chat::actor_id(workspace, id.parse().unwrap()).entry_key(1);
+        let put = ports::Write::put(key, serde_json::to_string(&entry).unwrap(), ports::Expect::Absent);
+        self.table.commit(vec![put]).await.unwrap();
+    }
+
     /// Changes the view of a chat as a worker would.
     pub async fn put_view(&self, chat: &str, fields: Value) {
-        let mut parts = chat.rsplit('/');
-        let (id, _, workspace) = (parts.next().unwrap(), parts.next(), parts.next().unwrap());
-        let workspace: WorkspaceId = workspace.parse().unwrap();
+        let (workspace, id) = ids(chat);
         let key = ports::Key::new(format!("{workspace}/chats"), id);
         let item = self.table.get(&key).await.unwrap().unwrap();
         let mut view: Value = serde_json::from_str(&item.body).unwrap();
@@ -217,6 +225,13 @@ impl Door {
         let put = ports::Write::put(key, view.to_string(), ports::Expect::Any).indexed(item.index.unwrap());
         self.table.commit(vec![put]).await.unwrap();
     }
+}
+
+/// The workspace and the chat in the path of a chat.
+fn ids(chat: &str) -> (WorkspaceId, &str) {
+    let mut parts = chat.rsplit('/');
+    let (id, _, workspace) = (parts.next().unwrap(), parts.next(), parts.next().unwrap());
+    (workspace.parse().unwrap(), id)
 }
 
 /// A moment long ago.
@@ -251,7 +266,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
 }
 
 /// Holds an answer against its shape; a field that the shape does not have is a fault, too.
-fn check(method: &str, path: &str, reply: &Reply) {
+pub fn check(method: &str, path: &str, reply: &Reply) {
     let responses = operation(method, path).map(|operation| &operation["responses"]);
     let status = reply.status.as_u16().to_string();
     let schema = if reply.status.is_success() {

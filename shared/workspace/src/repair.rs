@@ -13,7 +13,7 @@ use crate::{
     mirror::{Area, Mirror, OnDisk},
     trash,
 };
-use domain::{FilePath, Timestamp};
+use domain::{Code, FilePath, Timestamp};
 use ports::Query;
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
@@ -86,15 +86,18 @@ impl Workspace {
             (Op::Made | Op::Written | Op::Moved | Op::Purged, _) => return Ok(()),
         };
         let is_at = |path: FilePath| async move {
-            let found = self.walk(&path).await.ok().and_then(|walk| walk.found);
-            found.map(|found| found.entry.file_id)
+            match self.walk(&path).await {
+                Ok(walk) => Ok(walk.found.map(|found| found.entry.file_id)),
+                Err(error) if error.code == Code::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
         };
         let id = change.file_id;
         let leads = match to.0 {
-            Area::Latest => is_at(to.1.clone()).await == Some(id),
+            Area::Latest => is_at(to.1.clone()).await? == Some(id),
             Area::Trash => self.0.table.get(&self.0.keys.trashed(id)).await.map_err(error::port)?.is_some(),
         };
-        let left = from.0 == Area::Trash || is_at(from.1.clone()).await.is_none();
+        let left = from.0 == Area::Trash || is_at(from.1.clone()).await?.is_none();
         if !(leads && left) {
             return Ok(());
         }
@@ -116,8 +119,8 @@ impl Workspace {
             done.checked += 1;
             let found = match self.walk(&path).await {
                 Ok(walk) => walk.found.map(|found| found.entry),
-                // A file on the way to it: so it is not there.
-                Err(_) if !path.is_root() => None,
+                // A file on the way to it: so it is not there. Any other error says nothing about what is there.
+                Err(error) if error.code == Code::NotFound => None,
                 Err(error) => return Err(error),
             };
             let (at, id) = (path.clone(), self.0.clock.id());

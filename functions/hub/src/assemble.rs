@@ -46,7 +46,8 @@ pub fn assemble(
         Durability::Full => embedded::Durability::Full,
         Durability::Normal => embedded::Durability::Normal,
     };
-    let options = embedded::Options { durability, ..embedded::Options::default() };
+    // The runtime pauses what does not move on; only what even that cannot settle becomes a dead letter.
+    let options = embedded::Options { durability, max_attempts: 1_000 };
     let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
     let files = data.join("workspaces");
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));

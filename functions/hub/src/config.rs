@@ -110,7 +110,9 @@ impl Config {
     /// Reads the file at `path`, if there is one, and puts the environment on top.
     pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
         let mut table = match std::fs::read_to_string(path) {
-            Ok(text) => text.parse::<Table>().map_err(|error| Failure::Config(format!("{}: {error}", path.display())))?,
+            Ok(text) => {
+                text.parse::<Table>().map_err(|error| Failure::Config(format!("{}: {error}", path.display())))?
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Table::new(),
             Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
         };
@@ -168,7 +170,7 @@ mod tests {
         for (file, environment) in [
             ("[server]\nlisten_on = 1\n", vec![]),
             ("[store]\ndurability = \"none\"\n", vec![]),
-            ("", vec![("BUILDSCALE__SERVER__LISTEN__PORT", "1"), ("BUILDSCALE__SERVER__LISTEN", "x")]),
+            ("", vec![("BUILDSCALE__SERVER__LISTEN", "x"), ("BUILDSCALE__SERVER__LISTEN__PORT", "1")]),
             ("not toml", vec![]),
         ] {
             assert!(matches!(load(file, &environment), Err(Failure::Config(_))), "{file} {environment:?}");

@@ -115,10 +115,14 @@ fn announce(args: &ServeArgs, address: SocketAddr, hub: &Hub) -> std::io::Result
         writeln!(out, "{}", serde_json::json!({ "address": address.to_string() }))?;
         return out.flush();
     }
-    let bold = |text: &str| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    let bold =
+        |text: &str| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     writeln!(out, "BuildScale is at {}", bold(&format!("http://{address}")))?;
     if hub.models.no_model_configured() {
-        writeln!(out, "No model is configured: an offline demo script answers. Set OPENAI_API_KEY (or another provider's")?;
+        writeln!(
+            out,
+            "No model is configured: an offline demo script answers. Set OPENAI_API_KEY (or another provider's"
+        )?;
         writeln!(out, "key), or OPENAI_BASE_URL for any compatible server, and start again.")?;
     } else {
         writeln!(out, "Model: {}", hub.models.default_model())?;

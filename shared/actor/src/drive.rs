@@ -28,6 +28,9 @@ pub(crate) enum Failure {
     Port(#[from] Error),
     #[error("panicked: {0}")]
     Panicked(String),
+    /// Tried too often without a step forward: the actor has to be paused.
+    #[error("{0}")]
+    Poison(String),
     #[error("the machine says that effects are in flight, and none is")]
     Stranded,
 }
@@ -69,7 +72,17 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// Takes in one message of the mailbox and goes on until nothing is in flight or `cut` says that time is up.
-    pub async fn run(&mut self, mail: Mail<M::Command>, body: &str, cut: &CancellationToken) -> Result<Ended, Failure> {
+    /// `attempt` counts the deliveries of this message; what is tried more often than `max_attempts` is poison.
+    ///
+    /// A long turn may well outlive many workers, so what is in flight is not judged by how often its message came, but by
+    /// how often the very effect that it is at was begun.
+    pub async fn run(
+        &mut self,
+        mail: Mail<M::Command>,
+        body: &str,
+        (attempt, max_attempts): (u32, u32),
+        cut: &CancellationToken,
+    ) -> Result<Ended, Failure> {
         let consumed = self.loaded.consumed.contains(&mail.id);
         if consumed && !self.loaded.unsettled_outbox.is_empty() {
             // A worker may have died between the commit and the sends. The ids make sending again harmless.
@@ -78,6 +91,14 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
         if self.loaded.parked {
             return self.take_in_while_parked(mail, body, cut).await;
+        }
+        let begun = M::attempt(&self.loaded.state);
+        if begun >= max_attempts {
+            return Err(Failure::Poison(format!("the same step was begun {begun} times and never ended")));
+        }
+        let is_new_command = matches!(mail.content, Content::Command { .. }) && !consumed;
+        if is_new_command && attempt > max_attempts {
+            return Err(Failure::Poison(format!("the command {} failed {} times", mail.id, attempt - 1)));
         }
         if M::in_flight(&self.loaded.state) {
             self.skip_expired_numbers().await?;

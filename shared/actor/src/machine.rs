@@ -27,6 +27,9 @@ pub trait Machine: Send + Sync + Sized + 'static {
     fn handle(&self, state: &Self::State, input: Input<Self>, stamp: &Stamp) -> Decision<Self>;
     /// Whether effects are in flight: what was decided on and has not reported yet.
     fn in_flight(state: &Self::State) -> bool;
+    /// Which attempt of what is in flight this is, counted from 1 and begun anew with every step forward; 0 when nothing is
+    /// in flight.
+    fn attempt(state: &Self::State) -> u32;
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
     /// The actor as lists show it, kept in the table along with the entries that change it.

@@ -28,8 +28,8 @@ pub enum Verdict {
 /// How the runtime behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// A delivery that was tried more often than this pauses its actor. Below the queue's own limit, so that the queue's
-    /// dead letters are only what even this could not settle.
+    /// What was tried this often without a step forward pauses its actor. The queue's own limit has to be far above it: a
+    /// turn that moves on may be delivered again and again, and dead letters are only for what even this could not settle.
     pub max_attempts: u32,
     /// How long a resting actor stays in memory (seed 000 §3).
     pub inactivity: Duration,
@@ -39,7 +39,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_attempts: 4, inactivity: Duration::from_secs(600), warm_actors: 1024 }
+        Self { max_attempts: 6, inactivity: Duration::from_secs(600), warm_actors: 1024 }
     }
 }
 
@@ -86,22 +86,17 @@ impl<M: Machine> Runtime<M> {
             Ok(mail) => mail,
             Err(error) => return self.park(&actor, delivery, format!("the command cannot be read: {error}")).await,
         };
-        if delivery.attempt > self.options.max_attempts {
-            let reason = format!("the command {} failed {} times", mail.id, delivery.attempt - 1);
-            return self.park(&actor, delivery, reason).await;
-        }
         let warm = self.warm.take(&actor);
         let was_warm = warm.is_some();
-        let first = self.drive(&actor, mail, &delivery.body, warm, cut).await;
+        let first = self.drive(&actor, mail, delivery, warm, cut).await;
         let outcome = match (first, serde_json::from_str(&delivery.body)) {
             // Memory was behind the log, and nothing was decided on it yet: once more, from the log.
-            (Err((Failure::Lost, 0)), Ok(mail)) if was_warm => {
-                self.drive(&actor, mail, &delivery.body, None, cut).await
-            }
+            (Err((Failure::Lost, 0)), Ok(mail)) if was_warm => self.drive(&actor, mail, delivery, None, cut).await,
             (outcome, _) => outcome,
         };
         match outcome {
             Ok(()) => Verdict::Ack,
+            Err((Failure::Poison(reason), _)) => self.park(&actor, delivery, reason).await,
             Err((Failure::Lost, _)) => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Verdict::Retry(Duration::from_millis(200))
@@ -109,7 +104,7 @@ impl<M: Machine> Runtime<M> {
             Err((failure, _)) => {
                 let error: &dyn std::error::Error = &failure;
                 tracing::error!(%actor, attempt = delivery.attempt, error, "a delivery failed");
-                Verdict::Retry(Duration::from_millis(250 << delivery.attempt.min(8)))
+                Verdict::Retry(Duration::from_millis(100 << delivery.attempt.min(9)))
             }
         }
     }
@@ -118,7 +113,7 @@ impl<M: Machine> Runtime<M> {
         &self,
         actor: &ActorId,
         mail: Mail<M::Command>,
-        body: &str,
+        delivery: &Delivery,
         warm: Option<Loaded<M>>,
         cut: &CancellationToken,
     ) -> Result<(), (Failure, u32)> {
@@ -128,7 +123,9 @@ impl<M: Machine> Runtime<M> {
             None => self.read(actor).await.map_err(|error| (error.into(), 0))?,
         };
         let mut drive = Drive::new(&self.ports, actor, loaded);
-        let ended = AssertUnwindSafe(drive.run(mail, body, cut)).catch_unwind().await;
+        let attempts = (delivery.attempt, self.options.max_attempts);
+        let run = drive.run(mail, &delivery.body, attempts, cut);
+        let ended = AssertUnwindSafe(run).catch_unwind().await;
         let committed = drive.committed;
         let ended = match ended {
             Ok(Ok(ended)) => ended,

@@ -1,6 +1,10 @@
 //! The chat as a state machine of the actor runtime: which input goes to which part, and what a chat looks like from outside.
 
-use crate::{Gate, ask, cancel, state::ChatState, turn};
+use crate::{
+    Gate, ask, cancel,
+    state::{ChatState, Phase},
+    turn,
+};
 use actor::{ActorId, Decision, EffectKey, Input, Machine, View};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId, FilePath,
@@ -152,6 +156,14 @@ impl Machine for ChatMachine {
         state.turn.as_ref().is_some_and(|turn| !turn.phase.is_suspended())
     }
 
+    fn attempt(state: &ChatState) -> u32 {
+        state.turn.as_ref().map_or(0, |turn| match &turn.phase {
+            Phase::Begun => turn.attempt,
+            Phase::Model { attempt, .. } | Phase::Tool { attempt, .. } => *attempt,
+            Phase::Permission { .. } | Phase::Question { .. } => 0,
+        })
+    }
+
     fn is_transient(event: &ChatEvent) -> bool {
         event.is_transient()
     }
@@ -252,10 +264,8 @@ pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
 fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
     let turn = state.turn.as_ref();
     let asked = turn.and_then(|turn| match &turn.phase {
-        crate::state::Phase::Permission { asked, .. } | crate::state::Phase::Question { asked, .. } => {
-            native::encode(asked)
-        }
-        crate::state::Phase::Begun | crate::state::Phase::Model { .. } | crate::state::Phase::Tool { .. } => None,
+        Phase::Permission { asked, .. } | Phase::Question { asked, .. } => native::encode(asked),
+        Phase::Begun | Phase::Model { .. } | Phase::Tool { .. } => None,
     });
     let status = match turn {
         _ if state.paused.is_some() => ChatStatus::Paused,

@@ -134,7 +134,13 @@ fn as_kind(kind: &str, schema: &Value, line: &str) -> Result<Value, String> {
             parts.map(|part| coerce(items, part)).collect::<Result<_, _>>().map(Value::Array)
         }
         "object" => json(line),
-        "null" => if line == "null" { Ok(Value::Null) } else { Err("null is needed".into()) },
+        "null" => {
+            if line == "null" {
+                Ok(Value::Null)
+            } else {
+                Err("null is needed".into())
+            }
+        }
         _ => Ok(Value::String(line.to_owned())),
     }
 }

@@ -21,7 +21,7 @@ Colours appear on a terminal only, and never when NO_COLOR is set.";
 
 /// Agents that work on files, talk while they do, and survive crashes.
 #[derive(Debug, Parser)]
-#[command(name = "buildscale", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "buildscale", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

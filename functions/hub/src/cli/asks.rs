@@ -1,6 +1,11 @@
 //! What a chat waits for a person to say, and the lines that say it.
 
-use crate::cli::{answers, follow::Event, output::clean, value::{list, shown, text}};
+use crate::cli::{
+    answers,
+    follow::Event,
+    output::clean,
+    value::{list, shown, text},
+};
 use domain::event::Question;
 use serde_json::{Map, Value, json};
 
@@ -62,9 +67,7 @@ impl Ask {
     /// Whether `event` says that it is settled: decided, answered, withdrawn or timed out.
     pub(crate) fn is_settled_by(&self, event: &Event) -> bool {
         match self {
-            Self::Permission { id } => {
-                event.name == "permission_resolved" && text(&event.data, "permission_id") == id
-            }
+            Self::Permission { id } => event.name == "permission_resolved" && text(&event.data, "permission_id") == id,
             Self::Questions { call_id, .. } => event.name == "observation" && text(&event.data, "call_id") == call_id,
         }
     }

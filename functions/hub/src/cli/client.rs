@@ -69,7 +69,8 @@ impl Client {
         let give_up = Instant::now() + PATIENCE;
         let mut pause = Duration::from_millis(100);
         loop {
-            let request = self.request(Method::POST, path, &[]).header("idempotency-key", &key).json(body).timeout(ANSWER);
+            let request =
+                self.request(Method::POST, path, &[]).header("idempotency-key", &key).json(body).timeout(ANSWER);
             let answer = match self.send(request).await {
                 Ok(response) => self.json(response).await,
                 Err(failure) => Err(failure),
@@ -127,7 +128,13 @@ impl Client {
     }
 
     /// The list named `key` at `path`, from as many pages as it takes to have `most`.
-    pub(crate) async fn list(&self, path: &[&str], key: &str, query: &[(&str, &str)], most: usize) -> Result<Vec<Value>, Failure> {
+    pub(crate) async fn list(
+        &self,
+        path: &[&str],
+        key: &str,
+        query: &[(&str, &str)],
+        most: usize,
+    ) -> Result<Vec<Value>, Failure> {
         let (mut items, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let limit = (most - items.len()).clamp(1, 200).to_string();
@@ -174,7 +181,8 @@ impl Client {
             return Ok(response);
         }
         let text = response.text().await.map_err(|error| self.broken(&error))?;
-        let inside = serde_json::from_str::<Value>(&text).ok().and_then(|mut body| body.get_mut("error").map(Value::take));
+        let inside =
+            serde_json::from_str::<Value>(&text).ok().and_then(|mut body| body.get_mut("error").map(Value::take));
         match inside.and_then(|inside| serde_json::from_value::<Refusal>(inside).ok()) {
             Some(refusal) => Err(Failure::Refused(Refusal { status: status.as_u16(), ..refusal })),
             None => Err(foreign(&self.base, format!("it answers {status}"))),

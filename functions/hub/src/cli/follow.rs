@@ -59,10 +59,17 @@ pub(crate) struct Follower {
 impl Follower {
     /// Follows the chat after the event numbered `after`; without it, from the start of the running turn, else from now
     /// on. A lost connection is given up after `patience`; without it, never.
-    pub(crate) fn new(client: Client, workspace: &str, chat: &str, after: Option<u64>, patience: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        workspace: &str,
+        chat: &str,
+        after: Option<u64>,
+        patience: Option<Duration>,
+    ) -> Self {
         let (sender, told) = mpsc::channel(256);
         let path = ["workspaces", workspace, "chats", chat, "events"].map(str::to_owned);
-        let reader = Reader { client, path, sender, last: after, ready: false, lost: false, opened: false, retry: None };
+        let reader =
+            Reader { client, path, sender, last: after, ready: false, lost: false, opened: false, retry: None };
         Self { told, task: tokio::spawn(reader.run(patience)) }
     }
 
@@ -125,7 +132,10 @@ impl Reader {
                     let _ = self.sender.send(Told::Over(failure)).await;
                     return;
                 }
-                if !self.opened && !std::mem::replace(&mut self.lost, true) && self.tell(Told::Lost(failure)).await.is_err() {
+                if !self.opened
+                    && !std::mem::replace(&mut self.lost, true)
+                    && self.tell(Told::Lost(failure)).await.is_err()
+                {
                     return;
                 }
             }

@@ -167,7 +167,13 @@ impl Output {
             return writeln!(self.err, "{}", failure.json());
         }
         let style = self.err_style;
-        writeln!(self.err, "{} {} ({})", style.paint(Look::Bad, "error:"), clean(&failure.to_string()), failure.code())?;
+        writeln!(
+            self.err,
+            "{} {} ({})",
+            style.paint(Look::Bad, "error:"),
+            clean(&failure.to_string()),
+            failure.code()
+        )?;
         if let Some(hint) = failure.hint() {
             writeln!(self.err, "{} {}", style.paint(Look::Dim, "hint:"), clean(hint))?;
         }

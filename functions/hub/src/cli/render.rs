@@ -104,7 +104,10 @@ impl Renderer {
             "error" => self.error(data, out)?,
             "reset" => {
                 let reason = one_line(text(data, "reason"), LINE);
-                self.line(out, style.paint(Look::Dim, format_args!("the stream begins anew ({reason}): events may be missing")))?;
+                self.line(
+                    out,
+                    style.paint(Look::Dim, format_args!("the stream begins anew ({reason}): events may be missing")),
+                )?;
             }
             _ => {}
         }
@@ -202,6 +205,7 @@ impl Renderer {
         let (call_id, tool) = (text(data, "call_id"), one_line(text(data, "tool"), LINE));
         let about = match data.get("path").and_then(Value::as_str) {
             Some(path) => one_line(path, LINE),
+            None if tool == "ask_user" => String::new(), // the questions are shown as such
             None => brief(data.get("args").unwrap_or(&Value::Null)),
         };
         let style = out.style();

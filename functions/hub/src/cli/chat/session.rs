@@ -121,9 +121,12 @@ impl Session {
             tokio::select! {
                 told = next(&mut self.follower) => self.hear(told, out)?,
                 line = self.lines.next(), if listening => {
-                    self.prompted = false;
+                    // A terminal has shown the end of the line that was typed; elsewhere the prompt's line is still open.
+                    if std::mem::take(&mut self.prompted) && (self.manner != Manner::Terminal || line.is_none()) {
+                        out.prompt("\n")?;
+                    }
                     if let Some(line) = line && self.take(line, out).await? {
-                        return Ok(self.leave(out)?);
+                        return self.leave(out);
                     }
                 }
                 _ = self.interrupts.recv() => self.interrupt(out).await?,
@@ -154,7 +157,7 @@ impl Session {
             return Ok(None);
         }
         if self.manner == Manner::Terminal {
-            return Ok(Some(self.leave(out)?));
+            return self.leave(out).map(Some);
         }
         if !self.is_busy() {
             return Ok(Some(self.last));
@@ -176,7 +179,7 @@ impl Session {
     fn leave(&mut self, out: &mut Output) -> Result<Exit, Failure> {
         if let Some(chat) = &self.chat {
             let state = if self.is_busy() { "the turn goes on; " } else { "" };
-            out.notice(format_args!("\n{state}come back with: buildscale chat --chat {chat}"))?;
+            out.notice(format_args!("{state}come back with: buildscale chat --chat {chat}"))?;
         }
         Ok(Exit::Done)
     }

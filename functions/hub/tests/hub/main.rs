@@ -1,0 +1,6 @@
+//! The real binary, over HTTP: a person's journey, death by SIGKILL, a model behind an OpenAI-compatible server.
+
+mod journey;
+mod openai;
+mod support;
+mod survives;

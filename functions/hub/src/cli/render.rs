@@ -13,6 +13,9 @@ use crate::cli::{
 use serde_json::Value;
 use std::collections::HashMap;
 
+#[cfg(test)]
+mod tests;
+
 /// The longest line about a call or its result.
 const LINE: usize = 100;
 /// How much of the arguments a person sees who is asked for permission. What is left out is said.
@@ -93,11 +96,13 @@ impl Renderer {
             "plan_step" => self.plan_step(data, out)?,
             "permission_required" => self.permission(data, out)?,
             "permission_resolved" => {
-                let (outcome, by) = (text(data, "outcome"), one_line(text(data, "by"), LINE));
+                let (outcome, by) = (one_line(text(data, "outcome"), LINE), one_line(text(data, "by"), LINE));
                 self.line(out, style.paint(Look::Dim, format_args!("  permission {outcome} by {by}")))?;
             }
             "question" => self.questions(data, out)?,
-            "mode_changed" => self.line(out, style.paint(Look::Dim, format_args!("mode: {}", text(data, "mode"))))?,
+            "mode_changed" => {
+                self.line(out, style.paint(Look::Dim, format_args!("mode: {}", one_line(text(data, "mode"), LINE))))?
+            }
             "usage" => self.used.add(data),
             "compacted" => self.line(out, style.paint(Look::Dim, "older messages were summarised"))?,
             "done" | "stopped" => self.ending(event, out)?,

@@ -7,7 +7,7 @@ use crate::cli::{
     failure::{Exit, Failure},
     follow::{Event, Follower, Told},
     input::Lines,
-    output::{Look, Output, one_line},
+    output::{Output, one_line},
     render::{Renderer, Role},
     turns,
     value::{list, text},
@@ -341,12 +341,14 @@ impl Session {
             return Err(Failure::Interrupted);
         }
         self.renderer.end_line(out)?;
-        self.prompted = false;
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
         if self.is_busy() {
-            out.notice(format_args!("\n{}", out.style().paint(Look::Dim, "stopping (Ctrl-C again leaves)")))?;
+            out.notice("stopping (Ctrl-C again leaves)")?;
             self.stop(out).await
         } else {
-            out.notice("\nCtrl-C again leaves")
+            out.notice("Ctrl-C again leaves")
         }
     }
 

@@ -136,6 +136,8 @@ impl<'a, M: Machine> Drive<'a, M> {
         match mail.content {
             Content::Command { .. } => self.park((mail.id, body.to_owned()), String::new()).await?,
             Content::Continue => {}
+            // It did resume the actor, which failed again since: that is for a person to see.
+            Content::Unpark { .. } if self.loaded.consumed.contains(&mail.id) => {}
             Content::Unpark { drop } => {
                 self.unpark(mail.id, drop).await?;
                 return self.run_effects(cut).await;

@@ -3,7 +3,6 @@
 use crate::{
     invariants::{self as must, Held, StoredFile, Violation},
     person::Sent,
-    process::Process,
     watcher::Watcher,
     world::World,
 };
@@ -11,6 +10,7 @@ use domain::{CallId, ChatId, FileId, FilePath, Sha256, TurnId};
 use ports::Item;
 use std::{collections::BTreeSet, path::Path, time::Duration};
 use tokio::time::sleep;
+use workspace::Workspaces;
 
 /// All that is wrong with what is stored of `chat`.
 pub(crate) fn stored(world: &World, chat: ChatId, sent: &[Sent], watcher: &Watcher) -> Vec<Violation> {
@@ -58,9 +58,9 @@ fn files(world: &World) -> (Vec<(FileId, u64, Option<CallId>)>, Vec<CallId>) {
     )
 }
 
-/// All that is wrong with the folders of `process`, and with the files of `chats`.
-pub(crate) async fn on_disk(world: &World, process: &Process, chats: &[ChatId]) -> Vec<Violation> {
-    let workspace = until_done(async || process.workspaces.open(world.workspace).await).await;
+/// All that is wrong with the folders behind `workspaces`, and with the files of `chats`.
+pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, chats: &[ChatId]) -> Vec<Violation> {
+    let workspace = until_done(async || workspaces.open(world.workspace).await).await;
     let (found, _) = until_done(async || workspace.list_tree(&FilePath::root(), 10_000).await).await;
     let index = found.into_iter().filter(|info| info.kind != workspace::Kind::Projection);
     let index: BTreeSet<StoredFile> = index
@@ -96,7 +96,8 @@ fn walk(folder: &Path, above: &str, found: &mut BTreeSet<StoredFile>) {
     }
 }
 
-async fn until_done<T>(call: impl AsyncFn() -> workspace::Result<T>) -> T {
+/// Calls until the stores have answered.
+pub(crate) async fn until_done<T>(call: impl AsyncFn() -> workspace::Result<T>) -> T {
     loop {
         if let Ok(answer) = call().await {
             return answer;

@@ -54,9 +54,9 @@ pub struct Person {
 
 impl Person {
     /// A person who talks to `cluster`.
-    pub fn new(world: Arc<World>, cluster: Arc<Cluster>, plan: &Plan) -> Self {
-        let chats = vec![ChatId(world.clock.id()), ChatId(world.clock.id())];
-        let observers = vec![Observer::default(), Observer::default()];
+    pub fn new(world: Arc<World>, cluster: Arc<Cluster>, scenario: &Scenario, plan: &Plan) -> Self {
+        let chats: Vec<ChatId> = (0..scenario.chats()).map(|_| ChatId(world.clock.id())).collect();
+        let observers = chats.iter().map(|_| Observer::default()).collect();
         let (random, restless) = (Random::new(plan.seed ^ 0x5eed), plan.restless);
         Self { world, cluster, random, restless, chats, sent: Vec::new(), observers }
     }
@@ -175,17 +175,15 @@ impl Person {
     pub async fn wait(&mut self, chat: usize, until: Until) -> bool {
         let deadline = Instant::now() + WAITS;
         let id = self.chat(chat);
-        let (mut pause, mut commits) = (2, 0);
+        let (mut pause, mut entries) = (2, 0);
         loop {
-            let now = self.world.table.commits();
-            if now != commits {
-                commits = now;
-                let Some(observer) = self.observers.get_mut(chat) else { return false };
-                observer.look(&self.world, id);
+            let Some(observer) = self.observers.get_mut(chat) else { return false };
+            observer.look(&self.world, id);
+            if observer.entries.len() > entries {
                 if until.is_so(observer) {
                     return true;
                 }
-                pause = 2;
+                (pause, entries) = (2, observer.entries.len());
             }
             if Instant::now() > deadline {
                 return false;

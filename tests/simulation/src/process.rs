@@ -3,7 +3,6 @@
 use crate::{link::Link, world::World};
 use actor::Runtime;
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
-use domain::ChatId;
 use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
 use std::{sync::Arc, time::Duration};
 use testkit::crash::Crash;
@@ -26,10 +25,6 @@ pub struct Process {
     pub link: Link,
     /// Its way in for people.
     pub chats: Chats,
-    /// Its view of the files.
-    pub workspaces: Workspaces,
-    /// What keeps its chat files.
-    pub transcript: Arc<Transcript>,
     shutdown: CancellationToken,
     work: JoinHandle<()>,
 }
@@ -62,7 +57,7 @@ impl Process {
             queue.clone(),
             bus.clone(),
             clock.clone(),
-            transcript.clone(),
+            transcript,
             options,
         );
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
@@ -70,8 +65,8 @@ impl Process {
         let settings = Settings { inactivity: INACTIVITY, ..Settings::default() };
         let chats = Chats::new(table, queue, bus, clock, workspaces.clone(), settings);
         let shutdown = CancellationToken::new();
-        let work = tokio::spawn(work(worker, workspaces.clone(), shutdown.clone()));
-        Self { crash, link, chats, workspaces, transcript, shutdown, work }
+        let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));
+        Self { crash, link, chats, shutdown, work }
     }
 
     /// Ends it in good order. Returns when it has ended, or died over it.
@@ -87,13 +82,6 @@ impl Process {
     pub fn kill(&self) {
         self.crash.kill();
         self.work.abort();
-    }
-
-    /// Brings a chat's file in line with its log, until that succeeds.
-    pub async fn catch_up(&self, world: &World, chat: ChatId) {
-        while self.transcript.catch_up(world.workspace, chat).await.is_err() {
-            sleep(Duration::from_millis(20)).await;
-        }
     }
 }
 

@@ -1,19 +1,18 @@
 //! One run: a scenario under a plan, to its end and beyond.
 
 use crate::{
-    check,
+    check::{self, until_done},
     cluster::Cluster,
     invariants::Violation,
-    link::Link,
     person::Person,
     plan::Plan,
-    process::Process,
     scenario::Scenario,
     watcher::{Watcher, feeds},
     world::World,
 };
+use chat::Transcript;
 use std::{fmt, sync::Arc, time::Duration};
-use testkit::{Random, crash::Crash, fakes::Faults};
+use testkit::{Random, fakes::Faults};
 use tokio::time::sleep;
 
 /// How a run went.
@@ -52,7 +51,7 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
     }
     let world = Arc::new(World::new(plan.seed, &faults).await);
     let cluster = Cluster::start(world.clone(), &plan.lives);
-    let mut person = Person::new(world.clone(), cluster.clone(), plan);
+    let mut person = Person::new(world.clone(), cluster.clone(), scenario, plan);
     let stream_server = feeds(&world);
     let watcher = |number: u64| {
         let drops = plan.restless.then(|| Random::new(plan.seed ^ number));
@@ -103,14 +102,13 @@ async fn catch_up(world: &World, chat: domain::ChatId, watcher: &Watcher) {
 
 /// A start brings the folders in line with the index, and a load the chat's file with its log.
 async fn after_a_start(world: &World, machine: usize, person: &Person) -> Vec<Violation> {
-    let process = Process::start(world, machine, Crash::never(), Link::whole());
-    while process.workspaces.repair_all().await.is_err() {
-        sleep(Duration::from_millis(20)).await;
-    }
+    let workspaces = world.workspaces(machine);
+    let transcript = Transcript::new(world.table.clone(), workspaces.clone());
+    until_done(async || workspaces.repair_all().await).await;
     for chat in person.chats.iter().filter(|chat| !world.log(**chat, 1).is_empty()) {
-        process.catch_up(world, *chat).await;
+        until_done(async || transcript.catch_up(world.workspace, *chat).await).await;
     }
-    check::on_disk(world, &process, &person.chats).await
+    check::on_disk(world, &workspaces, &person.chats).await
 }
 
 fn story(world: &World, person: &Person) -> String {

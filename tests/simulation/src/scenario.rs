@@ -57,6 +57,14 @@ pub enum Until {
     Paused,
 }
 
+impl Scenario {
+    /// How many chats there are.
+    pub fn chats(&self) -> usize {
+        let made = |act: &&Act| matches!(act, Act::Create(..) | Act::CreateLimited(..));
+        self.acts.iter().filter(made).count()
+    }
+}
+
 impl Act {
     pub(crate) fn limits(steps: u32, wall_ms: u64) -> Limits {
         Limits { max_steps: steps, max_wall_ms: wall_ms, ..Limits::default() }

@@ -65,6 +65,11 @@ impl World {
         while workspaces.create(world.workspace, "simulated", &Principal::local()).await.is_err() {
             sleep(Duration::from_millis(10)).await;
         }
+        // A retry finds the workspace made, and leaves it to the repair to lay it out. The mark spares the processes to
+        // compare what never changes.
+        while workspaces.repair_all().await.is_err() || workspaces.checkpoint().await.is_err() {
+            sleep(Duration::from_millis(10)).await;
+        }
         world
     }
 
@@ -103,11 +108,17 @@ pub struct Observer {
     pub state: ChatState,
     /// All entries so far.
     pub entries: Vec<Entry<ChatEvent>>,
+    /// How many commits the table had seen when it was last looked at.
+    commits: u64,
 }
 
 impl Observer {
     /// Takes in what is new.
     pub fn look(&mut self, world: &World, chat: ChatId) {
+        let commits = world.table.commits();
+        if std::mem::replace(&mut self.commits, commits) == commits {
+            return;
+        }
         let next = self.entries.last().map_or(1, |entry| entry.next);
         for entry in world.log(chat, next) {
             for (number, event) in entry.numbered() {

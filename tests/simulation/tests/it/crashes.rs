@@ -9,23 +9,22 @@ use std::{
 };
 use testkit::crash::Side;
 
-/// What can be lost at a call: a call that only reads has one side.
-fn sides(call: &str) -> &'static [Side] {
-    match call {
-        "table.get" | "table.query" | "table.query_index" | "blobs.get" | "bus.subscribe" | "model.stream" => {
-            &[Side::Before]
-        }
-        _ => &[Side::Before, Side::After],
-    }
+/// Whether a call changes nothing. A death at such a call is the same as one after the change before it, so it is not
+/// tried by itself, unless `EVERY` is set.
+fn only_reads(call: &str) -> bool {
+    let reads =
+        ["table.get", "table.query", "table.query_index", "blobs.get", "bus.subscribe", "model.stream", "model.delta"];
+    reads.contains(&call) && std::env::var_os("EVERY").is_none()
 }
 
-pub fn lives(scenario: &Scenario, life: impl Fn(u64, &str) -> Vec<Life>) -> Vec<(&'static str, Life)> {
+fn lives(scenario: &Scenario, life: impl Fn(u64, &str) -> Vec<Life>) -> Vec<(&'static str, Life)> {
     let calls = play(scenario, &Plan::calm()).calls;
+    let counted = calls.iter().enumerate().filter(|(_, name)| !only_reads(name));
     let at = |(position, name): (usize, &&'static str)| {
         let lives = life(position as u64 + 1, name);
         lives.into_iter().map(|life| (*name, life)).collect::<Vec<_>>()
     };
-    calls.iter().enumerate().flat_map(at).collect()
+    counted.flat_map(at).collect()
 }
 
 /// Plays a scenario under each of these lives, on all cores.
@@ -60,7 +59,7 @@ fn try_each(scenarios: &[Scenario], life: impl Fn(u64, &str) -> Vec<Life> + Sync
 #[test]
 fn no_death_loses_or_doubles_anything() {
     super::quiet();
-    try_each(&chosen(), |call, name| sides(name).iter().map(|side| Life::Dies(call, *side)).collect());
+    try_each(&chosen(), |call, _| vec![Life::Dies(call, Side::Before), Life::Dies(call, Side::After)]);
 }
 
 #[test]

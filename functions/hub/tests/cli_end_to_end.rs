@@ -212,7 +212,7 @@ fn a_turn_is_stopped_by_the_command_and_by_ctrl_c() {
             event
         });
         let chat = events.next().unwrap()["data"]["chat_id"].as_str().unwrap().to_owned();
-        assert!(events.any(|event| event["event"] == "thought"), "it streams");
+        assert!(events.any(|event| event["event"] == "chunk"), "it streams");
         if by_signal {
             let process = child.id().to_string();
             assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());

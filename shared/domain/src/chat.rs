@@ -1,6 +1,8 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
-use crate::{ChatId, FileId, FilePath, PermissionId, QuestionId, StopId, Timestamp, TurnId, Usage, UserId, WorkspaceId, event};
+use crate::{
+    ChatId, FileId, FilePath, PermissionId, QuestionId, StopId, Timestamp, TurnId, Usage, UserId, WorkspaceId, event,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -184,7 +184,7 @@ impl Client {
         let inside =
             serde_json::from_str::<Value>(&text).ok().and_then(|mut body| body.get_mut("error").map(Value::take));
         match inside.and_then(|inside| serde_json::from_value::<Refusal>(inside).ok()) {
-            Some(refusal) => Err(Failure::Refused(Refusal { status: status.as_u16(), ..refusal })),
+            Some(refusal) => Err(Failure::Refused(Box::new(Refusal { status: status.as_u16(), ..refusal }))),
             None => Err(foreign(&self.base, format!("it answers {status}"))),
         }
     }

@@ -47,7 +47,7 @@ pub(crate) enum Failure {
     NotFound(String),
     /// The hub refused.
     #[error("{}", .0.message)]
-    Refused(Refusal),
+    Refused(Box<Refusal>),
     /// No hub answers at the address.
     #[error("cannot reach the hub at {url}: {reason}")]
     Unreachable {
@@ -158,7 +158,7 @@ impl Failure {
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
-            Self::Refused(Refusal { hint: Some(hint), .. }) => Some(hint),
+            Self::Refused(refusal) if refusal.hint.is_some() => refusal.hint.as_deref(),
             Self::Refused(refusal) if refusal.status == 401 => {
                 Some("this hub wants a token: set BUILDSCALE_TOKEN or give --token")
             }
@@ -192,7 +192,8 @@ mod tests {
 
     fn refused(status: u16, code: &str) -> Failure {
         let (code, message) = (code.to_owned(), "no".to_owned());
-        Failure::Refused(Refusal { status, code, message, hint: None, request_id: None, details: Map::new() })
+        let details = Map::new();
+        Failure::Refused(Box::new(Refusal { status, code, message, hint: None, request_id: None, details }))
     }
 
     #[test]
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn a_refusal_keeps_what_the_hub_said() -> Result<(), serde_json::Error> {
         let text = r#"{"code":"CONFLICT","message":"busy","hint":"wait","request_id":"r1","details":{"field":"x"}}"#;
-        let json = Failure::Refused(serde_json::from_str(text)?).json();
+        let json = Failure::Refused(Box::new(serde_json::from_str(text)?)).json();
         assert_eq!(json, json!({ "error": serde_json::from_str::<Value>(text)? }));
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use crate::{
     link::Link,
-    plan::{AWAY, Life, REPLACED_AFTER},
+    plan::{AWAY, Life, Plan, REPLACED_AFTER},
     process::Process,
+    sabotage::Safeguard,
     world::World,
 };
 use std::{
@@ -16,6 +17,7 @@ use tokio::{sync::watch, time::sleep};
 /// The processes of a run.
 pub struct Cluster {
     world: Arc<World>,
+    without: Option<Safeguard>,
     lives: Mutex<VecDeque<Life>>,
     /// The processes that run, by machine.
     running: Mutex<Vec<Option<Arc<Process>>>>,
@@ -26,11 +28,12 @@ pub struct Cluster {
 
 impl Cluster {
     /// Begins the first process.
-    pub fn start(world: Arc<World>, lives: &[Life]) -> Arc<Self> {
-        let mut lives: VecDeque<Life> = lives.iter().copied().collect();
+    pub fn start(world: Arc<World>, plan: &Plan) -> Arc<Self> {
+        let mut lives: VecDeque<Life> = plan.lives.iter().copied().collect();
         let (crash, link) = fate(lives.pop_front().unwrap_or(Life::Whole));
         let cluster = Arc::new(Self {
             world,
+            without: plan.without,
             lives: Mutex::new(lives),
             running: Mutex::new(vec![None, None]),
             front: watch::channel(None).0,
@@ -84,7 +87,7 @@ impl Cluster {
     }
 
     fn begin_with(self: &Arc<Self>, machine: usize, crash: Crash, link: Link) {
-        let process = Arc::new(Process::start(&self.world, machine, crash.clone(), link.clone()));
+        let process = Arc::new(Process::start(&self.world, machine, crash.clone(), link.clone(), self.without));
         if let Some(place) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(machine) {
             *place = Some(process.clone());
         }

@@ -1,5 +1,6 @@
 //! What goes wrong in a run.
 
+use crate::sabotage::Safeguard;
 use std::time::Duration;
 use testkit::{crash::Side, fakes::Faults};
 
@@ -26,12 +27,14 @@ pub struct Plan {
     pub lives: Vec<Life>,
     /// Whether people act at random times instead of when the scenario says so.
     pub restless: bool,
+    /// A safeguard that is taken out, to see that it is missed.
+    pub without: Option<Safeguard>,
 }
 
 impl Plan {
     /// Nothing goes wrong.
     pub fn calm() -> Self {
-        Self { seed: 0, faults: Faults::none(), lives: Vec::new(), restless: false }
+        Self { seed: 0, faults: Faults::none(), lives: Vec::new(), restless: false, without: None }
     }
 
     /// The first process has this life, nothing else goes wrong.

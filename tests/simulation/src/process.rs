@@ -1,6 +1,10 @@
 //! One life of a hub, as `functions/hub` puts it together.
 
-use crate::{link::Link, world::World};
+use crate::{
+    link::Link,
+    sabotage::{self, Safeguard},
+    world::World,
+};
 use actor::Runtime;
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
@@ -30,13 +34,15 @@ pub struct Process {
 }
 
 impl Process {
-    /// Begins a process on the machine number `machine`.
-    pub fn start(world: &World, machine: usize, crash: Crash, link: Link) -> Self {
+    /// Begins a process on the machine number `machine`, with one safeguard taken out if so.
+    pub fn start(world: &World, machine: usize, crash: Crash, link: Link, without: Option<Safeguard>) -> Self {
         let clock: Arc<dyn Clock> = world.clock.clone();
         let blobs: Arc<dyn Blobs> = link.blobs(crash.blobs(world.blobs.clone()));
-        let table: Arc<dyn Table> =
-            Arc::new(Spilling::new(link.table(crash.table(world.table.clone())), blobs.clone()));
-        let queue: Arc<dyn Queue> = link.queue(crash.queue(world.queue.clone()));
+        let table: Arc<dyn Table> = Arc::new(Spilling::new(
+            link.table(crash.table(sabotage::table(world.table.clone(), without))),
+            blobs.clone(),
+        ));
+        let queue: Arc<dyn Queue> = link.queue(crash.queue(sabotage::queue(world.queue.clone(), without)));
         let bus: Arc<dyn Bus> = link.bus(crash.bus(world.bus.clone()));
         let model = crash.model(world.model.clone());
 

@@ -82,7 +82,8 @@ impl Model for Poisoned {
             _ => None,
         });
         if self.poison.load(SeqCst) && last_words.is_some_and(|words| words.contains(POISON)) {
-            panic!("{POISON}");
+            // A panic that no hook hears of: it is meant.
+            std::panic::resume_unwind(Box::new(POISON));
         }
         self.script.stream(request).await
     }

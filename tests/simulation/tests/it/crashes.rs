@@ -58,13 +58,11 @@ fn try_each(scenarios: &[Scenario], life: impl Fn(u64, &str) -> Vec<Life> + Sync
 
 #[test]
 fn no_death_loses_or_doubles_anything() {
-    super::quiet();
     try_each(&chosen(), |call, _| vec![Life::Dies(call, Side::Before), Life::Dies(call, Side::After)]);
 }
 
 #[test]
 fn no_zombie_loses_or_doubles_anything() {
-    super::quiet();
     try_each(&chosen(), |call, _| vec![Life::CutOff(call)]);
 }
 

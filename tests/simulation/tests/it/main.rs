@@ -3,17 +3,5 @@
 
 mod calm;
 mod crashes;
+mod sabotage;
 mod seeds;
-
-/// Says nothing of the panics that scenarios ask for.
-fn quiet() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if panic.payload().downcast_ref::<&str>() != Some(&"poison") {
-                usual(panic);
-            }
-        }));
-    });
-}

@@ -26,7 +26,7 @@ fn schedule(seed: u64) -> (&'static Scenario, Plan) {
         1 => Faults::interleaving(),
         _ => Faults::some(),
     };
-    (scenario, Plan { seed, faults, lives, restless: true })
+    (scenario, Plan { seed, faults, lives, restless: true, without: None })
 }
 
 /// What is wrong after this schedule.
@@ -46,7 +46,6 @@ fn wrong(seed: u64) -> Option<String> {
 
 #[test]
 fn no_schedule_loses_or_doubles_anything() {
-    super::quiet();
     let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let (next, workers) = (AtomicU64::new(0), std::thread::available_parallelism().map_or(2, usize::from));
     let play_some = || {
@@ -71,7 +70,6 @@ fn no_schedule_loses_or_doubles_anything() {
 /// Plays the schedule of `SEED` again.
 #[test]
 fn replay() {
-    super::quiet();
     let Some(seed) = std::env::var("SEED").ok().and_then(|text| text.parse().ok()) else { return };
     let (scenario, plan) = schedule(seed);
     eprintln!("{} under {plan:?}", scenario.name);

@@ -60,6 +60,9 @@ impl Workspace {
                 self.move_what_was_moved(&change).await?;
                 let deep = change.kind == Kind::Folder && matches!(change.op, Op::Moved | Op::Restored);
                 paths.extend(change.from.map(|path| (path, false)));
+                // Folders that a write made on its way have no change of their own, and what it wrote may be gone since.
+                let above = std::iter::successors(change.path.parent(), FilePath::parent);
+                paths.extend(above.map(|folder| (folder, false)));
                 paths.insert((change.path, deep));
             }
             cursor = page.next;

@@ -1,0 +1,123 @@
+//! `boot`: from the start of the process to the first answer, what an idle hub holds, and how large its binary is.
+
+use crate::{
+    Bench, Result, client,
+    http::Connection,
+    hub::{Hub, MIB},
+    report::Figure,
+    samples::Samples,
+    turns::Talk,
+};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+const STARTS: usize = 15;
+const WORKSPACES: usize = 50;
+const CHATS: usize = 100;
+
+/// The floor: a program of this size with a runtime like the hub's, which says that it is there and does nothing else.
+pub(crate) fn bare() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
+        tokio::io::AsyncReadExt::read(&mut tokio::io::stdin(), &mut [0]).await?;
+        Ok(())
+    })
+}
+
+pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
+    client(async {
+        let folder = bench.folder("boot")?;
+        let used = folder.join("used");
+        fill(bench, &used).await?;
+
+        let (mut floor, mut empty, mut full, mut killed) = <(Samples, Samples, Samples, Samples)>::default();
+        let (mut bare_held, mut empty_held, mut full_held) = <(Samples, Samples, Samples)>::default();
+        for _ in 0..STARTS {
+            let (took, held) = start_bare()?;
+            floor.add(took);
+            bare_held.push(held);
+
+            let hub = start(bench, &bench.folder("boot-empty")?, &mut empty).await?;
+            empty_held.push(idle(&hub).await?);
+            drop(hub);
+
+            let hub = start(bench, &used, &mut full).await?;
+            full_held.push(idle(&hub).await?);
+            drop(hub); // by SIGKILL
+            start(bench, &used, &mut killed).await?.end()?;
+        }
+        let binary = fs::metadata(bench.binary("buildscale")?)?.len() as f64 / MIB;
+        let held = |name: &str, samples: &Samples| {
+            Figure::new(name, samples.median(), "ms")
+                .beside("a bare process", floor.median())
+                .at_most(100.0, "100 ms")
+                .more("slowest", samples.at(1.0))
+        };
+        bench.report.add(held("boot.empty", &empty).more("is", "start of the process to /health, no data yet"))?;
+        bench.report.add(held("boot.used", &full).more("is", "the same with 50 workspaces and 100 chats"))?;
+        bench.report.add(held("boot.after_sigkill", &killed).more("is", "the same after a SIGKILL"))?;
+        for (name, samples) in [("boot.idle_memory", &empty_held), ("boot.idle_memory_used", &full_held)] {
+            bench.report.add(
+                Figure::new(name, samples.median(), "MiB")
+                    .beside("a bare process", bare_held.median())
+                    .at_most(25.0, "25 MiB")
+                    .more("is", "resident, half a second after the first answer"),
+            )?;
+        }
+        bench.report.add(Figure::new("boot.binary", binary, "MiB").more("is", "release profile, stripped"))
+    })
+}
+
+/// Starts a hub and waits until it says that it is healthy.
+async fn start(bench: &Bench, data: &Path, took: &mut Samples) -> Result<Hub> {
+    let began = Instant::now();
+    let hub = Hub::start(bench, data, &[])?;
+    let (status, _) = Connection::open(&hub.address).await?.call("GET", "/health", "").await?;
+    if status != 200 {
+        return Err(format!("/health answers {status}").into());
+    }
+    took.add(began.elapsed());
+    Ok(hub)
+}
+
+/// What it holds once it is at rest, in MiB.
+async fn idle(hub: &Hub) -> Result<f64> {
+    // poll: memory that comes late announces itself to nobody
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Ok(hub.resident()? / MIB)
+}
+
+fn start_bare() -> Result<(Duration, f64)> {
+    let began = Instant::now();
+    let mut process =
+        Command::new(std::env::current_exe()?).arg("bare").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    let took = began.elapsed();
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id()))?;
+    let held = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let held = held.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0;
+    drop(process.stdin.take());
+    process.wait()?;
+    Ok((took, held))
+}
+
+/// A data directory as it is after some days of use.
+async fn fill(bench: &Bench, data: &Path) -> Result<()> {
+    let hub = Hub::start(bench, data, &[])?;
+    for _ in 0..WORKSPACES {
+        let workspace = hub.workspace().await?;
+        for _ in 0..CHATS / WORKSPACES {
+            Talk::begin(&hub, &workspace).await?;
+        }
+    }
+    hub.end()
+}

@@ -1,0 +1,77 @@
+//! `history`: whether a turn costs more the longer its chat is.
+
+use crate::{Bench, Result, client, floor::Append, hub::Hub, report::Figure, samples::Samples, script, turns::Talk};
+use std::path::Path;
+
+/// The turns of a chat, each a message and its answer, and what messages that makes.
+const LENGTHS: [usize; 3] = [10, 1_000, 10_000];
+/// A budget that cuts nothing.
+const EVERYTHING: &str = "100000000";
+
+pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
+    let folder = bench.folder("history")?;
+    client(async {
+        whole(bench, &folder, Some(EVERYTHING)).await?;
+        whole(bench, &folder, None).await
+    })
+}
+
+/// All histories under one budget; none is the hub's own default.
+async fn whole(bench: &mut Bench, folder: &Path, budget: Option<&str>) -> Result<()> {
+    const ROUNDS: usize = 40;
+    let mut append = Append::new(folder)?;
+    let name = if budget.is_some() { "history" } else { "history.default_budget" };
+    let data = folder.join(name);
+    let settings: Vec<_> = budget.map(|budget| ("BUILDSCALE__AI__CONTEXT_TOKENS", budget)).into_iter().collect();
+    let hub = Hub::start(bench, &data, &settings)?;
+    let workspace = hub.workspace().await?;
+
+    // A short chat would grow under the measurement: there is a fresh one for each round.
+    let [short, middle, long] = LENGTHS;
+    let mut shorts = Vec::new();
+    for _ in 0..ROUNDS {
+        shorts.push(grown(&hub, &workspace, short).await?);
+    }
+    let mut middle = grown(&hub, &workspace, middle).await?;
+    let mut long = grown(&hub, &workspace, long).await?;
+
+    let (mut floor, mut took) = (Samples::default(), [(); 3].map(|()| Samples::default()));
+    for mut short in shorts {
+        for (talk, took) in [&mut short, &mut middle, &mut long].into_iter().zip(&mut took) {
+            floor.add(append.once()?);
+            took.add(talk.turn(script::TALK).await?.done);
+        }
+    }
+    let [short, middle, longest] = took.map(|took| took.median());
+    let path = long.path().to_owned();
+    hub.end()?;
+    let hub = Hub::start(bench, &data, &settings)?;
+    let cold = Talk::resume(&hub, &path).await?.turn(script::TALK).await?;
+    bench.report.add(
+        Figure::new(name, longest / short, "x a turn with 10 messages")
+            .beside("with 1,000", middle / short)
+            .at_most(1.3, "10,000 messages against 10")
+            .more("turn_ms", [short, middle, longest].map(|took| (took * 1e3).round() / 1e3).to_vec())
+            .more("f_ms", floor.median())
+            .more("first_turn_after_a_restart_ms", cold.done.as_secs_f64() * 1e3)
+            .more("context_tokens", budget.unwrap_or("100000, the default"))
+            .more("is", "POST to done, p50; the histories were talked through the API"),
+    )
+}
+
+/// A chat with this many messages but two, and then a turn: so that it is in memory, as it is in use.
+async fn grown(hub: &Hub, workspace: &str, messages: usize) -> Result<Talk> {
+    const AHEAD: usize = 64;
+    let mut talk = Talk::begin(hub, workspace).await?;
+    let mut left = messages / 2 - 2;
+    while left > 0 {
+        let now = left.min(AHEAD);
+        for _ in 0..now {
+            talk.say(script::TALK).await?;
+        }
+        talk.ended(now).await?;
+        left -= now;
+    }
+    talk.turn(script::TALK).await?;
+    Ok(talk)
+}

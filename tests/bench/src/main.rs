@@ -1,0 +1,129 @@
+//! `scripts/bench [figure…]`: what the hub costs, each figure beside its floor or its peer, measured in the same run.
+//!
+//! One JSON line a figure on standard output, and a table for people on standard error. The hub under test is the release
+//! binary in a process of its own, reached over HTTP and SSE; its model is scripted and takes no time, so that all the time
+//! there is, is the hub's. A figure and its floor take turns, sample by sample, so that a disk that drifts moves both.
+//!
+//! By file: [`floor`] is what a disk and SQLite cost by themselves; [`turns`], [`steps`] and [`history`] talk to the hub;
+//! [`files`] and [`search`] call the workspace and the tools in this process; [`streams`] passes on what the bench of the
+//! stream server says; [`boot`] starts hubs. [`hub`] and [`http`] are the means, [`report`] is the form.
+
+mod boot;
+mod files;
+mod floor;
+mod history;
+mod http;
+mod hub;
+mod machine;
+mod report;
+mod samples;
+mod script;
+mod search;
+mod steps;
+mod streams;
+mod turns;
+
+use report::Report;
+use std::{
+    future::Future,
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+use tempfile::TempDir;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// A figure's name, and how it is measured.
+type Named = (&'static str, fn(&mut Bench) -> Result<()>);
+
+const FIGURES: [Named; 8] = [
+    ("floor", floor::measure),
+    ("turn_overhead", turns::measure),
+    ("step", steps::measure),
+    ("history", history::measure),
+    ("write", files::measure),
+    ("grep", search::measure),
+    ("sse", streams::measure),
+    ("boot", boot::measure),
+];
+
+/// What every figure is measured with.
+pub(crate) struct Bench {
+    /// Where the binaries under test are: beside this one.
+    pub binaries: PathBuf,
+    /// Where data goes: on the file system of the build, and gone at the end.
+    home: TempDir,
+    pub report: Report,
+}
+
+impl Bench {
+    /// An empty folder for this purpose.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.home.path().join(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn binary(&self, name: &str) -> Result<PathBuf> {
+        let path = self.binaries.join(name);
+        if path.exists() { Ok(path) } else { Err(format!("{} is not built", path.display()).into()) }
+    }
+}
+
+/// Runs a client: on this thread alone, so that a hub on two processors is not crowded out.
+pub(crate) fn client<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+/// Runs what the hub would run, on a runtime like the hub's.
+pub(crate) fn server<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.first().map(String::as_str) {
+        Some("bare") => boot::bare(),
+        _ => run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(wanted: &[String]) -> Result<()> {
+    if let Some(unknown) = wanted.iter().find(|name| !FIGURES.iter().any(|(known, _)| known == name)) {
+        let names: Vec<_> = FIGURES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("there is no figure {unknown:?}; there are {}", names.join(", ")).into());
+    }
+    let executable = std::env::current_exe()?;
+    let binaries = executable.parent().ok_or("this binary is nowhere")?.to_path_buf();
+    let home = tempfile::Builder::new().prefix("bench-").tempdir_in(&binaries)?;
+    let conditions = machine::conditions(home.path());
+    let mut bench = Bench { binaries, home, report: Report::begin(conditions)? };
+    let mut failed = Vec::new();
+    for (name, measure) in FIGURES {
+        if !wanted.is_empty() && !wanted.iter().any(|one| one == name) {
+            continue;
+        }
+        let _ = writeln!(std::io::stderr(), "{name} …");
+        if let Err(error) = measure(&mut bench) {
+            let _ = writeln!(std::io::stderr(), "{name}: {error}");
+            failed.push(name);
+        }
+    }
+    bench.report.table(&mut std::io::stderr())?;
+    if failed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", failed.join(", ")).into()) }
+}

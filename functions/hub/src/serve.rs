@@ -5,6 +5,7 @@ use std::{
     io::{IsTerminal, Write},
     net::SocketAddr,
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 use stream::ServeOptions;
@@ -72,6 +73,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         async move { worker.run(shutdown).await }
     });
     let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
+    let mending = tokio::spawn(mend_transcripts(hub.context.clone(), hub.transcript.clone(), shutdown.clone()));
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -83,7 +85,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let served = server.await;
     shutdown.cancel();
     signals.abort();
-    for task in [working, checkpointing] {
+    for task in [working, checkpointing, mending] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
         }
@@ -147,6 +149,29 @@ async fn checkpoint_mirrors(workspaces: workspace::Workspaces, shutdown: Cancell
         }
         if let Err(error) = workspaces.checkpoint().await {
             tracing::warn!(%error, "the mirrors' mark did not move on");
+        }
+    }
+}
+
+/// A power cut may have taken the end of a chat's file, which is never synced. The chats that were active last are brought in line
+/// with their logs now, the others when they are next loaded.
+async fn mend_transcripts(context: Arc<api::Context>, transcript: Arc<chat::Transcript>, shutdown: CancellationToken) {
+    const WORKSPACES: usize = 1000;
+    const CHATS: usize = 20;
+    let mending = async {
+        for workspace in context.workspaces.list(WORKSPACES, None).await?.workspaces {
+            for chat in context.chats.list(workspace.workspace_id, CHATS, None).await?.chats {
+                transcript.catch_up(workspace.workspace_id, chat.chat_id).await?;
+            }
+        }
+        Ok::<(), domain::Error>(())
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        mended = mending => {
+            if let Err(error) = mended {
+                tracing::warn!(%error, "some chats' files may be behind their logs until those chats are next loaded");
+            }
         }
     }
 }

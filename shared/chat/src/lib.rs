@@ -22,6 +22,7 @@ pub use chats::{Accepted, Chats, NewChat, Post, Settings};
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
+pub use prompt::{Described, Shelf, described};
 pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;

@@ -3,9 +3,9 @@
 //! It is written once, when the chat is made, and kept: the bytes that a provider has cached do not change. Skills are
 //! named with one line each; an agent reads the whole of a skill when it needs it (seed 001 §4).
 
-use domain::{Code, Error, FilePath};
+use domain::{Code, Error, FileId, FilePath};
 use serde::Deserialize;
-use workspace::Workspace;
+use workspace::{Kind, Workspace};
 
 /// The persona of a chat that names none.
 pub(crate) const DEFAULT_ROLE: &str = "assistant";
@@ -51,24 +51,67 @@ async fn persona(workspace: &Workspace, role: &str) -> Result<String, Error> {
 }
 
 async fn skills(workspace: &Workspace) -> Result<Vec<String>, Error> {
+    let skills = described(workspace, Shelf::Skills).await?;
+    Ok(skills.iter().map(|skill| format!("- {}: {} ({})", skill.title, skill.description, skill.path)).collect())
+}
+
+/// What of a workspace is described by the front matter of its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shelf {
+    /// The personas, `/system/agents/<name>/AGENT.md`.
+    Agents,
+    /// The skills, `/system/skills/<name>/SKILL.md`.
+    Skills,
+}
+
+/// A persona or a skill, by its front matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// The name of its folder: what a chat's `role` names.
+    pub name: String,
+    /// What it calls itself; else the name of its folder.
+    pub title: String,
+    /// What it is good for, in one line.
+    pub description: String,
+    /// Its file.
+    pub path: FilePath,
+    /// The identity of its file.
+    pub file_id: FileId,
+}
+
+/// The personas or the skills of a workspace, by name. A folder without the file is none.
+pub async fn described(workspace: &Workspace, shelf: Shelf) -> Result<Vec<Described>, Error> {
+    /// More would not fit into a system text.
     const MOST: usize = 200;
-    let folder = FilePath::parse("/system/skills")?;
-    let listing = match workspace.ls(&folder, MOST, None).await {
+    /// How much of a file is looked at for its front matter, in bytes.
+    const HEAD: u64 = 8 * 1024;
+    let (folder, file) = match shelf {
+        Shelf::Agents => ("/system/agents", "AGENT.md"),
+        Shelf::Skills => ("/system/skills", "SKILL.md"),
+    };
+    let listing = match workspace.ls(&FilePath::parse(folder)?, MOST, None).await {
         Ok(listing) => listing,
         Err(error) if error.code == Code::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut lines = Vec::new();
-    for entry in listing.entries {
-        let Ok(path) = entry.path.join("SKILL.md") else { continue };
-        let Ok(content) = workspace.read(&path, None).await else { continue };
-        let text = String::from_utf8_lossy(&content.bytes);
-        let about = front_matter(&text);
-        let name = about.name.unwrap_or(entry.name);
-        let description = about.description.unwrap_or_default().replace('\n', " ");
-        lines.push(format!("- {name}: {description} ({path})"));
+    let mut all = Vec::new();
+    for entry in listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder) {
+        let path = entry.path.join(file)?;
+        let content = match workspace.read(&path, Some(0..HEAD)).await {
+            Ok(content) => content,
+            Err(error) if matches!(error.code, Code::NotFound | Code::Unprocessable) => continue,
+            Err(error) => return Err(error),
+        };
+        let about = front_matter(&String::from_utf8_lossy(&content.bytes));
+        all.push(Described {
+            title: about.name.unwrap_or_else(|| entry.name.clone()),
+            name: entry.name,
+            description: about.description.unwrap_or_default().replace('\n', " "),
+            path,
+            file_id: content.info.file_id,
+        });
     }
-    Ok(lines)
+    Ok(all)
 }
 
 /// What is between the `---` lines at the beginning; nothing when that is not YAML.

@@ -116,7 +116,7 @@ mod tests {
         let (Ok(first), Ok(second)) = (runtime(), runtime()) else { panic!("no runtime") };
         let clock = first.block_on(async {
             let clock = TestClock::new(0);
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::advance(Duration::from_secs(60)).await;
             assert_eq!(clock.now(), TestClock::BEGINNING + Duration::from_secs(60));
             clock
         });

@@ -6,7 +6,7 @@ use crate::{
     watcher::Watcher,
     world::World,
 };
-use domain::{CallId, ChatId, FileId, FilePath, Sha256, TurnId};
+use domain::{CallId, ChatId, FilePath, Sha256, TurnId};
 use ports::Item;
 use std::{collections::BTreeSet, path::Path, time::Duration};
 use tokio::time::sleep;
@@ -44,7 +44,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, sent: &[Sent], watcher: &Watch
 }
 
 /// Every version with its call, by file and number; and the calls that are remembered.
-fn files(world: &World) -> (Vec<(FileId, u64, Option<CallId>)>, Vec<CallId>) {
+fn files(world: &World) -> (Vec<must::Versioned>, Vec<CallId>) {
     let (versions, calls) = (format!("{}/versions/", world.workspace), format!("{}/calls", world.workspace));
     let version = |item: &Item| {
         let file = item.key.pk.strip_prefix(&versions)?.parse().ok()?;

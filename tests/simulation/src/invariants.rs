@@ -5,7 +5,7 @@ mod files;
 mod logs;
 mod readers;
 
-pub use files::{FileOnDisk, StoredFile, latest_is_what_the_index_says, writes_took_effect_once};
+pub use files::{FileOnDisk, StoredFile, Versioned, latest_is_what_the_index_says, writes_took_effect_once};
 pub use logs::{
     accepted_messages_became_turns, attempts_count_up, calls_were_answered_once, commands_were_consumed_once,
     entries_are_contiguous, history_can_be_sent_to_a_model, nothing_is_stranded, turns_began_and_ended_once,

@@ -21,6 +21,7 @@ mod check;
 pub mod cluster;
 pub mod invariants;
 pub mod link;
+mod patient;
 pub mod person;
 pub mod plan;
 pub mod process;

@@ -103,7 +103,7 @@ async fn catch_up(world: &World, chat: domain::ChatId, watcher: &Watcher) {
 /// A start brings the folders in line with the index, and a load the chat's file with its log.
 async fn after_a_start(world: &World, machine: usize, person: &Person) -> Vec<Violation> {
     let workspaces = world.workspaces(machine);
-    let transcript = Transcript::new(world.table.clone(), workspaces.clone());
+    let transcript = Transcript::new(world.patient_table(), workspaces.clone());
     until_done(async || workspaces.repair_all().await).await;
     for chat in person.chats.iter().filter(|chat| !world.log(**chat, 1).is_empty()) {
         until_done(async || transcript.catch_up(world.workspace, *chat).await).await;

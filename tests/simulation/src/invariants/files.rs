@@ -16,12 +16,15 @@ pub struct StoredFile {
 /// A file as it is on disk.
 pub type FileOnDisk = StoredFile;
 
+/// A version: of which file, its number, and the call that made it.
+pub type Versioned = (FileId, u64, Option<CallId>);
+
 /// Each tool call that changed something did so once: it has at most one version, a version has at most one call, the
 /// versions of a file count up by one, and a call that says it succeeded has its record.
 ///
 /// `versions` are all versions of all files with the calls that made them; `records` are the calls that the workspace
 /// remembers.
-pub fn writes_took_effect_once(log: &Log, versions: &[(FileId, u64, Option<CallId>)], records: &[CallId]) -> Held {
+pub fn writes_took_effect_once(log: &Log, versions: &[Versioned], records: &[CallId]) -> Held {
     const NAME: &str = "writes_took_effect_once";
     let (mut calls, mut newest) = (BTreeSet::new(), BTreeMap::new());
     for (file, v, call) in versions {

@@ -84,10 +84,10 @@ pub fn turns_began_and_ended_once(log: &Log) -> Held {
             ChatEvent::TurnStarted { turn_id, .. } if running != Some(*turn_id) => {
                 return broken(NAME, format!("the turn {turn_id} began again while {running:?} was running"));
             }
-            ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. } => {
-                if running.take() != Some(*turn_id) {
-                    return broken(NAME, format!("the turn {turn_id} ended, which was not running"));
-                }
+            ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. }
+                if running.take() != Some(*turn_id) =>
+            {
+                return broken(NAME, format!("the turn {turn_id} ended, which was not running"));
             }
             _ => {}
         }

@@ -40,7 +40,7 @@ fn wrong(seed: u64) -> Option<String> {
     };
     Some(format!(
         "the seed {seed} ends badly ({}, {:?}); again: SEED={seed} cargo nextest run -p simulation replay --no-capture\n{told}",
-        scenario.name, plan.lives
+        scenario.name, plan
     ))
 }
 
@@ -71,8 +71,6 @@ fn no_schedule_loses_or_doubles_anything() {
 #[test]
 fn replay() {
     let Some(seed) = std::env::var("SEED").ok().and_then(|text| text.parse().ok()) else { return };
-    let (scenario, plan) = schedule(seed);
-    eprintln!("{} under {plan:?}", scenario.name);
     if let Some(fault) = wrong(seed) {
         panic!("{fault}");
     }

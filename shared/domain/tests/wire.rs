@@ -1,0 +1,205 @@
+//! Every event, as clients read it and as the log keeps it.
+//!
+//! The second is for ever: a log that was written once must be readable by every later version. A change of
+//! `stored.json` that is not an addition is a change that loses somebody's chats.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{
+    CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode,
+    PermissionId, QuestionId, Sha256, StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    event::{PermissionOutcome, Question},
+    native,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
+}
+
+/// One of each, and of each kind of message.
+fn events() -> Vec<ChatEvent> {
+    let at = Timestamp::from_millis(1_767_225_600_042);
+    let path = || FilePath::parse("/projects/demo/a.md").unwrap();
+    let config = || {
+        Box::new(ChatConfig {
+            workspace: WorkspaceId(id(1)),
+            chat: ChatId(id(2)),
+            user: UserId(id(3)),
+            title: "Build it".into(),
+            role: "assistant".into(),
+            model: Some("openai/gpt-4o-mini".into()),
+            mode: Mode::Chat,
+            limits: Limits::default(),
+            system: "You are an assistant.".into(),
+            context_tokens: 100_000,
+            created_at: at,
+        })
+    };
+    let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));
+    let call = ToolCall { call_id, tool: "read".into(), args: r#"{"path":"/projects/demo/a.md"}"#.into() };
+    let added = |message| ChatEvent::MessageAdded { message };
+    vec![
+        ChatEvent::Created { config: config() },
+        ChatEvent::Configured { config: config() },
+        ChatEvent::TurnQueued {
+            command_id: CommandId(id(7)),
+            at,
+            content: "and then?".into(),
+            files: vec![path()],
+            context: String::new(),
+            limits: None,
+        },
+        ChatEvent::TurnStarted { turn_id, attempt: 2, asked_at: at, limits: Limits::default() },
+        ChatEvent::ModelStarted { message_id, attempt: 1, at },
+        ChatEvent::Thought { text: "hm".into(), message_id },
+        ChatEvent::Chunk { text: "Hel".into(), message_id },
+        added(Message::User {
+            id: message_id,
+            at,
+            content: "hello".into(),
+            files: vec![path()],
+            context: "<file/>".into(),
+        }),
+        added(Message::Assistant {
+            id: message_id,
+            at,
+            content: "Hello.".into(),
+            calls: vec![call],
+            reasoning: "hm".into(),
+            provider: json!({ "signature": "x" }),
+        }),
+        added(Message::Tool { call_id, tool: "read".into(), at, output: "text".into(), success: true }),
+        added(Message::System { id: message_id, at, content: "[System: …]".into() }),
+        ChatEvent::ContextCut { turns: 3 },
+        ChatEvent::CallStarted {
+            call_id,
+            attempt: 1,
+            tool: "read".into(),
+            path: Some("/projects/demo/a.md".into()),
+            args: r#"{"path":"/projects/demo/a.md"}"#.into(),
+        },
+        ChatEvent::Observed {
+            call_id,
+            tool: "read".into(),
+            output: "text".into(),
+            success: true,
+            truncated: true,
+            seen: vec![(path(), Some(Sha256::of(b"text"))), (path(), None)],
+            at,
+        },
+        ChatEvent::FileUpdated { path: path(), v: 4, file_id: FileId(id(8)), author: "agent:assistant".into() },
+        ChatEvent::PlanStep {
+            step: 3,
+            status: "done".into(),
+            title: "Test it".into(),
+            plan_path: path(),
+            done: 3,
+            total: 5,
+        },
+        ChatEvent::PermissionRequired {
+            permission_id: PermissionId(id(9)),
+            call_id,
+            category: "file".into(),
+            tool: "write".into(),
+            args: "not json".into(),
+            reason: "because".into(),
+            at,
+            expires_at: at,
+        },
+        ChatEvent::PermissionResolved {
+            permission_id: PermissionId(id(9)),
+            outcome: PermissionOutcome::Approved,
+            by: "user:1".into(),
+            at,
+        },
+        ChatEvent::Asked {
+            question_id: QuestionId(id(10)),
+            call_id,
+            questions: vec![Question {
+                name: "colour".into(),
+                question: "Which?".into(),
+                schema: json!({ "type": "string" }),
+                buttons: Some(vec![json!("red")]),
+            }],
+            at,
+            expires_at: at,
+        },
+        ChatEvent::ModeChanged { mode: Mode::Build, plan_path: Some(path()) },
+        ChatEvent::Used {
+            usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },
+            context_used: 10,
+            context_limit: 100,
+        },
+        ChatEvent::StopRequested { stop_id: StopId(id(11)), reason: "user_cancelled".into() },
+        ChatEvent::Done { turn_id, message: "Done.".into(), stop_reason: StopReason::EndTurn, at },
+        ChatEvent::Stopped {
+            turn_id,
+            stop_id: Some(StopId(id(11))),
+            reason: "user_cancelled".into(),
+            partial_response: "Hel".into(),
+            at,
+        },
+        ChatEvent::Failed { error: Error::new(Code::RateLimited, "slow down").hint("wait").detail("field", "x") },
+        ChatEvent::Paused { reason: "it panics".into(), at },
+        ChatEvent::Unpaused { at },
+    ]
+}
+
+/// A number a variant: a variant that is not in [`events`] does not compile here or fails below.
+fn place(event: &ChatEvent) -> usize {
+    match event {
+        ChatEvent::Created { .. } => 0,
+        ChatEvent::Configured { .. } => 1,
+        ChatEvent::TurnQueued { .. } => 2,
+        ChatEvent::TurnStarted { .. } => 3,
+        ChatEvent::ModelStarted { .. } => 4,
+        ChatEvent::Thought { .. } => 5,
+        ChatEvent::Chunk { .. } => 6,
+        ChatEvent::MessageAdded { .. } => 7,
+        ChatEvent::ContextCut { .. } => 8,
+        ChatEvent::CallStarted { .. } => 9,
+        ChatEvent::Observed { .. } => 10,
+        ChatEvent::FileUpdated { .. } => 11,
+        ChatEvent::PlanStep { .. } => 12,
+        ChatEvent::PermissionRequired { .. } => 13,
+        ChatEvent::PermissionResolved { .. } => 14,
+        ChatEvent::Asked { .. } => 15,
+        ChatEvent::ModeChanged { .. } => 16,
+        ChatEvent::Used { .. } => 17,
+        ChatEvent::StopRequested { .. } => 18,
+        ChatEvent::Done { .. } => 19,
+        ChatEvent::Stopped { .. } => 20,
+        ChatEvent::Failed { .. } => 21,
+        ChatEvent::Paused { .. } => 22,
+        ChatEvent::Unpaused { .. } => 23,
+    }
+}
+
+#[test]
+fn every_event_is_here() {
+    let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
+    assert_eq!(places, (0..24).collect());
+}
+
+#[test]
+fn clients_read_each_event_like_this() {
+    let lines: Vec<String> = events()
+        .iter()
+        .map(|event| match native::encode(event) {
+            Some((name, data)) => format!("{name} {data}"),
+            None => format!("({}: not shown)", serde_json::to_value(event).unwrap()["type"].as_str().unwrap()),
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn what_was_stored_once_is_read_for_ever() {
+    let stored: Vec<Value> = serde_json::from_str(include_str!("stored.json")).unwrap();
+    let read: Vec<ChatEvent> = stored.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
+    assert_eq!(read, events());
+    let written = serde_json::to_value(events()).unwrap();
+    assert_eq!(written, Value::Array(stored), "new fields belong into a new copy of stored.json, beside this one");
+}

@@ -130,7 +130,12 @@ fn announce(args: &ServeArgs, address: SocketAddr, hub: &Hub) -> std::io::Result
         writeln!(out, "Model: {}", hub.models.default_model())?;
     }
     writeln!(out, "Try it:")?;
-    writeln!(out, "  buildscale chat \"write a haiku about queues into /projects/demo/haiku.md\"")?;
+    // As it was started: it need not be on the path.
+    let program = std::env::args().next().unwrap_or_else(|| "buildscale".into());
+    writeln!(
+        out,
+        "  {program} chat --url http://{address} \"write a haiku about queues into /projects/demo/haiku.md\""
+    )?;
     writeln!(
         out,
         "  curl -s -X POST http://{address}/api/v1/workspaces -H 'content-type: application/json' -d '{{\"name\": \"demo\"}}'"

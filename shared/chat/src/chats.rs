@@ -20,8 +20,10 @@ use workspace::{Workspace, Workspaces};
 
 /// The longest message of a person, in bytes.
 const MAX_CONTENT: usize = 200 * 1024;
-/// How much of an attached file the model reads at once, in bytes; it can read the rest with `read`.
+/// How much of one attached file, and of all of them and the plan, the model reads at once, in bytes; it can read the rest
+/// with `read`. A command has to fit into a message of the queue (SQS: 256 KiB).
 const ATTACHED: u64 = 32 * 1024;
+const ATTACHED_IN_ALL: u64 = 64 * 1024;
 
 /// Chats, for those who talk to them.
 #[derive(Clone)]
@@ -319,7 +321,12 @@ impl Chats {
         command: ChatCommand,
     ) -> Result<(), Error> {
         let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
-        self.mailbox.send(&actor_id(workspace, chat), &mail).await.map_err(internal)
+        match self.mailbox.send(&actor_id(workspace, chat), &mail).await {
+            Ok(()) => Ok(()),
+            Err(ports::Error::Invalid(reason)) => Err(Error::new(Code::PayloadTooLarge, reason)
+                .hint("put long texts into files and attach those; the agent reads what it needs")),
+            Err(error) => Err(internal(error)),
+        }
     }
 
     /// What the model reads after a message: the attached files and the plan, as they are now.
@@ -346,9 +353,10 @@ impl Chats {
 }
 
 async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &mut String) -> Result<(), Error> {
-    let content = workspace.read(path, Some(0..ATTACHED)).await?;
+    let room = ATTACHED.min(ATTACHED_IN_ALL.saturating_sub(text.len() as u64));
+    let content = workspace.read(path, Some(0..room)).await?;
     let shown = String::from_utf8_lossy(&content.bytes);
-    let cut = if content.info.size > ATTACHED { "\n[… cut; read the file for the rest]" } else { "" };
+    let cut = if content.info.size > room { "\n[… cut; read the file for the rest]" } else { "" };
     let _ = write!(text, "<file path=\"{path}\" role=\"{what}\">\n{}{cut}\n</file>\n", shown.trim_end());
     Ok(())
 }

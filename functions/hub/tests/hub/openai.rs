@@ -59,8 +59,16 @@ async fn any_openai_compatible_server_is_a_model() -> Result {
     let hub = Hub::start_with(folder.path(), &environment).await?;
     let client = hub.client();
     let workspace = client.workspace().await?;
-    let chats = format!("/api/v1/workspaces/{workspace}/chats");
-    let made = client.post(&chats, json!({ "goal": "write something" })).await?;
+    let api = format!("/api/v1/workspaces/{workspace}");
+    let chats = format!("{api}/chats");
+    let file = client
+        .post(&format!("{api}/files"), json!({ "path": "/data/brief.md", "content": "The brief says blue." }))
+        .await?;
+    let skill = "---\nname: invoices\ndescription: Writes invoices\n---\nThe whole skill.";
+    client
+        .post(&format!("{api}/files"), json!({ "path": "/system/skills/invoices/SKILL.md", "content": skill }))
+        .await?;
+    let made = client.post(&chats, json!({ "goal": "write something", "files": [file["file_id"]] })).await?;
     let chat = format!("{chats}/{}", made["chat_id"].as_str().unwrap_or_default());
     let watch = client.watch(&chat);
     let done = watch.until_event("done").await?;
@@ -75,6 +83,13 @@ async fn any_openai_compatible_server_is_a_model() -> Result {
     let before = requests[0]["messages"].as_array().cloned().unwrap_or_default();
     let after = requests[1]["messages"].as_array().cloned().unwrap_or_default();
     assert!(after.starts_with(&before), "the bytes that the provider has cached do not change");
+    // The system text names the skill and does not have its body; the attached file comes with the message.
+    let system = before[0]["content"].to_string();
+    assert!(system.contains("invoices: Writes invoices (/system/skills/invoices/SKILL.md)"), "{system}");
+    assert!(!system.contains("The whole skill."));
+    assert!(before[1].to_string().contains("The brief says blue."), "{}", before[1]);
+    let tools = requests[0]["tools"].as_array().map(Vec::len);
+    assert!(tools >= Some(17), "{tools:?} tools");
     server.abort();
     Ok(())
 }

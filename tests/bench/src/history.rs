@@ -1,10 +1,13 @@
 //! `history`: whether a turn costs more the longer its chat is.
 
-use crate::{Bench, Result, client, floor::Append, hub::Hub, report::Figure, samples::Samples, script, turns::Talk};
+use crate::{Bench, Result, client, floor::Append, hub::Hub, report::Figure, samples::Samples, turns::Talk};
 use std::path::Path;
 
-/// The turns of a chat, each a message and its answer, and what messages that makes.
+/// Messages of a chat: half of them a person's, half the model's.
 const LENGTHS: [usize; 3] = [10, 1_000, 10_000];
+/// What a person says: so much that 10,000 messages are several times the default budget.
+const WORDS: &str = "talk about what was decided yesterday, what is still open, who is to be asked before the next \
+    step is taken, and where the notes of all that are kept, so that whoever comes later finds them without asking";
 /// A budget that cuts nothing.
 const EVERYTHING: &str = "100000000";
 
@@ -18,7 +21,8 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
 
 /// All histories under one budget; none is the hub's own default.
 async fn whole(bench: &mut Bench, folder: &Path, budget: Option<&str>) -> Result<()> {
-    const ROUNDS: usize = 40;
+    const ROUNDS: usize = 60;
+    const SHORTS: usize = 10;
     let mut append = Append::new(folder)?;
     let name = if budget.is_some() { "history" } else { "history.default_budget" };
     let data = folder.join(name);
@@ -26,27 +30,32 @@ async fn whole(bench: &mut Bench, folder: &Path, budget: Option<&str>) -> Result
     let hub = Hub::start(bench, &data, &settings)?;
     let workspace = hub.workspace().await?;
 
-    // A short chat would grow under the measurement: there is a fresh one for each round.
+    // A short chat would grow under the measurement: several take turns.
     let [short, middle, long] = LENGTHS;
     let mut shorts = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..SHORTS {
         shorts.push(grown(&hub, &workspace, short).await?);
     }
     let mut middle = grown(&hub, &workspace, middle).await?;
     let mut long = grown(&hub, &workspace, long).await?;
 
     let (mut floor, mut took) = (Samples::default(), [(); 3].map(|()| Samples::default()));
-    for mut short in shorts {
-        for (talk, took) in [&mut short, &mut middle, &mut long].into_iter().zip(&mut took) {
+    for round in 0..ROUNDS {
+        let short = shorts.get_mut(round % SHORTS).ok_or("no short chat")?;
+        let talks = [short, &mut middle, &mut long];
+        // None of them is always the first one after the pause that a sync is.
+        for turn in round..round + talks.len() {
+            let which = turn % talks.len();
             floor.add(append.once()?);
-            took.add(talk.turn(script::TALK).await?.done);
+            talks[which].wake().await?;
+            took[which].add(talks[which].turn(WORDS).await?.done);
         }
     }
     let [short, middle, longest] = took.map(|took| took.median());
     let path = long.path().to_owned();
     hub.end()?;
     let hub = Hub::start(bench, &data, &settings)?;
-    let cold = Talk::resume(&hub, &path).await?.turn(script::TALK).await?;
+    let cold = Talk::resume(&hub, &path).await?.turn(WORDS).await?;
     bench.report.add(
         Figure::new(name, longest / short, "x a turn with 10 messages")
             .beside("with 1,000", middle / short)
@@ -67,11 +76,11 @@ async fn grown(hub: &Hub, workspace: &str, messages: usize) -> Result<Talk> {
     while left > 0 {
         let now = left.min(AHEAD);
         for _ in 0..now {
-            talk.say(script::TALK).await?;
+            talk.say(WORDS).await?;
         }
         talk.ended(now).await?;
         left -= now;
     }
-    talk.turn(script::TALK).await?;
+    talk.turn(WORDS).await?;
     Ok(talk)
 }

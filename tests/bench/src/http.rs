@@ -48,6 +48,12 @@ impl Connection {
         }
     }
 
+    /// Makes the connection anew: a server closes one that was idle for long.
+    pub async fn renew(&mut self) -> Result<()> {
+        self.socket = connect(&self.address).await?;
+        Ok(())
+    }
+
     /// The same; the answer is JSON, and a refusal is an error.
     pub async fn json(&mut self, method: &str, path: &str, body: &str) -> Result<Value> {
         let (status, answer) = self.call(method, path, body).await?;

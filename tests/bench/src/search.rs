@@ -19,9 +19,10 @@ const FOLDERS: usize = 500;
 const ROUNDS: usize = 15;
 
 /// What is looked for: a name, the pattern, and in how many of the files it is.
-const PATTERNS: [(&str, &str, usize); 3] = [
+const PATTERNS: [(&str, &str, usize); 4] = [
     ("rare_word", "needle-in-a-haystack", 50),
-    ("regex", r"(?:error|warning) \d{4}: [a-z]+ failed", 500),
+    ("regex", r"\w+ \d{4}: [a-z]+ failed$", 500),
+    ("common_prefix", r"(?:error|warning) \d{4}: [a-z]+ failed", 500),
     ("nothing", "there is no such line anywhere", 0),
 ];
 
@@ -109,11 +110,11 @@ fn plant(folder: &Path) -> Result<()> {
             let word = |shift: u32| words[(random >> shift) as usize % words.len()];
             writeln!(text, "{} {} {}: {} {}", word(0), word(8), random % 10_000, word(16), word(24))?;
         }
-        for (line, (_, pattern, files)) in PATTERNS.iter().enumerate() {
-            if *files > 0 && number % (TREE / files) == line {
-                text.push_str(if line == 0 { pattern } else { "error 4711: commit failed" });
-                text.push('\n');
-            }
+        if number % (TREE / 50) == 0 {
+            text.push_str("here is the needle-in-a-haystack\n");
+        }
+        if number % (TREE / 500) == 1 {
+            text.push_str("error 4711: commit failed\n");
         }
         let folder = folder.join((number % FOLDERS).to_string());
         if number < FOLDERS {

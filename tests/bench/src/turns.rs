@@ -51,6 +51,11 @@ impl Talk {
         Ok(Self { posts, events, path: path.into() })
     }
 
+    /// Is about to be used again after a long rest.
+    pub async fn wake(&mut self) -> Result<()> {
+        self.posts.renew().await
+    }
+
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -110,9 +110,7 @@ impl Config {
     /// Reads the file at `path`, if there is one, and puts the environment on top.
     pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
         let mut table = match std::fs::read_to_string(path) {
-            Ok(text) => {
-                text.parse::<Table>().map_err(|error| Failure::Config(format!("{}: {error}", path.display())))?
-            }
+            Ok(text) => text.parse::<Table>().map_err(|error| at_line(path, &text, &error))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Table::new(),
             Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
         };
@@ -126,6 +124,13 @@ impl Config {
     }
 }
 
+/// Where and why, without the line itself: it may hold a key.
+fn at_line(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    Failure::Config(format!("{}, line {line}: {}", path.display(), error.message()))
+}
+
 fn wrong(error: toml::de::Error) -> Failure {
     Failure::Config(error.message().to_owned())
 }
@@ -136,6 +141,12 @@ fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
     for folder in folders {
         let entry = table.entry(folder.clone()).or_insert_with(|| Value::Table(Table::new()));
         table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
+    }
+    // Secrets are texts, whatever they look like.
+    let is_secret = ["token", "key"].iter().any(|ending| last.ends_with(ending));
+    if is_secret {
+        table.insert(last.clone(), Value::String(value.to_owned()));
+        return Ok(());
     }
     // Numbers, booleans and lists as TOML has them; anything else is a text.
     let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("value"));

@@ -68,7 +68,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         shutdown.clone(),
     );
     let worker = hub.worker.clone();
-    let working = tokio::spawn({
+    let mut working = tokio::spawn({
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
@@ -80,12 +80,29 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
             ended_by_signal().await;
             tracing::info!("ending: running turns may finish");
             shutdown.cancel();
+            ended_by_signal().await;
+            // Nothing is lost by it: that is what the log is for.
+            tracing::warn!("ending at once");
+            std::process::exit(130);
         }
     });
-    let served = server.await;
-    shutdown.cancel();
+    let (served, worked) = tokio::select! {
+        served = server => {
+            shutdown.cancel();
+            (served, working.await)
+        }
+        // On shutdown both end. Otherwise: a hub that accepts commands and runs none would be worse than none.
+        worked = &mut working => {
+            let asked = shutdown.is_cancelled();
+            shutdown.cancel();
+            (if asked { Ok(()) } else { Err(std::io::Error::other("the worker ended")) }, worked)
+        }
+    };
     signals.abort();
-    for task in [working, checkpointing, mending] {
+    if let Err(error) = worked {
+        tracing::error!(%error, "the worker ended badly");
+    }
+    for task in [checkpointing, mending] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
         }
@@ -161,15 +178,25 @@ async fn checkpoint_mirrors(workspaces: workspace::Workspaces, shutdown: Cancell
 /// A power cut may have taken the end of a chat's file, which is never synced. The chats that were active last are brought in line
 /// with their logs now, the others when they are next loaded.
 async fn mend_transcripts(context: Arc<api::Context>, transcript: Arc<chat::Transcript>, shutdown: CancellationToken) {
-    const WORKSPACES: usize = 1000;
+    const WORKSPACES: usize = 200;
     const CHATS: usize = 20;
     let mending = async {
-        for workspace in context.workspaces.list(WORKSPACES, None).await?.workspaces {
-            for chat in context.chats.list(workspace.workspace_id, CHATS, None).await?.chats {
-                transcript.catch_up(workspace.workspace_id, chat.chat_id).await?;
+        let mut cursor = None;
+        loop {
+            let page = context.workspaces.list(WORKSPACES, cursor).await?;
+            for workspace in page.workspaces {
+                for chat in context.chats.list(workspace.workspace_id, CHATS, None).await?.chats {
+                    // A person may have removed it.
+                    if let Err(error) = transcript.catch_up(workspace.workspace_id, chat.chat_id).await {
+                        tracing::debug!(chat = %chat.chat_id, %error, "this chat's file is not mended");
+                    }
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok::<(), domain::Error>(());
             }
         }
-        Ok::<(), domain::Error>(())
     };
     tokio::select! {
         () = shutdown.cancelled() => {}

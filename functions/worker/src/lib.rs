@@ -117,7 +117,8 @@ impl<M: Machine> Worker<M> {
         let _running = self.metrics.begin();
         let verdict = tokio::select! {
             verdict = self.runtime.deliver(delivery, cut) => verdict,
-            never = self.keep_invisible(delivery) => match never {},
+            // Somebody else has it: what this one still did, a model call above all, would be thrown away.
+            () = self.keep_invisible(delivery) => Verdict::Retry(Duration::ZERO),
         };
         let settled = match verdict {
             Verdict::Ack => self.queue.ack(&delivery.receipt).await,
@@ -139,11 +140,14 @@ impl<M: Machine> Worker<M> {
         drop(permit);
     }
 
-    async fn keep_invisible(&self, delivery: &Delivery) -> std::convert::Infallible {
+    /// Extends the delivery for as long as it is this worker's.
+    async fn keep_invisible(&self, delivery: &Delivery) {
         loop {
             tokio::time::sleep(self.options.visibility / 3).await;
-            if let Err(error) = self.queue.extend(&delivery.receipt, self.options.visibility).await {
-                tracing::warn!(group = delivery.group, %error, "the delivery was not extended");
+            match self.queue.extend(&delivery.receipt, self.options.visibility).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => tracing::warn!(group = delivery.group, %error, "the delivery was not extended"),
             }
         }
     }

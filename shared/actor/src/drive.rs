@@ -9,6 +9,7 @@ use domain::{CommandId, Stamp, StopId, Timestamp};
 use futures::StreamExt;
 use ports::{Error, Expect, Outgoing, Subscription, Write};
 use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// How long entries of transient events stay in the log.
@@ -33,6 +34,13 @@ pub(crate) enum Failure {
     Poison(String),
     #[error("the machine says that effects are in flight, and none is")]
     Stranded,
+}
+
+impl Failure {
+    /// Whether a store did not answer: that passes, and is nobody's fault here.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Port(Error::Unavailable { .. }))
+    }
 }
 
 /// How a drive ended.
@@ -84,7 +92,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         cut: &CancellationToken,
     ) -> Result<Ended, Failure> {
         let consumed = self.loaded.consumed.contains(&mail.id);
-        if consumed && !self.loaded.unsettled_outbox.is_empty() {
+        if (consumed || attempt > 1) && !self.loaded.unsettled_outbox.is_empty() {
             // A worker may have died between the commit and the sends. The ids make sending again harmless.
             let outbox = self.loaded.unsettled_outbox.clone();
             while_unavailable(|| self.ports.queue.send(outbox.clone())).await?;
@@ -177,19 +185,18 @@ impl<'a, M: Machine> Drive<'a, M> {
         // Listen first, then look: a request in between is seen twice rather than never.
         let mut control = self.ports.bus.subscribe(&self.actor.control_channel()).await?;
         self.look_for_stop().await?;
+        let mut looking = tokio::time::interval_at(Instant::now() + CONTROL_CHECKED_EVERY, CONTROL_CHECKED_EVERY);
+        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.running.is_empty() {
             tokio::select! {
                 biased;
                 () = cut.cancelled() => return self.checkpoint().await,
                 () = announced(&mut control) => self.look_for_stop().await?,
+                _ = looking.tick() => self.look_for_stop().await?,
                 report = self.running.next() => {
                     let report = report.map_err(Failure::Panicked)?;
-                    let durable_step = self.step(Input::Report(report), None).await?;
-                    if durable_step {
-                        self.look_for_stop().await?;
-                    }
+                    self.step(Input::Report(report), None).await?;
                 }
-                () = tokio::time::sleep(CONTROL_CHECKED_EVERY) => self.look_for_stop().await?,
             }
         }
         self.rest()
@@ -223,13 +230,11 @@ impl<'a, M: Machine> Drive<'a, M> {
         Ok(())
     }
 
-    /// Decides and commits. Tells whether the step was more than a transient one.
-    async fn step(&mut self, input: Input<M>, consumes: Option<CommandId>) -> Result<bool, Failure> {
+    /// Decides and commits.
+    async fn step(&mut self, input: Input<M>, consumes: Option<CommandId>) -> Result<(), Failure> {
         let stamp = self.ports.clock.stamp();
         let decision = self.ports.machine.handle(&self.loaded.state, input, &stamp);
-        let durable = decision.events.iter().any(|event| !M::is_transient(event));
-        self.commit(decision, Beside { command: consumes, ..Beside::default() }, stamp).await?;
-        Ok(durable)
+        self.commit(decision, Beside { command: consumes, ..Beside::default() }, stamp).await
     }
 
     /// Makes a decision durable with one conditional write, then carries it out.
@@ -239,6 +244,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         for key in &cancel {
             self.running.cancel(key);
         }
+        let mut committed = None;
         let changes_something = !events.is_empty() || !send.is_empty() || parking.is_some();
         if changes_something {
             let first = self.loaded.next;
@@ -254,10 +260,15 @@ impl<'a, M: Machine> Drive<'a, M> {
                 outbox,
                 parking,
             };
-            self.write(entry).await?;
+            self.write(&entry).await?;
+            committed = Some(entry);
         }
         for (key, effect) in effects {
             self.running.start(key, effect);
+        }
+        // Last: a file that shows what was said keeps neither the model nor a tool waiting.
+        if let Some(entry) = committed.filter(|entry| !is_transient::<M>(entry)) {
+            self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
         }
         Ok(())
     }
@@ -267,27 +278,21 @@ impl<'a, M: Machine> Drive<'a, M> {
             let name = format!("{first}/{position}");
             let id = CommandId::from_key(self.actor.as_str(), &name);
             let by = domain::Principal::System;
-            // A letter that is already mail (it was put aside) keeps its id, its sender and its time.
-            let body = if letter.command.get("mail").is_some() {
-                letter.command.to_string()
-            } else {
-                let content = Content::Command { body: letter.command.clone() };
-                serde_json::to_string(&Mail { id, at, by, content })
-                    .map_err(|error| Error::Invalid(error.to_string()))?
-            };
+            let content = Content::Command { body: &letter.command };
+            let body = serde_json::to_string(&Mail { id, at, by, content })
+                .map_err(|error| Error::Invalid(error.to_string()))?;
             let id = format!("{}/{name}", self.actor);
             Ok(Outgoing { group: letter.to.as_str().into(), id, body, deliver_at: letter.deliver_at })
         };
         letters.iter().enumerate().map(outgoing).collect()
     }
 
-    async fn write(&mut self, entry: Entry<M::Event>) -> Result<(), Failure> {
-        let body = serde_json::to_string(&entry).map_err(|error| Error::Invalid(error.to_string()))?;
-        let mut beside: Vec<View> =
-            entry.events.iter().filter_map(|event| M::record(&self.loaded.state, event)).collect();
-        self.loaded.apply(&entry, body.len());
+    async fn write(&mut self, entry: &Entry<M::Event>) -> Result<(), Failure> {
+        let body = serde_json::to_string(entry).map_err(|error| Error::Invalid(error.to_string()))?;
+        let mut beside: Vec<View> = Vec::new();
+        self.loaded.apply_seeing(entry, body.len(), |state, event| beside.extend(M::record(state, event)));
         let key = self.actor.entry_key(entry.first);
-        let transient = !entry.events.is_empty() && entry.events.iter().all(M::is_transient);
+        let transient = is_transient::<M>(entry);
         let mut put = Write::put(key, body.clone(), Expect::Absent);
         if transient {
             put = put.expiring(entry.at + TRANSIENT_KEPT);
@@ -303,7 +308,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             expires_at: None,
             expect: Expect::Any,
         }));
-        self.commit_once(writes, &entry).await?;
+        self.commit_once(writes, entry).await?;
         self.committed += 1;
         if view.is_some() {
             self.loaded.view = view;
@@ -311,9 +316,6 @@ impl<'a, M: Machine> Drive<'a, M> {
         // The bus is a hint: whoever misses it reads the log.
         if let Err(error) = self.ports.bus.publish(self.actor.as_str(), Bytes::from(body)).await {
             tracing::warn!(actor = %self.actor, %error, "an entry was not published");
-        }
-        if !transient {
-            self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
         }
         if !entry.outbox.is_empty() {
             while_unavailable(|| self.ports.queue.send(entry.outbox.clone())).await?;
@@ -356,8 +358,13 @@ impl<'a, M: Machine> Drive<'a, M> {
             outbox: Vec::new(),
             parking: None,
         };
-        self.write(entry).await
+        self.write(&entry).await
     }
+}
+
+/// Whether an entry is only of interest until the message that it belongs to is complete.
+fn is_transient<M: Machine>(entry: &Entry<M::Event>) -> bool {
+    !entry.events.is_empty() && entry.events.iter().all(M::is_transient)
 }
 
 /// Waits for an announcement; a subscription that ended announces nothing.

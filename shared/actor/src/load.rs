@@ -93,9 +93,15 @@ impl<M: Machine> Loaded<M> {
         }
     }
 
-    /// Folds one entry.
+    /// Folds one entry of `bytes` bytes.
     pub fn apply(&mut self, entry: &Entry<M::Event>, bytes: usize) {
+        self.apply_seeing(entry, bytes, |_, _| {});
+    }
+
+    /// The same, with a look at each event and the state just before it.
+    pub fn apply_seeing(&mut self, entry: &Entry<M::Event>, bytes: usize, mut see: impl FnMut(&M::State, &M::Event)) {
         for (number, event) in entry.numbered() {
+            see(&self.state, event);
             M::apply(&mut self.state, number, event);
         }
         if let Some(command) = entry.command {

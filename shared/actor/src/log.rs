@@ -121,7 +121,7 @@ pub async fn read_after<E: DeserializeOwned>(
     after: u64,
     limit: usize,
 ) -> Result<LogPage<E>> {
-    let wanted = after + 1;
+    let wanted = after.saturating_add(1);
     let from = actor.entry_key(wanted);
     let range = Query { from: Some(from.sk.clone()), to: Some("log0".into()), ..Query::all(from.pk, limit) };
     let page = table.query(&range).await?;

@@ -89,10 +89,13 @@ impl<M: Machine> Runtime<M> {
         let warm = self.warm.take(&actor);
         let was_warm = warm.is_some();
         let first = self.drive(&actor, mail, delivery, warm, cut).await;
-        let outcome = match (first, serde_json::from_str(&delivery.body)) {
+        let outcome = match first {
             // Memory was behind the log, and nothing was decided on it yet: once more, from the log.
-            (Err((Failure::Lost, 0)), Ok(mail)) if was_warm => self.drive(&actor, mail, delivery, None, cut).await,
-            (outcome, _) => outcome,
+            Err((Failure::Lost, 0)) if was_warm => match serde_json::from_str(&delivery.body) {
+                Ok(mail) => self.drive(&actor, mail, delivery, None, cut).await,
+                Err(error) => Err((Failure::Port(ports::Error::Damaged(error.to_string())), 0)),
+            },
+            outcome => outcome,
         };
         match outcome {
             Ok(()) => Verdict::Ack,
@@ -100,6 +103,10 @@ impl<M: Machine> Runtime<M> {
             Err((Failure::Lost, _)) => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Verdict::Retry(Duration::from_millis(200))
+            }
+            // Nothing was written, for no fault of the stores, again and again: it will not be by itself.
+            Err((failure, 0)) if delivery.attempt >= self.options.max_attempts && !failure.is_outage() => {
+                self.park(&actor, delivery, format!("nothing moves on: {failure}")).await
             }
             Err((failure, _)) => {
                 let error: &dyn std::error::Error = &failure;
@@ -210,10 +217,12 @@ impl<M: Machine> Runtime<M> {
     }
 
     async fn flush(&self, actors: Vec<(ActorId, Loaded<M>)>) {
-        for (actor, mut loaded) in actors {
+        // All at once: their commits share a sync.
+        let flushing = actors.into_iter().map(|(actor, mut loaded)| async move {
             self.snapshot(&actor, &mut loaded).await;
             tracing::debug!(%actor, "flushed");
-        }
+        });
+        futures::future::join_all(flushing).await;
     }
 
     /// How many actors are in memory at rest.

@@ -12,7 +12,7 @@ use domain::{
     OnBusy, PermissionId, Principal, QuestionId, StopId, TurnId, Usage, WorkspaceId, event::PermissionOutcome,
     event::Question,
 };
-use ports::{Bus, Clock, Expect, Queue, Table, Write};
+use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{fmt::Write as _, sync::Arc, time::Duration};
@@ -116,6 +116,7 @@ impl Chats {
         by: &Principal,
     ) -> Result<Accepted, Error> {
         check_content("goal", &new.goal)?;
+        check_limits(new.limits)?;
         let files = self.workspaces.open(workspace).await?;
         let role = new.role.unwrap_or_else(|| prompt::DEFAULT_ROLE.into());
         let (attached, context) = self.context(&files, &new.files, None).await?;
@@ -133,29 +134,27 @@ impl Chats {
             context_tokens: self.settings.context_tokens,
             created_at: now,
         };
-        let key = view_key(workspace, chat);
-        let index = view_index(workspace, now, chat);
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
+        let head = transcript::head(&config);
+        let create = Some(Box::new(config));
+        let content = new.goal;
+        let start =
+            ChatCommand::StartTurn { content, files: attached, context, create, limits: None, interrupt: false };
+        // What cannot be sent must leave nothing behind, so it is known before anything is written.
+        let message = self.message(workspace, chat, command, by, start)?;
+
+        let (key, index) = (view_key(workspace, chat), view_index(workspace, now, chat));
         match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => {}
             Err(error) => return Err(internal(error)),
         }
         let path = transcript::path(chat)?;
-        match files.create_projection(&path, FileId(chat.0), transcript::head(&config), &by.clone().into()).await {
+        match files.create_projection(&path, FileId(chat.0), head, &by.clone().into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::Conflict => {}
             Err(error) => return Err(error),
         }
-        let create = Some(Box::new(config));
-        let start = ChatCommand::StartTurn {
-            content: new.goal,
-            files: attached,
-            context,
-            create,
-            limits: None,
-            interrupt: false,
-        };
-        self.send(workspace, chat, command, by, start).await?;
+        self.mailbox.queue.send(vec![message]).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
     }
 
@@ -169,6 +168,7 @@ impl Chats {
         by: &Principal,
     ) -> Result<Accepted, Error> {
         check_content("content", &post.content)?;
+        check_limits(post.limits)?;
         let view = self.get(workspace, chat).await?;
         if view.status == ChatStatus::Paused {
             return Err(paused(&view));
@@ -299,8 +299,8 @@ impl Chats {
     /// Takes a chat off the list and puts its file into the trash; its log is kept. `CONFLICT` while a turn runs.
     pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
-        if matches!(view.status, ChatStatus::Queued | ChatStatus::Running) {
-            return Err(Error::new(Code::Conflict, "a turn is running in this chat").hint("stop it first"));
+        if matches!(view.status, ChatStatus::Queued | ChatStatus::Running | ChatStatus::Suspended) {
+            return Err(Error::new(Code::Conflict, "a turn is open in this chat").hint("stop it first"));
         }
         let files = self.workspaces.open(workspace).await?;
         match files.rm(&transcript::path(chat)?, &by.clone().into()).await {
@@ -320,13 +320,27 @@ impl Chats {
         by: &Principal,
         command: ChatCommand,
     ) -> Result<(), Error> {
+        let message = self.message(workspace, chat, id, by, command)?;
+        self.mailbox.queue.send(vec![message]).await.map_err(internal)
+    }
+
+    /// The command as a message of the queue; `PAYLOAD_TOO_LARGE` when it does not fit into one.
+    fn message(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        id: CommandId,
+        by: &Principal,
+        command: ChatCommand,
+    ) -> Result<Outgoing, Error> {
         let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
-        match self.mailbox.send(&actor_id(workspace, chat), &mail).await {
-            Ok(()) => Ok(()),
-            Err(ports::Error::Invalid(reason)) => Err(Error::new(Code::PayloadTooLarge, reason)
-                .hint("put long texts into files and attach those; the agent reads what it needs")),
-            Err(error) => Err(internal(error)),
+        let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
+        if message.body.len() > MAX_MESSAGE {
+            let text = format!("the message with what comes along is {} bytes; {MAX_MESSAGE} fit", message.body.len());
+            return Err(Error::new(Code::PayloadTooLarge, text)
+                .hint("put long texts into files; the agent reads what it needs. A long persona counts, too"));
         }
+        Ok(message)
     }
 
     /// What the model reads after a message: the attached files and the plan, as they are now.
@@ -370,6 +384,19 @@ fn check_content(field: &str, content: &str) -> Result<(), Error> {
         return Err(Error::new(Code::PayloadTooLarge, message).hint("put long texts into a file and attach it"));
     }
     Ok(())
+}
+
+fn check_limits(limits: Option<Limits>) -> Result<(), Error> {
+    match limits {
+        Some(Limits { max_steps: 0, .. } | Limits { max_tokens: 0, .. } | Limits { max_wall_ms: 0, .. }) => {
+            Err(Error::invalid("limits", "a limit of 0 leaves nothing to do")
+                .hint("leave a limit out to keep the chat's"))
+        }
+        Some(limits) if !(limits.max_cost_usd > 0.0) => {
+            Err(Error::invalid("limits", "max_cost_usd has to be above 0").hint("leave it out to keep the chat's"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first line of the goal, cut to 60 characters.

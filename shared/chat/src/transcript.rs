@@ -86,11 +86,11 @@ fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
         }
         ChatEvent::MessageAdded { message: Message::System { at, content, .. } } => Some(said("system", *at, content)),
         ChatEvent::CallStarted { tool, args, attempt: 1, .. } => {
-            Some(format!("### call {tool}\n\n{}\n\n", fenced(args)))
+            Some(format!("### call {}\n\n{}\n\n", one_line(tool), fenced(args)))
         }
         ChatEvent::Observed { tool, output, success, .. } => {
             let outcome = if *success { "result of" } else { "failure of" };
-            Some(format!("### {outcome} {tool}\n\n{}\n\n", fenced(output)))
+            Some(format!("### {outcome} {}\n\n{}\n\n", one_line(tool), fenced(output)))
         }
         ChatEvent::Asked { questions, .. } => {
             let asked: Vec<_> = questions.iter().map(|question| format!("- {}", question.question)).collect();
@@ -102,6 +102,11 @@ fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A name that a model chose, on one line.
+fn one_line(name: &str) -> String {
+    escape(name).chars().filter(|character| !character.is_control()).take(100).collect()
 }
 
 /// A text in which nothing looks like a marker.

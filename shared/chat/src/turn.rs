@@ -84,11 +84,13 @@ pub(crate) struct Step<'a> {
     pub decision: Decision<ChatMachine>,
     ids: u32,
     config: Option<Arc<ChatConfig>>,
+    /// How many of the turns that wait this step has begun.
+    begun: usize,
 }
 
 impl<'a> Step<'a> {
     pub fn new(machine: &'a ChatMachine, state: &'a ChatState, stamp: &'a Stamp) -> Self {
-        Self { machine, state, stamp, decision: Decision::default(), ids: 0, config: state.config.clone() }
+        Self { machine, state, stamp, decision: Decision::default(), ids: 0, config: state.config.clone(), begun: 0 }
     }
 
     pub fn push(&mut self, event: ChatEvent) {
@@ -118,7 +120,7 @@ impl<'a> Step<'a> {
     fn begin(&mut self, asked: Asked) {
         let Some(config) = self.config.clone() else { return };
         let id = TurnId(asked.id.0);
-        let limits = asked.limits.unwrap_or(config.limits);
+        let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
         self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits });
         let message_id = MessageId(self.id());
         let Asked { content, files, context, .. } = asked;
@@ -234,20 +236,25 @@ impl<'a> Step<'a> {
 
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
-        // What this very step has queued is not in the state yet.
-        let new = || self.decision.events.iter().find_map(QueuedTurn::of);
-        if let Some(queued) = self.state.queued.front().cloned().or_else(new) {
+        // The state does not move within a step: what the step has queued is not in it yet, and what it has begun still is.
+        let new = self.decision.events.iter().filter_map(QueuedTurn::of);
+        let next = self.state.queued.iter().cloned().chain(new).nth(self.begun);
+        if let Some(queued) = next {
+            self.begun += 1;
             let QueuedTurn { command_id: id, at, content, files, context, limits } = queued;
             self.begin(Asked { id, at, content, files, context, limits });
         }
     }
 
     fn last_text(&self) -> String {
-        let in_this_step = self.decision.events.iter().rev().find_map(|event| match event {
-            ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => Some(content.clone()),
-            _ => None,
-        });
-        in_this_step.or_else(|| self.state.turn.as_ref().map(|turn| turn.last_text.clone())).unwrap_or_default()
+        for event in self.decision.events.iter().rev() {
+            match event {
+                ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => return content.clone(),
+                ChatEvent::TurnStarted { attempt: 1, .. } => return String::new(),
+                _ => {}
+            }
+        }
+        self.state.turn.as_ref().map(|turn| turn.last_text.clone()).unwrap_or_default()
     }
 
     /// Keeps what the model has said so far as a message, if it has said something.

@@ -145,6 +145,19 @@ pub struct Limits {
     pub max_cost_usd: f64,
 }
 
+impl Limits {
+    /// The narrower of both, each by itself.
+    #[must_use]
+    pub fn within(self, outer: Self) -> Self {
+        Self {
+            max_steps: self.max_steps.min(outer.max_steps),
+            max_tokens: self.max_tokens.min(outer.max_tokens),
+            max_wall_ms: self.max_wall_ms.min(outer.max_wall_ms),
+            max_cost_usd: self.max_cost_usd.min(outer.max_cost_usd),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { max_steps: 200, max_tokens: 5_000_000, max_wall_ms: 3_600_000, max_cost_usd: 20.0 }

@@ -77,9 +77,7 @@ impl Message {
     pub fn tokens(&self) -> u64 {
         const FRAME: u64 = 4;
         let bytes = match self {
-            Self::User { content, files, .. } => {
-                content.len() + files.iter().map(|file| file.as_str().len()).sum::<usize>()
-            }
+            Self::User { content, context, .. } => content.len() + context.len(),
             Self::Assistant { content, calls, reasoning, .. } => {
                 content.len()
                     + reasoning.len()

@@ -118,6 +118,7 @@ pub(crate) async fn create_chat(
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
     let NewChat { goal, files, role, model, mode, limits } = new;
+    check_model(&context, model.as_deref())?;
     let new = chat::NewChat { goal, files, role, model, mode, limits };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id: None, status: "queued", turn_id: accepted.turn_id };
@@ -153,6 +154,19 @@ pub(crate) async fn get_chat(
     Ok(axum::Json(WithHistory { view, history }))
 }
 
+/// Refuses a model of a provider that is not known here. Whether the provider knows the model it says when it is asked.
+fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
+    let Some((provider, _)) = model.and_then(|model| model.split_once('/')) else { return Ok(()) };
+    let catalog = context.model.catalog();
+    let known: std::collections::BTreeSet<&str> =
+        catalog.iter().filter_map(|model| model.id.split_once('/')).map(|(provider, _)| provider).collect();
+    if known.contains(provider) {
+        return Ok(());
+    }
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Error::invalid("model", format!("{provider:?} is no provider of models here")).hint(format!("one of: {known}")))
+}
+
 /// Takes out what only models read: copies of attached files, and what a provider wants back.
 fn shown(message: &mut Message) {
     match message {
@@ -181,6 +195,7 @@ pub(crate) async fn configure_chat(
     if title.as_ref().is_some_and(|title| title.is_empty() || title.chars().count() > MAX_TITLE) {
         return Err(Error::invalid("title", format!("a title has 1 to {MAX_TITLE} characters")).into());
     }
+    check_model(&context, model.as_deref())?;
     context.chats.configure(at.workspace_id, at.chat_id, title, model, mode, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }

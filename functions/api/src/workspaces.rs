@@ -102,7 +102,18 @@ pub(crate) async fn rename_workspace(
 pub(crate) async fn delete_workspace(
     State(context): State<Arc<Context>>,
     Path(at): Path<InWorkspace>,
+    By(by): By,
 ) -> Answer<impl IntoResponse> {
+    // What runs in it would go on, and cost, without it.
+    loop {
+        let page = context.chats.list(at.workspace_id, 100, None).await?;
+        if page.chats.is_empty() {
+            break;
+        }
+        for chat in page.chats {
+            context.chats.delete(at.workspace_id, chat.chat_id, &by).await?;
+        }
+    }
     context.workspaces.delete(at.workspace_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -58,6 +58,9 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
     let repaired = hub.workspaces.repair_all().await.map_err(Failure::Repair)?;
     tracing::info!(?repaired, "workspaces are in line with the index");
+    if hub.models.no_model_configured() {
+        tracing::warn!("no model is configured: an offline demo script answers");
+    }
     announce(&args, address, &hub)?;
 
     let server = stream::serve(
@@ -149,10 +152,7 @@ fn announce(args: &ServeArgs, address: SocketAddr, hub: &Hub) -> std::io::Result
     writeln!(out, "Try it:")?;
     // As it was started: it need not be on the path.
     let program = std::env::args().next().unwrap_or_else(|| "buildscale".into());
-    writeln!(
-        out,
-        "  {program} chat --url http://{address} \"write a haiku about queues into /projects/demo/haiku.md\""
-    )?;
+    writeln!(out, "  {program} chat --url http://{address} \"Show me what you can do\"")?;
     writeln!(
         out,
         "  curl -s -X POST http://{address}/api/v1/workspaces -H 'content-type: application/json' -d '{{\"name\": \"demo\"}}'"

@@ -83,7 +83,7 @@ impl<'a, M: Machine> Drive<'a, M> {
     /// `attempt` counts the deliveries of this message; what is tried more often than `max_attempts` is poison.
     ///
     /// A long turn may well outlive many workers, so what is in flight is not judged by how often its message came, but by
-    /// how often the very effect that it is at was begun.
+    /// how often the very effect that it is at was begun, by deliveries of this one message: a checkpoint is no failure.
     pub async fn run(
         &mut self,
         mail: Mail<M::Command>,
@@ -101,7 +101,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             return self.take_in_while_parked(mail, body, cut).await;
         }
         let begun = M::attempt(&self.loaded.state);
-        if begun >= max_attempts {
+        if begun >= max_attempts && attempt >= max_attempts {
             return Err(Failure::Poison(format!("the same step was begun {begun} times and never ended")));
         }
         let is_new_command = matches!(mail.content, Content::Command { .. }) && !consumed;
@@ -301,12 +301,9 @@ impl<'a, M: Machine> Drive<'a, M> {
         let view = view.filter(|view| self.loaded.view.as_ref() != Some(view));
         beside.extend(view.clone());
         let mut writes = vec![put];
-        writes.extend(beside.into_iter().map(|View { key, index, body }| Write::Put {
-            key,
-            body,
-            index,
-            expires_at: None,
-            expect: Expect::Any,
+        writes.extend(beside.into_iter().map(|View { key, index, body }| match body {
+            Some(body) => Write::Put { key, body, index, expires_at: None, expect: Expect::Any },
+            None => Write::delete(key, Expect::Any),
         }));
         self.commit_once(writes, entry).await?;
         self.committed += 1;

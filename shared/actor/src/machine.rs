@@ -143,6 +143,6 @@ pub struct View {
     pub key: Key,
     /// Where the index has it.
     pub index: Option<Key>,
-    /// Its JSON.
-    pub body: String,
+    /// Its JSON; none for one that is to be removed.
+    pub body: Option<String>,
 }

@@ -21,28 +21,45 @@ pub(crate) fn stop(
 ) -> Decision<ChatMachine> {
     let Some(turn) = &state.turn else { return Decision::default() };
     let already = state.last_stop == Some(request.stop_id) || turn.stopping.is_some();
+    // A message that interrupts stops what was asked for before it, under its own id, and not itself.
+    let own = request.stop_id.0 == turn.id.0;
     let meant = match request.target {
         Some(target) => target == turn.id.0,
         // Nothing was seen running: the first turn that was asked for before the request.
         None => turn.asked_at <= request.at,
     };
-    if already || !meant {
+    if already || own || !meant {
         return Decision::default();
     }
     let mut step = Step::new(machine, state, stamp);
-    let stop_id = Some(request.stop_id);
+    stop_turn(&mut step, turn, request.stop_id, &request.reason);
+    step.decision
+}
+
+fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
     match &turn.phase {
-        Phase::Tool { .. } => {
-            step.push(ChatEvent::StopRequested { stop_id: request.stop_id, reason: request.reason.clone() });
-        }
+        Phase::Tool { .. } => step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
         Phase::Model { message_id, attempt, text } => {
             step.decision.cancel.push(model_key(*message_id, *attempt));
             step.keep_partial(*message_id, text);
-            end(&mut step, turn, std::iter::empty(), stop_id, &request.reason, text.clone());
+            end(step, turn, std::iter::empty(), Some(stop_id), reason, text.clone());
         }
         Phase::Permission { .. } | Phase::Question { .. } | Phase::Begun => {
-            end_waiting(&mut step, turn, stop_id, &request.reason);
+            end_waiting(step, turn, Some(stop_id), reason);
         }
+    }
+}
+
+/// The chat is given up, and with it what runs and what waits.
+pub(crate) fn delete(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) -> Decision<ChatMachine> {
+    if state.config.is_none() || state.deleted {
+        return Decision::default();
+    }
+    let mut step = Step::new(machine, state, stamp);
+    step.push(ChatEvent::Deleted { at: stamp.at });
+    if let Some(turn) = state.turn.as_ref().filter(|turn| turn.stopping.is_none()) {
+        let stop_id = StopId(step.id());
+        stop_turn(&mut step, turn, stop_id, "deleted");
     }
     step.decision
 }
@@ -69,8 +86,15 @@ pub(crate) fn end(
     reason: &str,
     partial_response: String,
 ) {
+    const NOT_RUN: &str = "not run: the turn was stopped";
+    let asking = matches!(turn.phase, Phase::Question { .. }).then(|| turn.calls.front().map(|call| call.call_id));
     for call in unanswered {
-        step.observe(&call, "not run: the turn was stopped".into(), false);
+        // The call that asks has begun; the others are told of and answered at once.
+        if asking.flatten() == Some(call.call_id) {
+            step.observe(&call, NOT_RUN.into(), false);
+        } else {
+            step.refuse(&call, NOT_RUN);
+        }
     }
     let content = match reason {
         USER_CANCELLED => format!("[System: Response was interrupted by user ({USER_CANCELLED})]"),

@@ -173,21 +173,13 @@ impl Chats {
         if view.status == ChatStatus::Paused {
             return Err(paused(&view));
         }
-        let busy = matches!(view.status, ChatStatus::Queued | ChatStatus::Running | ChatStatus::Suspended);
         let interrupt = post.on_busy == OnBusy::Interrupt;
-        if busy && post.on_busy == OnBusy::Reject {
-            return Err(Error::new(Code::Conflict, "a turn is running in this chat")
-                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
-        }
         let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
             (Vec::new(), String::new())
         } else {
             let files = self.workspaces.open(workspace).await?;
             self.context(&files, &post.files, view.plan_path.as_ref()).await?
         };
-        if busy && interrupt {
-            self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?;
-        }
         let start = ChatCommand::StartTurn {
             content: post.content,
             files: attached,
@@ -196,24 +188,57 @@ impl Chats {
             limits: post.limits,
             interrupt,
         };
-        self.send(workspace, chat, command, by, start).await?;
+        let message = self.message(workspace, chat, command, by, start)?;
+        match post.on_busy {
+            OnBusy::Enqueue => {}
+            OnBusy::Reject => self.claim(workspace, chat, TurnId(command.0)).await?,
+            // Also when nothing is seen running: a message may have been accepted a moment ago.
+            OnBusy::Interrupt => self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?,
+        }
+        self.mailbox.queue.send(vec![message]).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+    }
+
+    /// Makes an idle chat a queued one, for this turn alone: of two that want it idle one gets it. `CONFLICT` otherwise.
+    async fn claim(&self, workspace: WorkspaceId, chat: ChatId, turn: TurnId) -> Result<(), Error> {
+        let key = view_key(workspace, chat);
+        let item = self.table.get(&key).await.map_err(internal)?.ok_or_else(|| Error::not_found("chat", chat))?;
+        let mut view: ChatView = serde_json::from_str(&item.body).map_err(internal)?;
+        let busy = || {
+            Error::new(Code::Conflict, "a turn is running in this chat")
+                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt")
+        };
+        match view.status {
+            ChatStatus::Idle => {}
+            // Sent again by a client that got no answer.
+            ChatStatus::Queued if view.turn_id == Some(turn) => return Ok(()),
+            ChatStatus::Queued | ChatStatus::Running | ChatStatus::Suspended | ChatStatus::Paused => return Err(busy()),
+        }
+        (view.status, view.turn_id) = (ChatStatus::Queued, Some(turn));
+        let body = serde_json::to_string(&view).map_err(internal)?;
+        let mut put = Write::put(key, body, Expect::Rev(item.rev));
+        if let Some(index) = item.index {
+            put = put.indexed(index);
+        }
+        match self.table.commit(vec![put]).await {
+            Ok(()) => Ok(()),
+            Err(ports::Error::Conflict { .. }) => Err(busy()),
+            Err(error) => Err(internal(error)),
+        }
     }
 
     /// Stops the running turn (seed 000 §6). `NOT_FOUND` when there is no such chat, or when it has been idle for the
     /// inactivity time-out.
     pub async fn stop(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
-        let resting = matches!(view.status, ChatStatus::Idle | ChatStatus::Paused);
-        if resting {
-            let idle_for = self.clock.now().since(view.active_at);
-            return if idle_for < self.settings.inactivity {
-                Ok(())
-            } else {
-                let hint = "it stopped by itself when it was done; post a message to go on";
-                Err(Error::new(Code::NotFound, "nothing is running in this chat").hint(hint))
-            };
+        if view.status == ChatStatus::Paused {
+            return Err(paused(&view));
         }
+        if view.status == ChatStatus::Idle && self.clock.now().since(view.active_at) >= self.settings.inactivity {
+            let hint = "it stopped by itself when it was done; post a message to go on";
+            return Err(Error::new(Code::NotFound, "nothing is running in this chat").hint(hint));
+        }
+        // Also when it is seen idle: a message may have been accepted a moment ago. A stop that finds nothing is harmless.
         let stop_id = StopId(self.clock.id());
         self.request_stop(workspace, &view, crate::cancel::USER_CANCELLED, stop_id).await?;
         // A turn that waits for a person has no worker that watches: it is told through its mailbox.
@@ -296,18 +321,20 @@ impl Chats {
         self.mailbox.send(&actor_id(workspace, chat), &mail).await.map_err(internal)
     }
 
-    /// Takes a chat off the list and puts its file into the trash; its log is kept. `CONFLICT` while a turn runs.
+    /// Takes a chat off the list, stops what runs in it, and puts its file into the trash; its log is kept.
     pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
-        if matches!(view.status, ChatStatus::Queued | ChatStatus::Running | ChatStatus::Suspended) {
-            return Err(Error::new(Code::Conflict, "a turn is open in this chat").hint("stop it first"));
+        if view.status != ChatStatus::Idle {
+            self.request_stop(workspace, &view, "deleted", StopId(self.clock.id())).await?;
         }
+        self.send(workspace, chat, CommandId::from_key(&chat.to_string(), "delete"), by, ChatCommand::Delete).await?;
         let files = self.workspaces.open(workspace).await?;
-        match files.rm(&transcript::path(chat)?, &by.clone().into()).await {
+        match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::NotFound => {}
             Err(error) => return Err(error),
         }
+        // At once, for lists; a turn that still ends may write it again, until the command removes it for good.
         let removed = self.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
         removed.map_err(internal)
     }

@@ -170,12 +170,12 @@ impl Machine for ChatMachine {
 
     fn view(state: &ChatState) -> Option<View> {
         let config = state.config.as_ref()?;
-        let body = serde_json::to_string(&view(state, config)).ok()?;
-        Some(View {
-            key: view_key(config.workspace, config.chat),
-            index: Some(view_index(config.workspace, state.active_at, config.chat)),
-            body,
-        })
+        let key = view_key(config.workspace, config.chat);
+        if state.deleted {
+            return Some(View { key, index: None, body: None });
+        }
+        let body = Some(serde_json::to_string(&view(state, config)).ok()?);
+        Some(View { key, index: Some(view_index(config.workspace, state.active_at, config.chat)), body })
     }
 
     fn record(state: &ChatState, event: &ChatEvent) -> Option<View> {
@@ -190,7 +190,7 @@ impl Machine for ChatMachine {
             "calls": turn.steps, "usage": turn.usage,
         });
         let key = Key::new(usage_partition(config.workspace), format!("{day}/{}/{}", config.chat, turn.id));
-        Some(View { key, index: None, body: body.to_string() })
+        Some(View { key, index: None, body: Some(body.to_string()) })
     }
 }
 
@@ -221,6 +221,7 @@ impl ChatMachine {
             ChatCommand::Expire { permission_id, question_id } => {
                 ask::expire(self, state, permission_id, question_id, stamp)
             }
+            ChatCommand::Delete => cancel::delete(self, state, stamp),
             ChatCommand::Configure { title, model, mode } => configure(state, title, model, mode),
         }
     }

@@ -33,6 +33,9 @@ pub struct ChatState {
     pub plan_path: Option<FilePath>,
     /// Why the chat is paused.
     pub paused: Option<String>,
+    /// Whether it was given up.
+    #[serde(default)]
+    pub deleted: bool,
     /// When it last began or ended an interaction.
     pub active_at: Timestamp,
 }
@@ -61,14 +64,24 @@ pub struct QueuedTurn {
     pub context: String,
     /// Narrower limits.
     pub limits: Option<Limits>,
+    /// Whether it goes before the others.
+    #[serde(default)]
+    pub next: bool,
 }
 
 impl QueuedTurn {
     /// The turn that an event queues, if it queues one.
     pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
-        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits } = event else { return None };
+        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next } = event else {
+            return None;
+        };
         let (content, files, context) = (content.clone(), files.clone(), context.clone());
-        Some(Self { command_id: *command_id, at: *at, content, files, context, limits: *limits })
+        Some(Self { command_id: *command_id, at: *at, content, files, context, limits: *limits, next: *next })
+    }
+
+    /// Takes its place among those that wait.
+    pub(crate) fn queue(self, waiting: &mut VecDeque<Self>) {
+        if self.next { waiting.push_front(self) } else { waiting.push_back(self) }
     }
 }
 
@@ -199,7 +212,11 @@ impl ChatState {
                 self.config = Some(Arc::new((**config).clone()));
             }
             ChatEvent::Configured { config } => self.config = Some(Arc::new((**config).clone())),
-            ChatEvent::TurnQueued { .. } => self.queued.extend(QueuedTurn::of(event)),
+            ChatEvent::TurnQueued { .. } => {
+                if let Some(queued) = QueuedTurn::of(event) {
+                    queued.queue(&mut self.queued);
+                }
+            }
             ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits } => {
                 self.begin(number, *turn_id, *attempt, *asked_at, *limits);
             }
@@ -283,6 +300,10 @@ impl ChatState {
             }
             ChatEvent::Paused { reason, .. } => self.paused = Some(reason.clone()),
             ChatEvent::Unpaused { .. } => self.paused = None,
+            ChatEvent::Deleted { .. } => {
+                self.deleted = true;
+                self.queued.clear();
+            }
             ChatEvent::PermissionResolved { at, .. } => self.set_phase(Phase::Begun, Some(*at)),
             // For people only.
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}

@@ -237,11 +237,13 @@ impl<'a> Step<'a> {
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
         // The state does not move within a step: what the step has queued is not in it yet, and what it has begun still is.
+        let mut waiting = self.state.queued.clone();
         let new = self.decision.events.iter().filter_map(QueuedTurn::of);
-        let next = self.state.queued.iter().cloned().chain(new).nth(self.begun);
-        if let Some(queued) = next {
+        new.for_each(|queued| queued.queue(&mut waiting));
+        let deleted = self.decision.events.iter().any(|event| matches!(event, ChatEvent::Deleted { .. }));
+        if let Some(queued) = waiting.into_iter().nth(self.begun).filter(|_| !(deleted || self.state.deleted)) {
             self.begun += 1;
-            let QueuedTurn { command_id: id, at, content, files, context, limits } = queued;
+            let QueuedTurn { command_id: id, at, content, files, context, limits, next: _ } = queued;
             self.begin(Asked { id, at, content, files, context, limits });
         }
     }
@@ -290,6 +292,9 @@ pub(crate) fn start(
     interrupt: bool,
     stamp: &Stamp,
 ) -> Decision<ChatMachine> {
+    if state.deleted {
+        return Decision::default();
+    }
     let mut step = Step::new(machine, state, stamp);
     if step.config.is_none() {
         let Some(config) = create else {
@@ -303,7 +308,8 @@ pub(crate) fn start(
         None => step.begin(asked),
         Some(turn) => {
             let Asked { id: command_id, at, content, files, context, limits } = asked;
-            step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits });
+            let next = interrupt;
+            step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next });
             if interrupt && turn.phase.is_suspended() {
                 cancel::end_waiting(&mut step, turn, None, "interrupted");
             }

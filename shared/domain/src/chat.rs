@@ -60,6 +60,8 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question_id: Option<QuestionId>,
     },
+    /// Give the chat up: what runs is stopped, what waits is dropped, and it is listed no more. Its log stays.
+    Delete,
     /// Change the configuration from the next turn on.
     Configure {
         /// A new title.

@@ -38,6 +38,9 @@ pub enum ChatEvent {
         context: String,
         /// Narrower limits.
         limits: Option<Limits>,
+        /// Whether it goes before the others that wait, because it interrupts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        next: bool,
     },
     /// A turn began, or began again after a crash (`attempt` above 1: what was streamed and not completed is void).
     TurnStarted {
@@ -238,6 +241,11 @@ pub enum ChatEvent {
     Paused {
         /// Why.
         reason: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// The chat was given up.
+    Deleted {
         /// When.
         at: Timestamp,
     },

@@ -13,6 +13,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::CallStarted { attempt: 2.., .. }
         | ChatEvent::ContextCut { .. }
         | ChatEvent::StopRequested { .. }
+        | ChatEvent::Deleted { .. }
         | ChatEvent::Unpaused { .. } => return None,
         ChatEvent::TurnStarted { turn_id, attempt, .. } => {
             ("turn_started", json!({ "turn_id": turn_id, "attempt": attempt }))

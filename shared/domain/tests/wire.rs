@@ -50,6 +50,7 @@ fn events() -> Vec<ChatEvent> {
             files: vec![path()],
             context: String::new(),
             limits: None,
+            next: false,
         },
         ChatEvent::TurnStarted { turn_id, attempt: 2, asked_at: at, limits: Limits::default() },
         ChatEvent::ModelStarted { message_id, attempt: 1, at },
@@ -144,6 +145,7 @@ fn events() -> Vec<ChatEvent> {
         ChatEvent::Failed { error: Error::new(Code::RateLimited, "slow down").hint("wait").detail("field", "x") },
         ChatEvent::Paused { reason: "it panics".into(), at },
         ChatEvent::Unpaused { at },
+        ChatEvent::Deleted { at },
     ]
 }
 
@@ -174,13 +176,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Failed { .. } => 21,
         ChatEvent::Paused { .. } => 22,
         ChatEvent::Unpaused { .. } => 23,
+        ChatEvent::Deleted { .. } => 24,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..24).collect());
+    assert_eq!(places, (0..25).collect());
 }
 
 #[test]

@@ -143,7 +143,18 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
         }
     };
     let output = format!("wrote the plan {}: {} steps, version {}", change.path, args.steps.len(), change.v);
-    Ok(written(&change, output))
+    let mut done = written(&change, output);
+    // Those who watch learn that there is a plan by its first step.
+    let total = u32::try_from(args.steps.len()).unwrap_or(u32::MAX);
+    done.events.push(ChatEvent::PlanStep {
+        step: 1,
+        status: Status::Pending.name().into(),
+        title: args.steps.first().map(|step| line(step)).unwrap_or_default(),
+        plan_path: change.path.clone(),
+        done: 0,
+        total,
+    });
+    Ok(done)
 }
 
 pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> Answer {

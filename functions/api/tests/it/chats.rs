@@ -42,8 +42,9 @@ async fn a_busy_chat_refuses_when_asked_to() {
     let (chat, _) = door.chat(&door.workspace().await).await;
     let refused = door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "reject" })).await;
     refused.refuses(409, "CONFLICT");
-    door.ask("DELETE", &chat, &[], "").await.refuses(409, "CONFLICT");
     door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "interrupt" })).await.is(202);
+    door.ask("DELETE", &chat, &[], "").await.is(204);
+    door.json("POST", &chat, json!({ "content": "Now!" })).await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -93,7 +93,13 @@ fn a_stop_while_a_tool_runs_lets_it_complete() {
     assert_eq!(play.stop(), Vec::<String>::new());
     assert_eq!(
         play.tool("x"),
-        ["observed true: x", "observed false: not run: the turn was stopped", MARKER, "stopped user_cancelled: Look:"]
+        [
+            "observed true: x",
+            "call ls 1",
+            "observed false: not run: the turn was stopped",
+            MARKER,
+            "stopped user_cancelled: Look:"
+        ]
     );
 }
 
@@ -188,11 +194,11 @@ fn a_message_while_a_turn_waits_begins_when_it_ends_or_ends_it() {
             "[System: Response was interrupted (interrupted)]",
             "stopped interrupted: ",
             "turn_started 1",
-            "user: later",
+            "user: now",
             "model_started 1"
         ]
     );
-    assert_eq!(play.answer("ok", &[])[2..], ["done EndTurn: ok", "turn_started 1", "user: now", "model_started 1"]);
+    assert_eq!(play.answer("ok", &[])[2..], ["done EndTurn: ok", "turn_started 1", "user: later", "model_started 1"]);
     play.answer("ok", &[]);
     assert_eq!(play.count(ChatEvent::is_terminal), 3);
 }
@@ -278,4 +284,54 @@ fn a_paused_chat_goes_on_or_gives_up() {
         ]
     );
     assert_eq!(play.state.paused, None);
+}
+
+#[test]
+fn turns_that_cannot_begin_end_one_after_the_other() {
+    let mut play = Play::with(|config| config.context_tokens = 200);
+    play.say("go");
+    let long = "x".repeat(2_000);
+    play.say(&long);
+    play.say(&long);
+    play.say("short");
+    let happened = play.answer("ok", &[]);
+    let ends: Vec<&str> = happened.iter().filter(|word| word.starts_with("done")).map(String::as_str).collect();
+    assert_eq!(ends, ["done EndTurn: ok", "done ContextLimit: ", "done ContextLimit: "]);
+    assert_eq!(happened.last().map(String::as_str), Some("model_started 1"));
+    assert!(play.state.queued.is_empty());
+}
+
+#[test]
+fn a_turns_limits_only_narrow_the_chats() {
+    let mut play = Play::with(|config| config.limits.max_steps = 1);
+    let (content, context, create) = ("go".into(), String::new(), Some(play.config.clone()));
+    let limits = Some(Limits { max_tokens: 1_000, ..Limits::default() });
+    play.command(ChatCommand::StartTurn { content, files: vec![], context, create, limits, interrupt: false });
+    let limits = play.state.turn.as_ref().map(|turn| turn.limits);
+    assert_eq!(limits.map(|limits| (limits.max_steps, limits.max_tokens)), Some((1, 1_000)));
+}
+
+#[test]
+fn a_deleted_chat_stops_and_takes_no_more() {
+    let mut play = Play::new();
+    play.say("go");
+    play.streamed("half");
+    play.say("later");
+    let happened = play.command(ChatCommand::Delete);
+    assert_eq!(
+        happened,
+        ["deleted", "assistant: half", "[System: Response was interrupted (deleted)]", "stopped deleted: half"]
+    );
+    assert!(play.running.is_empty() && play.state.queued.is_empty());
+    assert_eq!(play.say("hello?"), Vec::<String>::new());
+    assert_eq!(ChatMachine::view(&play.state).map(|view| view.body), Some(None));
+}
+
+#[test]
+fn a_message_that_interrupts_does_not_stop_itself() {
+    let mut play = Play::new();
+    play.say("go");
+    let turn = play.state.turn.as_ref().map(|turn| turn.id.0);
+    let Some(id) = turn else { panic!("no turn") };
+    assert_eq!(play.stop_again(StopId(id), None), Vec::<String>::new());
 }

@@ -154,7 +154,7 @@ async fn a_plan_is_written_and_ticked_by_several_at_once() {
 
     let output = hands.ok("plan_update_step", r#"{"step": 2, "status": "done"}"#).await;
     has(&output, &["step 2 is done: second (1 of 3 done)", "next: step 1, first thing"]);
-    let step = hands.events.iter().find(|event| matches!(event, ChatEvent::PlanStep { .. }));
+    let step = hands.events.iter().rfind(|event| matches!(event, ChatEvent::PlanStep { .. }));
     let Some(ChatEvent::PlanStep { step: 2, status, title, done: 1, total: 3, .. }) = step else { panic!("{step:?}") };
     assert_eq!((status.as_str(), title.as_str()), ("done", "second"));
     // Another agent, which has not read the plan, ticks its step; both ticks stay.

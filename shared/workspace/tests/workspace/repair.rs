@@ -27,7 +27,7 @@ async fn repaired_after(crash: impl FnOnce(&World)) -> Repaired {
     }
     workspace.write(&path("/data/3"), "three again", Expect::Any, &person()).await.unwrap();
     workspace.mv(&path("/projects/a"), &path("/projects/moved/a"), &person()).await.unwrap();
-    workspace.mv(&chat, &path("/chats/d.md"), &person()).await.unwrap();
+    workspace.mv(&chat, &path("/chats/d.md"), &Principal::System.into()).await.unwrap();
     workspace.rm(&path("/data/4"), &person()).await.unwrap();
     workspace.mkdir(&path("/data/empty"), &person()).await.unwrap();
     drop(workspace);

@@ -39,7 +39,7 @@ fn wrong(seed: u64) -> Option<String> {
         Err(panic) => format!("panicked: {:?}", panic.downcast_ref::<String>()),
     };
     Some(format!(
-        "the seed {seed} ends badly ({}, {:?}); again: SEED={seed} cargo nextest run -p simulation replay --no-capture\n{told}",
+        "the seed {seed} ends badly ({}, {:?}); again: SEED={seed} scripts/test replay\n{told}",
         scenario.name, plan
     ))
 }

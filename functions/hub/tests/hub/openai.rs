@@ -80,7 +80,10 @@ async fn any_openai_compatible_server_is_a_model() -> Result {
 
     let used = client.get(&format!("{api}/usage")).await?;
     let total = &used["total"];
-    assert_eq!((&total["input_tokens"], &total["output_tokens"], &total["calls"]), (&json!(200), &json!(14), &json!(2)));
+    assert_eq!(
+        (&total["input_tokens"], &total["output_tokens"], &total["calls"]),
+        (&json!(200), &json!(14), &json!(2))
+    );
 
     let requests = requests.lock().map(|requests| requests.clone()).unwrap_or_default();
     assert_eq!(requests.len(), 2);

@@ -419,7 +419,7 @@ fn check_limits(limits: Option<Limits>) -> Result<(), Error> {
             Err(Error::invalid("limits", "a limit of 0 leaves nothing to do")
                 .hint("leave a limit out to keep the chat's"))
         }
-        Some(limits) if !(limits.max_cost_usd > 0.0) => {
+        Some(limits) if limits.max_cost_usd <= 0.0 => {
             Err(Error::invalid("limits", "max_cost_usd has to be above 0").hint("leave it out to keep the chat's"))
         }
         _ => Ok(()),

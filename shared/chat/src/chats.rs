@@ -190,41 +190,17 @@ impl Chats {
         };
         let message = self.message(workspace, chat, command, by, start)?;
         match post.on_busy {
-            OnBusy::Enqueue => {}
-            OnBusy::Reject => self.claim(workspace, chat, TurnId(command.0)).await?,
+            // What was accepted a moment ago and has not begun is not seen: such a message is queued behind it.
+            OnBusy::Reject if view.status != ChatStatus::Idle => {
+                return Err(Error::new(Code::Conflict, "a turn is running in this chat")
+                    .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
+            }
+            OnBusy::Enqueue | OnBusy::Reject => {}
             // Also when nothing is seen running: a message may have been accepted a moment ago.
             OnBusy::Interrupt => self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?,
         }
         self.mailbox.queue.send(vec![message]).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
-    }
-
-    /// Makes an idle chat a queued one, for this turn alone: of two that want it idle one gets it. `CONFLICT` otherwise.
-    async fn claim(&self, workspace: WorkspaceId, chat: ChatId, turn: TurnId) -> Result<(), Error> {
-        let key = view_key(workspace, chat);
-        let item = self.table.get(&key).await.map_err(internal)?.ok_or_else(|| Error::not_found("chat", chat))?;
-        let mut view: ChatView = serde_json::from_str(&item.body).map_err(internal)?;
-        let busy = || {
-            Error::new(Code::Conflict, "a turn is running in this chat")
-                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt")
-        };
-        match view.status {
-            ChatStatus::Idle => {}
-            // Sent again by a client that got no answer.
-            ChatStatus::Queued if view.turn_id == Some(turn) => return Ok(()),
-            ChatStatus::Queued | ChatStatus::Running | ChatStatus::Suspended | ChatStatus::Paused => return Err(busy()),
-        }
-        (view.status, view.turn_id) = (ChatStatus::Queued, Some(turn));
-        let body = serde_json::to_string(&view).map_err(internal)?;
-        let mut put = Write::put(key, body, Expect::Rev(item.rev));
-        if let Some(index) = item.index {
-            put = put.indexed(index);
-        }
-        match self.table.commit(vec![put]).await {
-            Ok(()) => Ok(()),
-            Err(ports::Error::Conflict { .. }) => Err(busy()),
-            Err(error) => Err(internal(error)),
-        }
     }
 
     /// Stops the running turn (seed 000 §6). `NOT_FOUND` when there is no such chat, or when it has been idle for the

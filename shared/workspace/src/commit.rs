@@ -8,6 +8,7 @@ use domain::{FileId, FilePath, Timestamp};
 use ports::{Expect, Write};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    sync::atomic::Ordering,
     time::Duration,
 };
 
@@ -44,7 +45,11 @@ impl Workspace {
         match self.0.table.commit(writes).await {
             Ok(()) => Ok(true),
             Err(ports::Error::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error::port(error)),
+            Err(error) => {
+                // It may have taken effect, and nobody flushes it: the mark must not pass it.
+                self.0.behind.store(true, Ordering::Relaxed);
+                Err(error::port(error))
+            }
         }
     }
 
@@ -64,6 +69,7 @@ impl Workspace {
         work: impl FnOnce(&crate::mirror::Mirror) -> std::io::Result<T> + Send + 'static,
     ) {
         if let Err(error) = self.disk(what, work).await {
+            self.0.behind.store(true, Ordering::Relaxed);
             tracing::warn!(workspace = %self.0.id, %error, "latest/ is behind its index until it is repaired");
         }
     }

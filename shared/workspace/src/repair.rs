@@ -181,6 +181,13 @@ impl Workspace {
 
     /// Makes `latest/` durable and advances its mark.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
+        if self.0.behind.swap(false, Ordering::Relaxed)
+            && let Err(error) = self.repair().await
+        {
+            self.0.behind.store(true, Ordering::Relaxed);
+            self.touched();
+            return Err(error);
+        }
         let mark = {
             // Whoever holds the lock for reading is between commit and flush: so now nobody is.
             let _tree = self.0.tree.write().await;

@@ -61,6 +61,8 @@ pub(crate) struct Inner {
     pub files: [tokio::sync::Mutex<()>; STRIPES],
     /// Whether anything changed since the mark of the mirror was set; it is in [`Shared::changed`] then.
     pub dirty: AtomicBool,
+    /// Whether `latest/` may lack a commit for good: its flush failed, or the table did not say that it took effect.
+    pub behind: AtomicBool,
     pub shared: Weak<Shared>,
 }
 
@@ -194,6 +196,7 @@ impl Workspaces {
             tree: tokio::sync::RwLock::default(),
             files: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             dirty: AtomicBool::new(false),
+            behind: AtomicBool::new(false),
             shared: Arc::downgrade(&self.0),
         });
         open.insert(id, Arc::downgrade(&inner));

@@ -59,9 +59,9 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Sends `mail`. It is durable when this returns, and takes effect once however often it is sent.
-    pub async fn send<C: Serialize + Sync>(&self, actor: &ActorId, mail: &Mail<C>) -> Result<()> {
-        self.queue.send(vec![mail.to(actor)?]).await
+    /// Sends what [`Mail::to`] made. It is durable when this returns, and takes effect once however often it is sent.
+    pub async fn send(&self, message: Outgoing) -> Result<()> {
+        self.queue.send(vec![message]).await
     }
 
     /// Asks the worker that runs `actor` to stop what it does. It does not queue behind the work that it stops: it is kept

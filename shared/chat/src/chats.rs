@@ -154,7 +154,7 @@ impl Chats {
             Err(error) if error.code == Code::Conflict => {}
             Err(error) => return Err(error),
         }
-        self.mailbox.queue.send(vec![message]).await.map_err(internal)?;
+        self.mailbox.send(message).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
     }
 
@@ -173,6 +173,11 @@ impl Chats {
         if view.status == ChatStatus::Paused {
             return Err(paused(&view));
         }
+        // What was accepted a moment ago and has not begun is not seen: such a message is queued behind it.
+        if post.on_busy == OnBusy::Reject && view.status != ChatStatus::Idle {
+            return Err(Error::new(Code::Conflict, "a turn is running in this chat")
+                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
+        }
         let interrupt = post.on_busy == OnBusy::Interrupt;
         let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
             (Vec::new(), String::new())
@@ -189,17 +194,11 @@ impl Chats {
             interrupt,
         };
         let message = self.message(workspace, chat, command, by, start)?;
-        match post.on_busy {
-            // What was accepted a moment ago and has not begun is not seen: such a message is queued behind it.
-            OnBusy::Reject if view.status != ChatStatus::Idle => {
-                return Err(Error::new(Code::Conflict, "a turn is running in this chat")
-                    .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
-            }
-            OnBusy::Enqueue | OnBusy::Reject => {}
+        if interrupt {
             // Also when nothing is seen running: a message may have been accepted a moment ago.
-            OnBusy::Interrupt => self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?,
+            self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?;
         }
-        self.mailbox.queue.send(vec![message]).await.map_err(internal)?;
+        self.mailbox.send(message).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
     }
 
@@ -294,7 +293,8 @@ impl Chats {
             by: by.clone(),
             content: Content::Unpark { drop },
         };
-        self.mailbox.send(&actor_id(workspace, chat), &mail).await.map_err(internal)
+        let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
+        self.mailbox.send(message).await.map_err(internal)
     }
 
     /// Takes a chat off the list, stops what runs in it, and puts its file into the trash; its log is kept.
@@ -324,7 +324,7 @@ impl Chats {
         command: ChatCommand,
     ) -> Result<(), Error> {
         let message = self.message(workspace, chat, id, by, command)?;
-        self.mailbox.queue.send(vec![message]).await.map_err(internal)
+        self.mailbox.send(message).await.map_err(internal)
     }
 
     /// The command as a message of the queue; `PAYLOAD_TOO_LARGE` when it does not fit into one.

@@ -122,3 +122,34 @@ async fn an_idle_chat_leaves_memory_and_its_stream_stays() -> Result {
     assert_eq!(seen, watch.events(), "one connection, from the first event to the last, across the time-out");
     Ok(())
 }
+
+#[tokio::test]
+async fn what_is_said_right_after_a_post_counts() -> Result {
+    let folder = tempfile::tempdir()?;
+    let hub = Hub::start(folder.path()).await?;
+    let client = hub.client();
+    let workspace = client.workspace().await?;
+    let chats = format!("/api/v1/workspaces/{workspace}/chats");
+    let made = client.post(&chats, json!({ "goal": "hello" })).await?;
+    let chat = format!("{chats}/{}", made["chat_id"].as_str().unwrap_or_default());
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+    for stops in 1..=5 {
+        client.post(&chat, json!({ "content": "slow please" })).await?;
+        client.post(&format!("{chat}/stop"), Value::Null).await?;
+        watch.until(|events| events.iter().filter(|event| event.name == "stopped").count() == stops).await?;
+    }
+    // A deleted chat stays deleted, whatever was accepted before.
+    client.post(&chat, json!({ "content": "slow please" })).await?;
+    client.call(Method::DELETE, &chat, Value::Null).await?;
+    watch.until(|events| events.iter().filter(|event| event.name == "stopped").count() == 6).await?;
+    let settled = "buildscale_queue_in_flight 0\n";
+    let waiting = "buildscale_queue_waiting 0\n";
+    let at_rest =
+        |metrics: &Value| metrics.as_str().is_some_and(|text| text.contains(settled) && text.contains(waiting));
+    client.until("/metrics", at_rest).await?;
+    let (status, _) = client.call(Method::GET, &chat, Value::Null).await?;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(client.get(&chats).await?["chats"], json!([]));
+    Ok(())
+}

@@ -68,6 +68,10 @@ ids! {
     QuestionId = "question";
     /// One request for permission.
     PermissionId = "permission";
+    /// One run of a flow, or a clone or subtask of one (seed 002 §2.1).
+    TaskId = "task";
+    /// One run of an evaluation suite.
+    EvaluationId = "evaluation";
     /// A person.
     UserId = "user";
 }

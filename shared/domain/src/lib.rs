@@ -12,6 +12,7 @@ pub mod message;
 pub mod native;
 mod path;
 mod principal;
+pub mod task;
 mod time;
 
 pub use chat::{ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy};
@@ -19,10 +20,11 @@ pub use digest::Sha256;
 pub use error::{Code, Error};
 pub use event::{ChatEvent, StopReason};
 pub use id::{
-    CallId, ChatId, CommandId, FileId, IdError, MessageId, PermissionId, QuestionId, StopId, TurnId, UserId,
-    WorkspaceId,
+    CallId, ChatId, CommandId, EvaluationId, FileId, IdError, MessageId, PermissionId, QuestionId, StopId, TaskId,
+    TurnId, UserId, WorkspaceId,
 };
 pub use message::{Message, ToolCall, ToolSpec, Usage};
 pub use path::{FilePath, PathError};
 pub use principal::Principal;
+pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
 pub use time::{Stamp, Timestamp};

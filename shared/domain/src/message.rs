@@ -142,6 +142,13 @@ pub struct Usage {
     pub cost_usd: f64,
 }
 
+impl Usage {
+    /// Whether nothing was used.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens += other.input_tokens;

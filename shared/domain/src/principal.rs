@@ -1,6 +1,6 @@
 //! Who does something.
 
-use crate::{ChatId, UserId};
+use crate::{ChatId, TaskId, UserId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -22,6 +22,13 @@ pub enum Principal {
         /// Whom it works for.
         user: UserId,
     },
+    /// A deterministic node of a task that works for a person.
+    Task {
+        /// The task.
+        task: TaskId,
+        /// Whom it works for.
+        user: UserId,
+    },
     /// BuildScale itself, for housekeeping.
     System,
 }
@@ -35,18 +42,19 @@ impl Principal {
     /// The person behind it; the nil id for the system.
     pub fn user(&self) -> UserId {
         match self {
-            Self::User { id } | Self::Agent { user: id, .. } => *id,
+            Self::User { id } | Self::Agent { user: id, .. } | Self::Task { user: id, .. } => *id,
             Self::System => UserId(uuid::Uuid::nil()),
         }
     }
 }
 
-/// As it is shown as an author: `user:<id>`, `agent:<role>`, `system`.
+/// As it is shown as an author: `user:<id>`, `agent:<role>`, `task:<id>`, `system`.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User { id } => write!(f, "user:{id}"),
             Self::Agent { role, .. } => write!(f, "agent:{role}"),
+            Self::Task { task, .. } => write!(f, "task:{task}"),
             Self::System => f.write_str("system"),
         }
     }

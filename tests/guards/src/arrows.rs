@@ -11,9 +11,10 @@ const SHARED: &[(&str, &[&str])] = &[
     ("workspace", &["domain", "ports"]),
     ("tools", &["domain", "ports", "workspace"]),
     ("chat", &["actor", "domain", "ports", "tools", "workspace"]),
+    ("flow", &["actor", "chat", "domain", "ports", "tools", "workspace"]),
     ("embedded", &["domain", "ports"]),
     ("models", &["domain", "ports"]),
-    ("testkit", &["actor", "chat", "domain", "embedded", "models", "ports", "tools", "workspace"]),
+    ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];
 
 /// What no build of a crate may hold, by the start of the name, and why.

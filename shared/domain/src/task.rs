@@ -1,0 +1,649 @@
+//! Tasks (seed 002 §2.1): commands, events and views. A task is one actor that executes at most one node at a time; clones
+//! and subtasks are tasks of their own.
+
+use crate::{
+    ChatId, Code, CommandId, Error, FilePath, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId,
+    WorkspaceId, event::Question,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{fmt, sync::Arc};
+
+/// The universal status of tools, nodes and tasks (seed 002 §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It did what it was asked to.
+    Success,
+    /// It did not.
+    Failure,
+    /// Some of it did, and the rules of the parent let it go on.
+    Partial,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Partial => "partial",
+        })
+    }
+}
+
+/// The id of a node, unique in its flow. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub Arc<str>);
+
+impl NodeId {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for NodeId {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A flow as a task uses it: its name for people, and the hash of all its manifests, under which its content is kept for as
+/// long as a task needs it (seed 002 §10.2).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FlowRef {
+    /// The folder's name.
+    pub name: String,
+    /// SHA-256 of the canonical bundle of its manifests.
+    pub hash: Sha256,
+}
+
+/// What made a child task (seed 002 §2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildKind {
+    /// One of the clones that a branch makes.
+    Clone,
+    /// One of the subtasks that a split makes.
+    Subtask,
+}
+
+/// Where a child task comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The task that made it.
+    pub parent: TaskId,
+    /// All tasks above it, the root first and the parent last.
+    pub ancestors: Vec<TaskId>,
+    /// What it is.
+    pub kind: ChildKind,
+    /// The branch or split node that made it.
+    pub node: NodeId,
+    /// The edge that it went along: where it began.
+    pub to: NodeId,
+    /// Its place among its siblings, from 0.
+    pub index: u32,
+}
+
+impl Origin {
+    /// Its name among the children of its parent, such as `review/coder` or `items/worker[17]`: stable across runs.
+    pub fn name(&self) -> ChildName {
+        ChildName::of(&self.node, &self.to, self.index, self.kind)
+    }
+}
+
+/// The name of a child under its parent; the same in every run of the same input.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChildName(pub Arc<str>);
+
+impl ChildName {
+    /// From its parts: `node/to` for a clone, `node/to[index]` for a subtask.
+    pub fn of(node: &NodeId, to: &NodeId, index: u32, kind: ChildKind) -> Self {
+        match kind {
+            ChildKind::Clone => Self(format!("{node}/{to}").into()),
+            ChildKind::Subtask => Self(format!("{node}/{to}[{index}]").into()),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ChildName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ChildName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a task is set up; written once, when it is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskConfig {
+    /// The workspace that it is in.
+    pub workspace: WorkspaceId,
+    /// Its id.
+    pub task: TaskId,
+    /// The flow that it runs, with the manifests it began with.
+    pub flow: FlowRef,
+    /// For whom it works.
+    pub user: UserId,
+    /// What it was given, exactly.
+    pub input: Value,
+    /// The node that it begins at: a start node, or for a child the target of its edge.
+    pub start: NodeId,
+    /// Where it comes from, for a child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Files given along with the input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePath>,
+    /// Which tasks go first when not all can run: higher ones do; -100 to 100.
+    #[serde(default)]
+    pub priority: i8,
+    /// Whether it pauses before each node (inspector, seed 002 §10.7).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stepping: bool,
+    /// Nodes that it pauses before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breakpoints: Vec<NodeId>,
+    /// The finished task whose recorded answers of models, tools and people it uses instead of asking again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_of: Option<TaskId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What a task can be told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum TaskCommand {
+    /// Begin.
+    Start {
+        /// How.
+        config: Box<TaskConfig>,
+    },
+    /// A descendant reached a merge that belongs to this task (engine.md, "Tasks are actors").
+    Arrived {
+        /// What came.
+        arrival: Box<Arrival>,
+    },
+    /// A child has come to its end: by itself, or because all of it went on into merges above.
+    ChildEnded {
+        /// Which child.
+        child: ChildName,
+        /// How.
+        end: Box<ChildEnd>,
+    },
+    /// More children of a large split are to be made.
+    SpawnMore {
+        /// The split.
+        node: NodeId,
+    },
+    /// An agent has answered.
+    AgentAnswered {
+        /// What.
+        answer: Box<AgentAnswer>,
+    },
+    /// Answer a human step. One that comes before the question is asked is kept for it.
+    Answer {
+        /// The node that asks.
+        node: NodeId,
+        /// One value a question, by its name; for an approval `{"approved": bool, "comment": text}`.
+        answers: Map<String, Value>,
+    },
+    /// A human step was not answered in time.
+    Expire {
+        /// Which questions.
+        question_id: QuestionId,
+    },
+    /// Stop (a request that also goes around the mailbox).
+    Stop {
+        /// The request.
+        stop_id: StopId,
+        /// Why.
+        reason: String,
+    },
+    /// Pause before the next node, or before these.
+    Pause {
+        /// Nodes to pause before; none for the next one, whichever it is.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        before: Vec<NodeId>,
+    },
+    /// Execute one node, then pause again.
+    Step,
+    /// Go on until the end, or the next breakpoint.
+    Resume,
+}
+
+/// What came to a merge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// The merge.
+    pub merge: NodeId,
+    /// The node before it.
+    pub from: NodeId,
+    /// Who came, by the names from the merge's owner down, joined by `/`: the key of the set. Empty for the owner itself.
+    pub child: String,
+    /// How it was when it came.
+    pub status: Status,
+    /// What it brought.
+    pub output: Value,
+}
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildEnd {
+    /// Its status; of one that went on into a merge, the status it had then.
+    pub status: Status,
+    /// Its output; null for one that went on into a merge.
+    pub output: Value,
+    /// Whether it went on into a merge above instead of ending by itself.
+    pub merged: bool,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
+}
+
+/// What an agent gave: the reply of the chat that a node talks to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentAnswer {
+    /// The chat.
+    pub chat: ChatId,
+    /// Which round of it: the same as asked.
+    pub round: u32,
+    /// The agent's last words.
+    pub text: String,
+    /// Why its turn ended: a stop reason of `done`, or `stopped`.
+    pub stop_reason: String,
+    /// What it used.
+    pub usage: Usage,
+    /// Model calls.
+    pub steps: u32,
+    /// The tools it called, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUse>,
+    /// What went wrong, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
+}
+
+/// One use of a tool, as history shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; cut when they are long, the whole is in the chat's log.
+    pub args: String,
+    /// Its status: a misuse is a failure; what merely went wrong is recorded as partial.
+    pub status: Status,
+    /// What it answered; cut when it is long.
+    pub output: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What one execution of a node used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeMetrics {
+    /// From start to end, in milliseconds.
+    pub duration_ms: u64,
+    /// How long the task waited in the queue before it, in milliseconds.
+    pub queue_ms: u64,
+    /// Tokens of assembled context.
+    pub context_tokens: u64,
+    /// Tokens and money.
+    #[serde(skip_serializing_if = "Usage::is_none")]
+    pub usage: Usage,
+    /// Tools called.
+    pub tool_calls: u32,
+}
+
+/// The read-only context that a node was given (seed 002 §4).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssembledContext {
+    /// The profile; `global` for all of it.
+    pub profile: String,
+    /// What it holds, in the order in which it is read.
+    pub items: Vec<ContextItem>,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Items that matched and did not fit the budget.
+    pub left_out: u32,
+}
+
+/// One remembered thing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContextItem {
+    /// `task`, `project` or `global`.
+    pub store: String,
+    /// Its key in the store.
+    pub key: String,
+    /// What it says.
+    pub content: Value,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Its tokens.
+    pub tokens: u64,
+    /// When it was remembered.
+    pub at: Timestamp,
+}
+
+/// One fact about a task. One sequence a task; kept in its log, folded into its state, rendered for clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TaskEvent {
+    /// It was made.
+    Created {
+        /// How.
+        config: Box<TaskConfig>,
+    },
+    /// A node began. Its input is the task's current output, or for a merge what arrived; it is not written twice.
+    NodeStarted {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1; above 1 after a crash or a retry.
+        attempt: u32,
+        /// How long the task waited in the queue before it, in milliseconds.
+        queue_ms: u64,
+        /// When.
+        at: Timestamp,
+    },
+    /// The context of the running node was put together.
+    ContextAssembled {
+        /// The node.
+        node: NodeId,
+        /// What it is.
+        context: Box<AssembledContext>,
+    },
+    /// A policy refused something; the route is not changed by it (seed 002 §10.5).
+    Denied {
+        /// The node.
+        node: NodeId,
+        /// What was refused.
+        what: String,
+        /// The rule that refused it.
+        rule: String,
+    },
+    /// A node asked its agent.
+    AgentAsked {
+        /// The node.
+        node: NodeId,
+        /// The chat that carries the conversation; its own events can be watched.
+        chat: ChatId,
+        /// Counts from 1; above 1 when the output did not fit the node's schema.
+        round: u32,
+    },
+    /// The agent answered.
+    AgentReplied {
+        /// The node.
+        node: NodeId,
+        /// What.
+        answer: Box<AgentAnswer>,
+    },
+    /// A deterministic node called a tool.
+    ToolUsed {
+        /// The node.
+        node: NodeId,
+        /// What came of it.
+        used: Box<ToolUse>,
+    },
+    /// An output did not fit the node's schema.
+    OutputRejected {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1.
+        round: u32,
+        /// What the validator says.
+        errors: Vec<String>,
+    },
+    /// A human step asks.
+    Asked {
+        /// The node.
+        node: NodeId,
+        /// The set of questions.
+        question_id: QuestionId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When.
+        at: Timestamp,
+        /// When no answer becomes a failure; none for never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    /// People answered, maybe before they were asked.
+    Answered {
+        /// The node.
+        node: NodeId,
+        /// What.
+        answers: Map<String, Value>,
+        /// Who.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A node ended.
+    NodeFinished {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1.
+        attempt: u32,
+        /// How.
+        status: Status,
+        /// What it gave; null when it failed without an output.
+        output: Value,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// What it used.
+        metrics: NodeMetrics,
+        /// When.
+        at: Timestamp,
+    },
+    /// The router decided where the task goes on.
+    Routed {
+        /// From where.
+        from: NodeId,
+        /// To where.
+        to: NodeId,
+    },
+    /// A branch or a split made children.
+    Forked {
+        /// The branch or split.
+        node: NodeId,
+        /// What they are.
+        kind: ChildKind,
+        /// How many: those of a branch go along one edge each, those of a split over a list go along its edges in turn.
+        total: u32,
+    },
+    /// These children were sent off.
+    Spawned {
+        /// The branch or split.
+        node: NodeId,
+        /// Children below this number have been sent off.
+        until: u32,
+    },
+    /// Something came to a merge of this task.
+    ChildArrived {
+        /// What.
+        arrival: Box<Arrival>,
+    },
+    /// A child has come to its end.
+    ChildFinished {
+        /// Which.
+        child: ChildName,
+        /// How.
+        end: Box<ChildEnd>,
+    },
+    /// A merge has what it waited for; its node begins.
+    Merged {
+        /// The merge.
+        node: NodeId,
+        /// Whose outputs it takes, in the order of its input.
+        taken: Vec<String>,
+        /// Children that are not waited for any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cancelled: Vec<ChildName>,
+    },
+    /// The task itself went on into a merge of a task above, and rests.
+    WentUp {
+        /// The merge.
+        merge: NodeId,
+        /// Its owner.
+        owner: TaskId,
+    },
+    /// Somebody wants it paused before these nodes, or before the next one.
+    PauseRequested {
+        /// Nodes; none for the next one.
+        before: Vec<NodeId>,
+    },
+    /// It is paused before a node (inspector).
+    PausedBefore {
+        /// The node.
+        node: NodeId,
+        /// When.
+        at: Timestamp,
+    },
+    /// It goes on.
+    Continued {
+        /// Whether it pauses again after one node.
+        step: bool,
+        /// When.
+        at: Timestamp,
+    },
+    /// A stop was asked for.
+    StopRequested {
+        /// The request.
+        stop_id: StopId,
+        /// Why.
+        reason: String,
+    },
+    /// It has come to its end.
+    Finished {
+        /// How.
+        status: Status,
+        /// What it gives.
+        output: Value,
+        /// The exit that it reached; none when it ended elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<NodeId>,
+        /// Why it failed, or `CANCELLED`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A command failed again and again: it is put aside until a person resumes it or drops the command.
+    Parked {
+        /// Why.
+        reason: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A person resumed it.
+    Unparked {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskPhase {
+    /// Accepted, not begun.
+    Queued,
+    /// A node is executing, or children are.
+    Running,
+    /// A node waits for an agent's or a person's answer.
+    Suspended,
+    /// Paused by the inspector.
+    Paused,
+    /// A command failed again and again; see `parked_reason`.
+    Parked,
+    /// It has a status.
+    Finished,
+}
+
+/// A task as lists and clients see it; written with the log entries that change it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its id.
+    pub task_id: TaskId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its flow, with the hash of the manifests it began with.
+    pub flow: FlowRef,
+    /// What it is doing.
+    pub phase: TaskPhase,
+    /// How it is or was: `success` until something says otherwise. Final once it is finished.
+    pub status: Status,
+    /// The node that executes or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// Why it is parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_reason: Option<String>,
+    /// What is asked, as its event, while it waits for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<Value>,
+    /// Where it comes from, for a child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Its output, once it is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
+    /// Nodes executed.
+    pub steps: u64,
+    /// Children made.
+    pub children: u64,
+    /// What it used, without its children.
+    pub usage: Usage,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+}
+
+impl TaskId {
+    /// The id of a child: the same whenever it is computed.
+    pub fn child(self, name: &ChildName) -> Self {
+        Self::from_key(&self.to_string(), name.as_str())
+    }
+}
+
+/// The command that makes a task; the same task is made once.
+pub fn start_command(task: TaskId) -> CommandId {
+    CommandId::from_key(&task.to_string(), "start")
+}
+
+/// The error of a task that was stopped.
+pub fn stopped(reason: &str) -> Error {
+    Error::new(Code::Cancelled, format!("stopped: {reason}"))
+}

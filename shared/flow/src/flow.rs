@@ -1,0 +1,304 @@
+//! A loaded flow: everything a running task needs of its manifests, checked and immutable (seed 002 §2.2, §8).
+
+use crate::graph::{Graph, Role};
+use domain::{NodeId, task::FlowRef};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+/// A flow that was loaded without a fault.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its name and the hash of its manifests.
+    pub reference: FlowRef,
+    /// What the router looks at.
+    pub graph: Graph,
+    /// What its nodes do.
+    pub nodes: HashMap<NodeId, Node>,
+    /// Where a task begins when nothing is said.
+    pub default_start: NodeId,
+    /// `agents.yaml`.
+    pub agents: HashMap<String, Agent>,
+    /// `tools.yaml`, with what they are bound to.
+    pub tools: HashMap<String, ToolBinding>,
+    /// The schemas of `schemas/`, compiled, by their names without `.json`.
+    pub schemas: HashMap<String, Arc<Schema>>,
+    /// `memory.yaml`.
+    pub memory: Memory,
+    /// `policy.yaml`.
+    pub policy: Vec<PolicyRule>,
+    /// `execution.yaml` (or `scheduler.yaml`).
+    pub limits: FlowLimits,
+    /// The files it was loaded from: paths in the folder and their texts. What the hash is over.
+    pub bundle: Arc<BTreeMap<String, String>>,
+}
+
+/// What a node does when it executes.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its id.
+    pub id: NodeId,
+    /// Its name for people.
+    pub name: Option<String>,
+    /// Its role.
+    pub role: Role,
+    /// What it does.
+    pub op: Op,
+    /// The schema of its input, by name.
+    pub schema_in: Option<String>,
+    /// The schema of its output, by name.
+    pub schema_out: Option<String>,
+    /// What it is given of memory.
+    pub context: ContextUse,
+    /// The tools that it may use: ids of `tools.yaml`.
+    pub tools: Vec<String>,
+    /// For a split: what it makes subtasks of.
+    pub split: Option<SplitRule>,
+    /// For a merge with `best_of`: a CEL expression over `input` (`from, child, status, output`), a number.
+    pub score: Option<String>,
+    /// Where its output is remembered, if it is.
+    pub remember: Option<Remember>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// How often it is tried again when it fails for a passing reason, or runs out of time.
+    pub retries: u32,
+    /// How many of it may run at once, over all tasks of the flow.
+    pub max_concurrency: Option<u32>,
+}
+
+/// What a node does. All but `Agent` and `Ask` are deterministic.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Gives its input back.
+    Identity,
+    /// A CEL expression over `input`, `context` and `outputs`.
+    Expr(String),
+    /// A text with `{{expression}}` in it, or an object or list of such texts.
+    Template(Value),
+    /// Calls one tool; the arguments are a template.
+    Tool {
+        /// The id in `tools.yaml`.
+        tool: String,
+        /// Its arguments.
+        args: Map<String, Value>,
+    },
+    /// Runs a command in the sandbox; each word is a template.
+    Command(Vec<String>),
+    /// A registered Rust function, by its entry point.
+    Function(String),
+    /// Asks its agent: the id in `agents.yaml`.
+    Agent {
+        /// The id in `agents.yaml`.
+        agent: String,
+        /// What it is asked: a template; the input as JSON when none.
+        prompt: Option<String>,
+    },
+    /// Asks people.
+    Ask(AskRule),
+}
+
+/// What a human step asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AskRule {
+    /// The questions (their texts are templates); none for an approval.
+    pub questions: Vec<domain::event::Question>,
+    /// For an approval, what is to be approved: a template.
+    pub approve: Option<String>,
+    /// How long it waits.
+    pub timeout: Option<Duration>,
+}
+
+/// What a split makes subtasks of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SplitRule {
+    /// A CEL expression that gives a list: one subtask an element. None: one subtask an edge.
+    pub over: Option<String>,
+    /// The name under which a subtask has its element: its input is `{name: element}`. None: the element is its input.
+    pub item: Option<String>,
+    /// The most subtasks.
+    pub max_subtasks: u32,
+}
+
+/// What a node is given of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContextUse {
+    /// Nothing.
+    None,
+    /// Everything, within a default budget.
+    Global,
+    /// What this profile says.
+    Profile(String),
+}
+
+/// Where an output is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remember {
+    /// Which store.
+    pub store: StoreKind,
+    /// Under which key; the node's id when none.
+    pub key: Option<String>,
+    /// With which tags.
+    pub tags: Vec<String>,
+}
+
+/// The layers of memory (seed 002 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// Of one root task and its descendants.
+    Task,
+    /// Of the flow's project: all tasks of one flow in a workspace.
+    Project,
+    /// Of the workspace.
+    Global,
+}
+
+/// One agent of `agents.yaml`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Its id.
+    pub id: String,
+    /// `provider/model`; none for the default one.
+    pub model: Option<String>,
+    /// Its system text.
+    pub system: Option<String>,
+    /// The persona of `/system/agents` that it is, if it is one.
+    pub persona: Option<String>,
+    /// How warm.
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer.
+    pub max_tokens: Option<u32>,
+    /// The schema of its answers, where the node names none.
+    pub schema_out: Option<String>,
+    /// What one node's conversation may use.
+    pub limits: domain::Limits,
+}
+
+/// One tool of `tools.yaml`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolBinding {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub target: ToolTarget,
+    /// What it may do.
+    pub permissions: Permissions,
+}
+
+/// What an entry point is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolTarget {
+    /// A built-in tool, by its name.
+    Builtin(String),
+    /// A registered Rust function, by its entry point.
+    Function(String),
+    /// A command in the sandbox.
+    Command(Vec<String>),
+}
+
+/// What a tool may do (seed 002 §5).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permissions {
+    /// The folder of the workspace that it may touch; everything when none.
+    pub root: Option<String>,
+    /// Whether it may reach the network.
+    pub allow_network: bool,
+    /// Whether it may run commands.
+    pub allow_shell: bool,
+}
+
+/// `memory.yaml`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// The context profiles.
+    pub profiles: HashMap<String, Profile>,
+}
+
+/// One context profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its id.
+    pub id: String,
+    /// Its budget.
+    pub max_tokens: u64,
+    /// How items are chosen.
+    pub policy: Retrieval,
+    /// Where they are looked for.
+    pub sources: Vec<Source>,
+}
+
+/// How items of memory are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retrieval {
+    /// The newest first.
+    Recency,
+    /// Those nearest in meaning to the task's input.
+    Semantic,
+    /// Both, ranked together.
+    Hybrid,
+}
+
+/// Where items are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Which store.
+    pub store: StoreKind,
+    /// Only items with one of these tags; all when empty.
+    pub tags: Vec<String>,
+}
+
+/// One rule of `policy.yaml`: the first that matches decides; none that matches permits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRule {
+    /// Its name, as denials show it.
+    pub id: String,
+    /// What it is about: `tool`, `context`, `model` or `node`.
+    pub target: PolicyTarget,
+    /// Names it matches, with `*`.
+    pub names: Vec<String>,
+    /// Nodes it is about; all when empty.
+    pub nodes: Vec<String>,
+    /// Whether it permits.
+    pub allow: bool,
+    /// Why, for people.
+    pub reason: Option<String>,
+}
+
+/// What a policy rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyTarget {
+    /// Uses of tools, by id.
+    Tool,
+    /// Uses of context stores: `task`, `project`, `global`.
+    Context,
+    /// Uses of models, by `provider/model`.
+    Model,
+    /// Executions of nodes, by id.
+    Node,
+}
+
+/// How many tasks of a flow may run and wait (seed 002 §10.8, §10.12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowLimits {
+    /// Root tasks that run at once; the others wait.
+    pub max_concurrency: Option<u32>,
+    /// Root tasks that wait or run; one more is refused with `RATE_LIMITED`.
+    pub max_queued: Option<u32>,
+    /// Model calls at once, by provider.
+    pub providers: BTreeMap<String, u32>,
+}
+
+/// A compiled JSON Schema (2020-12).
+#[derive(Debug)]
+pub struct Schema {
+    /// Its name.
+    pub name: String,
+    /// As it was written.
+    pub source: Value,
+}

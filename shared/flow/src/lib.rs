@@ -1,0 +1,17 @@
+//! The DAG engine (seed 002): flows as folders of manifests, tasks as actors, routing as a pure function.
+//!
+//! ```text
+//!   folder ─ load (eight steps, all faults at once) ─ Flow ─┬─ graph ── router (pure) ──┐
+//!                                                           ├─ op, memory, policy ──────┼─ machine (pure) ─ perform
+//!   Tasks (the way in) ── commands ── mailbox ──────────────┴───────────────────────────┘
+//! ```
+//!
+//! A task executes at most one node at a time. Clones of a branch and subtasks of a split are tasks of their own, so that
+//! every log has one writer and a join is a message. An agent node is a conversation with a chat of its own: the same loop,
+//! models and tools as anywhere else. Nothing routes but the graph.
+
+pub mod flow;
+pub mod graph;
+
+pub use flow::Flow;
+pub use graph::Graph;

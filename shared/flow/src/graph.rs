@@ -2,10 +2,42 @@
 //!
 //! It is what the router looks at, and nothing else: no agent, no tool, no schema. It is built by [`Graph::build`], which
 //! reports every broken invariant at once, so a graph that exists is valid.
+//!
+//! # Whose merge is it?
+//!
+//! Every task executes at most one node, and branches and splits make tasks of their own. So the task that executes a node
+//! is known by the forks that were passed on the way to it: [`GraphNode::forks`].
+//!
+//! ```text
+//!   start ── plan ══ split ── check ── decide ─┬─ write ──┐
+//!    []       []      []     [split]  [split]  │  [split] ├─ gather ── report ── exit
+//!                                              └─ skip ───┘    []        []      []
+//!                                                 [split]
+//! ```
+//!
+//! * Every node but a merge or an exit has one way in, so its forks are those of the node before it, and that node too if it
+//!   is a branch or a split.
+//! * A merge belongs to the nearest task whose descendants feed it. Each way into it has a stack of forks, each with the
+//!   edge that was taken; what all stacks begin with are the forks of the merge. Two edges of one branch lead to different
+//!   clones, so the branch itself is not common to them.
+//! * When all stacks are the same, the ways part at a decision, or come from the many subtasks of one split. Then the merge
+//!   joins the innermost fork, as `gather` above joins the subtasks and not the two ways of `decide`. Where that is not
+//!   meant, `merge.of` names the decision (or another fork), and the merge belongs to whoever executes that.
+//! * When they are the same and empty, it is one task that comes along one of the alternatives of a decision, and the merge
+//!   is its own.
+//!
+//! Merges that children of one fork go to are passed by one token, that of the task that made the children; so of any two
+//! such merges one must lead to the other.
+
+mod build;
+mod fault;
+mod owner;
+
+pub use fault::{FaultAt, GraphFault, GraphFaultKind};
 
 use domain::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 /// What a node does with the task (seed 002 §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -130,6 +162,29 @@ pub struct Graph {
     by_id: HashMap<NodeId, usize>,
     /// For each node the nodes that can be reached from it, itself excluded, as bits.
     reach: Vec<Vec<u64>>,
+    /// For each node whether it is a fork of which some merge takes children.
+    merged: Vec<bool>,
+}
+
+impl Role {
+    /// Whether it makes children: branch and split.
+    pub fn forks(self) -> bool {
+        matches!(self, Self::Branch | Self::Split)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "start",
+            Self::Linear => "linear",
+            Self::Decision => "decision",
+            Self::Branch => "branch",
+            Self::Split => "split",
+            Self::Merge => "merge",
+            Self::Exit => "exit",
+        })
+    }
 }
 
 impl Graph {
@@ -146,12 +201,21 @@ impl Graph {
     /// Whether there is a way from `from` to `to` of at least one edge.
     pub fn reaches(&self, from: &NodeId, to: &NodeId) -> bool {
         match (self.by_id.get(from), self.by_id.get(to)) {
-            (Some(from), Some(to)) => self
-                .reach
-                .get(*from)
-                .and_then(|bits| bits.get(to / 64))
-                .is_some_and(|word| word & (1 << (to % 64)) != 0),
+            (Some(from), Some(to)) => build::has_bit(&self.reach, *from, *to),
             _ => false,
         }
+    }
+
+    /// How many levels above a task with `depth` ancestors the owner of this merge is: 0 for the task itself. None when
+    /// there is no such merge above a task so deep.
+    pub fn owner_levels(&self, merge: &NodeId, depth: usize) -> Option<usize> {
+        let node = self.node(merge).filter(|node| node.role == Role::Merge)?;
+        depth.checked_sub(node.forks.len())
+    }
+
+    /// Whether a merge that belongs to the task that executes this branch or split takes children that it makes, so that
+    /// the task goes on there instead of ending with them.
+    pub fn is_merged(&self, fork: &NodeId) -> bool {
+        self.by_id.get(fork).and_then(|position| self.merged.get(*position)).copied().unwrap_or_default()
     }
 }

@@ -1,0 +1,296 @@
+//! Building a graph: edges are linked, every invariant is checked, and what the router asks for is computed once.
+
+use super::{Edge, FaultAt, Graph, GraphFault, GraphFaultKind as Kind, GraphNode, NewEdge, NewNode, Role, owner};
+use domain::NodeId;
+use std::collections::{HashMap, HashSet};
+
+impl Graph {
+    /// Builds a graph, or says everything that is wrong with it, sorted by place.
+    ///
+    /// A later node with a taken id, and an edge that is there twice or leads nowhere, count as not there for the checks
+    /// that follow, except that such an edge still counts for the degree of its known end: one mistake, one fault.
+    pub fn build(nodes: Vec<NewNode>, edges: Vec<NewEdge>) -> Result<Self, Vec<GraphFault>> {
+        let mut draft = Draft::link(nodes, &edges);
+        draft.check_nodes();
+        draft.check_labels();
+        let order = draft.order();
+        draft.check_reachable();
+        let mut graph = match order {
+            Some(order) => draft.own(&order),
+            None => Self::default(),
+        };
+        if !draft.faults.is_empty() {
+            draft.faults.sort_by_key(|fault| fault.at);
+            return Err(draft.faults);
+        }
+        graph.by_id = draft.by_id;
+        Ok(graph)
+    }
+}
+
+/// A graph that may be wrong. Nodes are known by their places among those that count, `given` leads back.
+pub(super) struct Draft {
+    pub(super) nodes: Vec<NewNode>,
+    /// For each node its place in what was given.
+    given: Vec<usize>,
+    by_id: HashMap<NodeId, usize>,
+    /// For each node its edges out: target, label, place of the edge in what was given.
+    pub(super) out: Vec<Vec<(usize, Option<String>, usize)>>,
+    /// For each node those before it.
+    pub(super) inbound: Vec<Vec<usize>>,
+    /// For each node how many edges name it as their end and as their beginning, whether or not they lead anywhere.
+    degrees: Vec<(usize, usize)>,
+    faults: Vec<GraphFault>,
+}
+
+impl Draft {
+    fn link(given_nodes: Vec<NewNode>, edges: &[NewEdge]) -> Self {
+        let mut draft = Self {
+            nodes: Vec::with_capacity(given_nodes.len()),
+            given: Vec::new(),
+            by_id: HashMap::new(),
+            out: Vec::new(),
+            inbound: Vec::new(),
+            degrees: Vec::new(),
+            faults: Vec::new(),
+        };
+        for (place, node) in given_nodes.into_iter().enumerate() {
+            if draft.by_id.contains_key(&node.id) {
+                draft.fault(FaultAt::Node(place), Kind::DuplicateId(node.id));
+            } else {
+                draft.by_id.insert(node.id.clone(), draft.nodes.len());
+                draft.nodes.push(node);
+                draft.given.push(place);
+            }
+        }
+        draft.out.resize(draft.nodes.len(), Vec::new());
+        draft.inbound.resize(draft.nodes.len(), Vec::new());
+        draft.degrees.resize(draft.nodes.len(), (0, 0));
+        let mut seen = HashSet::new();
+        for (place, edge) in edges.iter().enumerate() {
+            if !seen.insert((&edge.from, &edge.to)) {
+                draft.fault(FaultAt::Edge(place), Kind::DuplicateEdge(edge.from.clone(), edge.to.clone()));
+                continue;
+            }
+            let ends = [&edge.from, &edge.to].map(|end| draft.by_id.get(end).copied());
+            for (end, id) in ends.iter().zip([&edge.from, &edge.to]) {
+                if end.is_none() {
+                    draft.fault(FaultAt::Edge(place), Kind::UnknownEnd(id.clone()));
+                }
+            }
+            let [from, to] = ends;
+            if let Some(from) = from {
+                draft.degrees[from].1 += 1;
+            }
+            if let Some(to) = to {
+                draft.degrees[to].0 += 1;
+            }
+            if let (Some(from), Some(to)) = (from, to) {
+                draft.out[from].push((to, edge.label.clone(), place));
+                draft.inbound[to].push(from);
+            }
+        }
+        draft
+    }
+
+    pub(super) fn fault(&mut self, at: FaultAt, kind: Kind) {
+        self.faults.push(GraphFault { at, kind });
+    }
+
+    /// A fault of a node.
+    pub(super) fn node_fault(&mut self, node: usize, kind: Kind) {
+        self.fault(FaultAt::Node(self.given[node]), kind);
+    }
+
+    pub(super) fn id(&self, node: usize) -> NodeId {
+        self.nodes[node].id.clone()
+    }
+
+    pub(super) fn position(&self, id: &NodeId) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The degrees of all roles but the inbound one of merges, which depends on who comes (see [`owner`]).
+    fn check_nodes(&mut self) {
+        if !self.nodes.iter().any(|node| node.role == Role::Start) {
+            self.fault(FaultAt::Graph, Kind::NoStart);
+        }
+        for node in 0..self.nodes.len() {
+            let NewNode { role, always_fail, join, .. } = &self.nodes[node];
+            let (role, always_fail, joins) = (*role, *always_fail, join.of.is_some());
+            let (inbound, outbound) = self.degrees[node];
+            let fits = match role {
+                Role::Start => inbound == 0 && outbound == 1,
+                Role::Linear => inbound <= 1 && outbound == 1,
+                Role::Decision | Role::Branch => inbound <= 1 && outbound >= 2,
+                Role::Split => inbound <= 1 && outbound >= 1,
+                Role::Merge => outbound == 1,
+                Role::Exit => outbound == 0,
+            };
+            // A node that no edge leads to is reported as unreachable, which says it better.
+            if !fits {
+                self.degree_fault(node);
+            }
+            if always_fail && role != Role::Exit {
+                self.node_fault(node, Kind::AlwaysFail { node: self.id(node), role });
+            }
+            if joins && role != Role::Merge {
+                self.node_fault(node, Kind::NotAMerge { node: self.id(node), role });
+            }
+        }
+    }
+
+    pub(super) fn degree_fault(&mut self, node: usize) {
+        let (inbound, outbound) = self.degrees[node];
+        self.node_fault(node, Kind::Degree { node: self.id(node), role: self.nodes[node].role, inbound, outbound });
+    }
+
+    /// Edges that name this node as their end.
+    pub(super) fn inbound_degree(&self, node: usize) -> usize {
+        self.degrees[node].0
+    }
+
+    /// A decision selects by label or by target, so no two of its edges may share any of these.
+    fn check_labels(&mut self) {
+        for node in (0..self.nodes.len()).filter(|node| self.nodes[*node].role == Role::Decision).collect::<Vec<_>>() {
+            let mut names: HashMap<String, usize> =
+                self.out[node].iter().map(|(to, _, place)| (self.id(*to).to_string(), *place)).collect();
+            for (_, label, place) in self.out[node].clone() {
+                let Some(label) = label else { continue };
+                if names.insert(label.clone(), place).is_some_and(|earlier| earlier != place) {
+                    self.fault(FaultAt::Edge(place), Kind::DuplicateLabel { node: self.id(node), label });
+                }
+            }
+        }
+    }
+
+    /// The nodes so that every edge leads forward; none, with a fault for each cycle, when there is no such order.
+    fn order(&mut self) -> Option<Vec<usize>> {
+        let mut waits: Vec<usize> = self.inbound.iter().map(Vec::len).collect();
+        let mut order: Vec<usize> = (0..waits.len()).filter(|node| waits[*node] == 0).collect();
+        let mut next = 0;
+        while let Some(node) = order.get(next).copied() {
+            next += 1;
+            for (to, ..) in &self.out[node] {
+                waits[*to] -= 1;
+                if waits[*to] == 0 {
+                    order.push(*to);
+                }
+            }
+        }
+        if order.len() == self.nodes.len() {
+            return Some(order);
+        }
+        let mut left: HashSet<usize> = (0..waits.len()).filter(|node| waits[*node] > 0).collect();
+        while let Some(cycle) = self.cycle_within(&mut left) {
+            let (first, last) = (cycle[0], cycle[cycle.len() - 1]);
+            let closing = self.out[last].iter().find(|(to, ..)| *to == first).map_or(0, |(.., place)| *place);
+            let path = cycle.iter().chain([&first]).map(|node| self.id(*node)).collect();
+            self.fault(FaultAt::Edge(closing), Kind::Cycle(path));
+        }
+        None
+    }
+
+    /// Takes one cycle out of these nodes, beginning with its earliest node; and those that are on none.
+    fn cycle_within(&self, left: &mut HashSet<usize>) -> Option<Vec<usize>> {
+        let onward =
+            |left: &HashSet<usize>, node: usize| self.out[node].iter().map(|(to, ..)| *to).find(|to| left.contains(to));
+        // What has no way on is on no cycle. After that every walk must come back to itself.
+        loop {
+            let ends: Vec<usize> = left.iter().copied().filter(|node| onward(left, *node).is_none()).collect();
+            if ends.is_empty() {
+                break;
+            }
+            for end in ends {
+                left.remove(&end);
+            }
+        }
+        let mut walk = vec![*left.iter().min()?];
+        let start = loop {
+            let to = onward(left, *walk.last()?)?;
+            match walk.iter().position(|node| *node == to) {
+                Some(start) => break start,
+                None => walk.push(to),
+            }
+        };
+        let mut cycle = walk.split_off(start);
+        let earliest = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
+        cycle.rotate_left(earliest);
+        for node in &cycle {
+            left.remove(node);
+        }
+        Some(cycle)
+    }
+
+    fn check_reachable(&mut self) {
+        let starts: Vec<usize> = (0..self.nodes.len()).filter(|node| self.nodes[*node].role == Role::Start).collect();
+        let reached = self.reached_from(&starts);
+        for node in (0..self.nodes.len()).filter(|node| !reached.contains(node)) {
+            self.node_fault(node, Kind::Unreachable(self.id(node)));
+        }
+        for start in starts {
+            let reached = self.reached_from(&[start]);
+            if !reached.iter().any(|node| self.nodes[*node].role == Role::Exit) {
+                self.node_fault(start, Kind::NoExit(self.id(start)));
+            }
+        }
+    }
+
+    fn reached_from(&self, starts: &[usize]) -> HashSet<usize> {
+        let mut reached: HashSet<usize> = starts.iter().copied().collect();
+        let mut open = starts.to_vec();
+        while let Some(node) = open.pop() {
+            for (to, ..) in &self.out[node] {
+                if reached.insert(*to) {
+                    open.push(*to);
+                }
+            }
+        }
+        reached
+    }
+
+    /// The graph of a draft without cycles; `by_id` is left out.
+    fn own(&mut self, order: &[usize]) -> Graph {
+        let reach = self.reach(order);
+        let owned = owner::find(self, order, &reach);
+        let nodes = (0..self.nodes.len())
+            .map(|node| {
+                let NewNode { id, role, continue_on_failure, always_fail, join } = self.nodes[node].clone();
+                GraphNode {
+                    id,
+                    role,
+                    out: self.out[node]
+                        .iter()
+                        .map(|(to, label, _)| Edge { to: self.id(*to), label: label.clone() })
+                        .collect(),
+                    inbound: self.inbound[node].iter().map(|from| self.id(*from)).collect(),
+                    continue_on_failure,
+                    always_fail,
+                    join,
+                    forks: owned.stacks[node].iter().map(|frame| self.id(frame.fork)).collect(),
+                }
+            })
+            .collect();
+        Graph { nodes, by_id: HashMap::new(), reach, merged: owned.merged }
+    }
+
+    fn reach(&self, order: &[usize]) -> Vec<Vec<u64>> {
+        let mut reach = vec![vec![0; self.nodes.len().div_ceil(64)]; self.nodes.len()];
+        for node in order.iter().rev() {
+            let mut bits = std::mem::take(&mut reach[*node]);
+            for (to, ..) in &self.out[*node] {
+                bits[to / 64] |= 1 << (to % 64);
+                for (word, more) in bits.iter_mut().zip(&reach[*to]) {
+                    *word |= more;
+                }
+            }
+            reach[*node] = bits;
+        }
+        reach
+    }
+}
+
+/// Whether `to` is among the bits of `from`.
+pub(super) fn has_bit(reach: &[Vec<u64>], from: usize, to: usize) -> bool {
+    reach.get(from).and_then(|bits| bits.get(to / 64)).is_some_and(|word| word & (1 << (to % 64)) != 0)
+}

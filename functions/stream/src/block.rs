@@ -3,10 +3,16 @@
 //! After a restart every client comes back at once, most with the same cursor or nearly so, and the window is empty. So
 //! blocks begin at round numbers and are shared: the first reader loads one, the others wait for it and slice it.
 
-use crate::{feed::Feed, frame, lock, metrics::count, window::Chunk};
+use crate::{
+    feed::Feed,
+    frame::{self, Event, Kind},
+    lock,
+    metrics::count,
+    window::Chunk,
+};
 use actor::{ActorId, log::read_after};
 use bytes::Bytes;
-use domain::ChatEvent;
+use domain::{ChatEvent, TaskEvent};
 use ports::{Result, Table};
 use std::{
     collections::VecDeque,
@@ -84,7 +90,11 @@ impl Blocks {
             let slot = self.slot(cursor);
             let load = || async {
                 count(&shared.metrics.log_reads);
-                load(&*shared.table, feed.actor(), slot.start, cursor, feed.floor()).await
+                let (table, actor, floor) = (&*shared.table, feed.actor(), feed.floor());
+                match feed.kind() {
+                    Kind::Chat => load::<ChatEvent>(table, actor, slot.start, cursor, floor).await,
+                    Kind::Task => load::<TaskEvent>(table, actor, slot.start, cursor, floor).await,
+                }
             };
             let block = slot.block.get_or_try_init(load).await?;
             if let Some(chunk) = block.after(cursor, shared.options.chunk_bytes) {
@@ -113,11 +123,11 @@ impl Blocks {
 ///
 /// Numbers may be missing, even at the end of the log, where entries of transient events have expired. All that is left
 /// of the log up to `floor` has been read once a page has no successor, so the block then reaches at least as far as that.
-async fn load(table: &dyn Table, actor: &ActorId, start: u64, cursor: u64, floor: u64) -> Result<Block> {
+async fn load<E: Event>(table: &dyn Table, actor: &ActorId, start: u64, cursor: u64, floor: u64) -> Result<Block> {
     let mut block = Block { through: start, bytes: Bytes::new(), frames: Vec::new() };
     let mut out = Vec::new();
     loop {
-        let page = read_after::<ChatEvent>(table, actor, block.through, PAGE).await?;
+        let page = read_after::<E>(table, actor, block.through, PAGE).await?;
         for entry in &page.entries {
             for (number, event) in entry.numbered().filter(|(number, _)| *number > block.through) {
                 if frame::render(&mut out, number, event) {

@@ -3,7 +3,8 @@
 use crate::{
     block::Blocks,
     feeds::Shared,
-    frame, lock,
+    frame::{self, Event, Kind},
+    lock,
     metrics::{count, uncount},
     waiters::Waiters,
     window::{Read, Window},
@@ -13,7 +14,7 @@ use actor::{
     log::{next_number, read_after},
 };
 use bytes::Bytes;
-use domain::ChatEvent;
+use domain::{ChatEvent, TaskEvent};
 use futures::{StreamExt, stream};
 use ports::Result;
 use std::{
@@ -37,6 +38,7 @@ const BEATS_TO_FORGET: u32 = 12;
 /// One actor that somebody watches. It lives as long as a subscription or its task holds it.
 pub(crate) struct Feed {
     actor: ActorId,
+    kind: Kind,
     shared: Arc<Shared>,
     state: Mutex<State>,
     /// Blocks of the log for readers behind the window.
@@ -69,7 +71,8 @@ impl Feed {
     pub(crate) fn new(actor: ActorId, shared: Arc<Shared>) -> Self {
         count(&shared.metrics.feeds);
         let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, closing: false };
-        Self { actor, shared, state: Mutex::new(state), blocks: Blocks::default(), oldest: OnceCell::new() }
+        let (kind, state) = (Kind::of(&actor), Mutex::new(state));
+        Self { actor, kind, shared, state, blocks: Blocks::default(), oldest: OnceCell::new() }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -78,6 +81,10 @@ impl Feed {
 
     pub(crate) fn actor(&self) -> &ActorId {
         &self.actor
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub(crate) fn floor(&self) -> u64 {
@@ -146,11 +153,21 @@ impl Feed {
 
     /// Takes in what the bus brought; false when the log has more but could not be read.
     async fn receive(&self, messages: Vec<Bytes>) -> bool {
+        let gap = match self.kind {
+            Kind::Chat => self.take_in::<ChatEvent>(messages),
+            Kind::Task => self.take_in::<TaskEvent>(messages),
+        };
+        // The entries after a gap are in the log too: they were committed before they were published.
+        if gap { self.heal().await } else { true }
+    }
+
+    /// Moves the window by what follows it directly; true when something is missing before the rest.
+    fn take_in<E: Event>(&self, messages: Vec<Bytes>) -> bool {
         let mut next = self.next();
         let mut frames = Vec::new();
         let mut gap = false;
         for message in messages {
-            match serde_json::from_slice::<Entry<ChatEvent>>(&message) {
+            match serde_json::from_slice::<Entry<E>>(&message) {
                 Ok(entry) if entry.next <= next => {} // again, or late: a message that overtook it had it read from the log
                 Ok(entry) if entry.first <= next => {
                     frames.extend(frame::render_entry(&entry, next));
@@ -164,16 +181,16 @@ impl Feed {
             }
         }
         self.append(frames, next);
-        if !gap {
-            return true;
-        }
-        // The entries after the gap are in the log too: they were committed before they were published.
-        self.heal().await
+        gap
     }
 
     /// Reads what the log has and the window has not; false when it could not be read.
     async fn heal(&self) -> bool {
-        match self.catch_up().await {
+        let caught_up = match self.kind {
+            Kind::Chat => self.catch_up::<ChatEvent>().await,
+            Kind::Task => self.catch_up::<TaskEvent>().await,
+        };
+        match caught_up {
             Ok(found) => {
                 if found {
                     count(&self.shared.metrics.healed_gaps);
@@ -187,11 +204,11 @@ impl Feed {
         }
     }
 
-    async fn catch_up(&self) -> Result<bool> {
+    async fn catch_up<E: Event>(&self) -> Result<bool> {
         let mut found = false;
         loop {
             let mut next = self.next();
-            let page = read_after::<ChatEvent>(&*self.shared.table, &self.actor, next - 1, PAGE).await?;
+            let page = read_after::<E>(&*self.shared.table, &self.actor, next - 1, PAGE).await?;
             let mut frames = Vec::new();
             for entry in page.entries.iter().filter(|entry| entry.next > self.next()) {
                 frames.extend(frame::render_entry(entry, next));

@@ -1,8 +1,10 @@
 //! What goes over the wire: one frame an event, and the few frames that are not events.
 
-use actor::Entry;
+use actor::{ActorId, Entry};
 use bytes::Bytes;
-use domain::{ChatEvent, native};
+use domain::{ChatEvent, TaskEvent, native, task_native};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::{io::Write, time::Duration};
 
 /// Proxies hold back the first 1 to 2 KiB of a response; a comment as long as that pushes the first event through.
@@ -14,16 +16,50 @@ const PADDING: &str = match std::str::from_utf8(&[b' '; 2048]) {
 /// What is sent when there was nothing to send.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
+/// Whose events a log has. A feed knows it once for all, so that each event is parsed as what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A chat's.
+    Chat,
+    /// A task's.
+    Task,
+}
+
+impl Kind {
+    /// By the first part of the actor's id.
+    pub(crate) fn of(actor: &ActorId) -> Self {
+        if actor.as_str().starts_with("task/") { Self::Task } else { Self::Chat }
+    }
+}
+
+/// An event that clients may see.
+pub(crate) trait Event: DeserializeOwned {
+    /// Its name and its data; none for a fact that they do not see.
+    fn encode(&self) -> Option<(&'static str, Value)>;
+}
+
+impl Event for ChatEvent {
+    fn encode(&self) -> Option<(&'static str, Value)> {
+        native::encode(self)
+    }
+}
+
+impl Event for TaskEvent {
+    fn encode(&self) -> Option<(&'static str, Value)> {
+        task_native::encode(self)
+    }
+}
+
 /// Appends `event` as a frame; false when it is a fact that clients do not see.
-pub(crate) fn render(out: &mut Vec<u8>, number: u64, event: &ChatEvent) -> bool {
-    let Some((name, data)) = native::encode(event) else { return false };
+pub(crate) fn render<E: Event>(out: &mut Vec<u8>, number: u64, event: &E) -> bool {
+    let Some((name, data)) = event.encode() else { return false };
     // JSON text escapes line ends, so the data is one line. Writing to memory does not fail.
     let _ = write!(out, "id: {number}\nevent: {name}\ndata: {data}\n\n");
     true
 }
 
 /// The visible events of `entry` numbered `from` or above, each as one frame.
-pub(crate) fn render_entry(entry: &Entry<ChatEvent>, from: u64) -> impl Iterator<Item = (u64, Bytes)> {
+pub(crate) fn render_entry<E: Event>(entry: &Entry<E>, from: u64) -> impl Iterator<Item = (u64, Bytes)> {
     entry.numbered().filter(move |(number, _)| *number >= from).filter_map(|(number, event)| {
         let mut out = Vec::new();
         render(&mut out, number, event).then(|| (number, Bytes::from(out)))
@@ -65,6 +101,12 @@ mod tests {
         let text = String::from_utf8_lossy(&bytes);
         let reset = "id: 3\nevent: reset\ndata: {\"reason\":\"too_old\",\"after\":3}\n\n";
         assert!(text.ends_with(reset), "{text}");
+    }
+
+    #[test]
+    fn logs_of_both_kinds_of_actors_are_told_apart() {
+        let kind = |id: &str| Kind::of(&ActorId::from_group(id));
+        assert_eq!((kind("chat/w/c"), kind("task/w/t"), kind("chat/task/t")), (Kind::Chat, Kind::Task, Kind::Chat));
     }
 
     #[test]

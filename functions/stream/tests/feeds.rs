@@ -3,6 +3,7 @@
 
 mod support;
 
+use domain::{NodeId, TaskEvent};
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::Ordering::SeqCst},
@@ -82,6 +83,25 @@ async fn each_visible_event_once_and_in_order_whatever_the_bus_does() {
             read_to(&mut reader, &mut seen, log.next - 1).await;
             assert_eq!(numbers(&seen), after(&log, cursor), "seed {seed}, after {cursor}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_watched_like_a_chat_live_and_from_its_log() {
+    let world = world(1, Faults::default(), small());
+    let mut log = Log::of("task", "one", &world.table, &world.bus);
+    let mut live = world.watch(&log, Cursor::After(0)).await;
+    let routed = |n: u64| TaskEvent::Routed { from: "a".into(), to: NodeId::from(format!("n{n}").as_str()) };
+    for n in 0..40 {
+        log.write_task(vec![routed(n), TaskEvent::Spawned { node: "a".into(), until: 1 }]).await;
+    }
+    let mut late = world.watch(&log, Cursor::After(0)).await;
+    for reader in [&mut live, &mut late] {
+        let mut seen = String::new();
+        read_to(reader, &mut seen, 79).await;
+        assert_eq!(numbers(&seen), log.visible);
+        let expected = (1, "routed".to_owned(), r#"{"from":"a","to":"n0"}"#.to_owned());
+        assert_eq!(parse(&seen).first(), Some(&expected));
     }
 }
 

@@ -13,6 +13,7 @@ pub mod native;
 mod path;
 mod principal;
 pub mod task;
+pub mod task_native;
 mod time;
 
 pub use chat::{ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy};

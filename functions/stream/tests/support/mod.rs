@@ -4,9 +4,10 @@
 use actor::{ActorId, Entry};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{ChatEvent, MessageId, Timestamp};
+use domain::{ChatEvent, MessageId, TaskEvent, Timestamp};
 use futures::{StreamExt, stream};
 use ports::{Bus, Expect, IndexQuery, Item, Key, Page, Query, Result, Table, Write};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -183,18 +184,36 @@ pub fn hidden() -> ChatEvent {
 
 impl Log {
     pub fn new(name: &str, table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
-        let (actor, table, bus) = (ActorId::new("chat", name), table.clone(), bus.clone());
+        Self::of("chat", name, table, bus)
+    }
+
+    pub fn of(kind: &str, name: &str, table: &Arc<MemoryTable>, bus: &Arc<MemoryBus>) -> Self {
+        let (actor, table, bus) = (ActorId::new(kind, name), table.clone(), bus.clone());
         Self { actor, next: 1, table, bus, visible: Vec::new() }
     }
 
     /// Writes an entry, with `skipped` numbers after its events.
     pub async fn write(&mut self, events: Vec<ChatEvent>, skipped: u64) {
+        self.write_as(events, |event| domain::native::encode(event).is_some(), skipped).await;
+    }
+
+    /// Writes an entry of a task.
+    pub async fn write_task(&mut self, events: Vec<TaskEvent>) {
+        self.write_as(events, |event| domain::task_native::encode(event).is_some(), 0).await;
+    }
+
+    async fn write_as<E: Serialize + DeserializeOwned>(
+        &mut self,
+        events: Vec<E>,
+        shown: impl Fn(&E) -> bool,
+        skipped: u64,
+    ) {
         let (first, next) = (self.next, self.next + (events.len() as u64).max(1) + skipped);
         // As JSON, so that what the runtime keeps in an entry for itself is none of our business here.
         let (at, step) = (Timestamp::default(), Uuid::nil());
         let body = json!({ "first": first, "next": next, "at": at, "step": step, "events": events }).to_string();
-        let entry: Entry<ChatEvent> = serde_json::from_str(&body).unwrap();
-        let seen = entry.numbered().filter(|(_, event)| domain::native::encode(event).is_some());
+        let entry: Entry<E> = serde_json::from_str(&body).unwrap();
+        let seen = entry.numbered().filter(|(_, event)| shown(event));
         self.visible.extend(seen.map(|(number, _)| number));
         self.next = next;
         let put = Write::put(self.actor.entry_key(first), body.clone(), Expect::Absent);

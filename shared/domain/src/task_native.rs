@@ -1,0 +1,136 @@
+//! BuildScale's own wire format for the events of a task (api.md, "Tasks"). The last event of a task is `done` or
+//! `stopped`; of one that went on into a merge of a task above it is `went_up`, which says where.
+
+use crate::{
+    Code, Error, TaskConfig, TaskEvent,
+    task::{AgentAnswer, AssembledContext},
+};
+use serde_json::{Value, json};
+
+/// The name and the data of `event` on the wire; none for a fact that only the machine needs.
+pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
+    Some(match event {
+        TaskEvent::Spawned { .. }
+        | TaskEvent::Archived { .. }
+        | TaskEvent::PauseRequested { .. }
+        | TaskEvent::StopRequested { .. }
+        | TaskEvent::Unparked { .. } => return None,
+        TaskEvent::Created { config } => ("task_started", started(config)),
+        TaskEvent::NodeStarted { node, attempt, queue_ms, at } => {
+            ("node_started", json!({ "node": node, "attempt": attempt, "queue_ms": queue_ms, "at": at }))
+        }
+        TaskEvent::ContextAssembled { node, context } => ("context", context_data(node.as_str(), context)),
+        TaskEvent::Denied { node, what, rule } => ("denied", json!({ "node": node, "what": what, "rule": rule })),
+        TaskEvent::AgentAsked { node, chat, round } => {
+            ("agent_asked", json!({ "node": node, "chat_id": chat, "round": round }))
+        }
+        TaskEvent::AgentReplied { node, answer } => ("agent_replied", reply(node.as_str(), answer)),
+        TaskEvent::ToolUsed { node, used } => (
+            "tool",
+            json!({
+                "node": node, "tool": used.tool, "args": used.args, "status": used.status, "output": used.output,
+                "duration_ms": used.duration_ms,
+            }),
+        ),
+        TaskEvent::OutputRejected { node, round, errors } => {
+            ("output_rejected", json!({ "node": node, "round": round, "errors": errors }))
+        }
+        TaskEvent::Asked { node, question_id, questions, at, expires_at } => (
+            "question",
+            json!({
+                "node": node, "question_id": question_id, "questions": questions, "at": at, "expires_at": expires_at,
+            }),
+        ),
+        TaskEvent::Answered { node, answers, by, at } => {
+            ("answered", json!({ "node": node, "answers": answers, "by": by, "at": at }))
+        }
+        TaskEvent::NodeFinished { node, attempt, status, output, error, metrics, at } => (
+            "node_finished",
+            with_error(
+                json!({
+                    "node": node, "attempt": attempt, "status": status, "output": output, "metrics": metrics, "at": at,
+                }),
+                error.as_ref(),
+            ),
+        ),
+        TaskEvent::Routed { from, to } => ("routed", json!({ "from": from, "to": to })),
+        TaskEvent::Forked { node, kind, to, total } => {
+            ("forked", json!({ "node": node, "kind": kind, "to": to, "total": total }))
+        }
+        TaskEvent::ChildArrived { arrival } => (
+            "child_arrived",
+            json!({
+                "node": arrival.merge, "from": arrival.from, "child": arrival.child, "status": arrival.status,
+                "output": arrival.output,
+            }),
+        ),
+        TaskEvent::ChildFinished { child, end } => (
+            "child_finished",
+            with_error(
+                json!({ "child": child, "status": end.status, "output": end.output, "merged": end.merged }),
+                end.error.as_ref(),
+            ),
+        ),
+        TaskEvent::Merged { node, taken, failed, cancelled, .. } => {
+            ("merged", json!({ "node": node, "taken": taken, "failed": failed, "cancelled": cancelled }))
+        }
+        TaskEvent::WentUp { merge, owner } => ("went_up", json!({ "node": merge, "task_id": owner })),
+        TaskEvent::PausedBefore { node, at } => ("paused", json!({ "node": node, "at": at })),
+        TaskEvent::Continued { step, at } => ("continued", json!({ "step": step, "at": at })),
+        TaskEvent::Finished { status, output, exit, error, at } => {
+            let cancelled = error.as_ref().is_some_and(|error| error.code == Code::Cancelled);
+            let data = json!({ "status": status, "output": output, "exit": exit, "at": at });
+            (if cancelled { "stopped" } else { "done" }, with_error(data, error.as_ref()))
+        }
+        TaskEvent::Parked { reason, at } => (
+            "error",
+            json!({
+                "code": Code::Paused, "message": reason, "at": at,
+                "hint": "POST …/tasks/:tid/resume goes on; with {\"drop\": true} the command is dropped",
+            }),
+        ),
+    })
+}
+
+fn started(config: &TaskConfig) -> Value {
+    let mut data = json!({
+        "task_id": config.task, "flow": config.flow, "input": config.input, "start": config.start, "at": config.created_at,
+    });
+    if let Some(origin) = &config.origin {
+        data["origin"] = json!({ "parent": origin.parent, "kind": origin.kind, "child": origin.name() });
+    }
+    if !config.files.is_empty() {
+        data["files"] = json!(config.files);
+    }
+    if let Some(replay) = &config.replay {
+        data["replay"] = json!(replay);
+    }
+    data
+}
+
+/// What the context is made of, without what it says: that is in the task's history, and may be long.
+fn context_data(node: &str, context: &AssembledContext) -> Value {
+    let items: Vec<Value> = context
+        .items
+        .iter()
+        .map(|item| json!({ "store": item.store, "key": item.key, "tokens": item.tokens }))
+        .collect();
+    json!({
+        "node": node, "profile": context.profile, "tokens": context.tokens, "left_out": context.left_out, "items": items,
+    })
+}
+
+fn reply(node: &str, answer: &AgentAnswer) -> Value {
+    let data = json!({
+        "node": node, "chat_id": answer.chat, "round": answer.round, "text": answer.text,
+        "stop_reason": answer.stop_reason, "usage": answer.usage, "steps": answer.steps, "tools": answer.tools,
+    });
+    with_error(data, answer.error.as_ref())
+}
+
+fn with_error(mut data: Value, error: Option<&Error>) -> Value {
+    if let Some(error) = error {
+        data["error"] = json!(error);
+    }
+    data
+}

@@ -1,0 +1,258 @@
+//! Every event of a task, as clients read it and as the log keeps it. As for chats, what was stored once is read for ever.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{
+    ChatId, Code, Error, FilePath, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId, Timestamp, Usage,
+    UserId, WorkspaceId,
+    event::Question,
+    task::{
+        AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, ContextItem, FlowRef, NodeMetrics,
+        Origin, Replay, ToolUse, stopped,
+    },
+    task_native,
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+const fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
+}
+
+const AT: Timestamp = Timestamp::from_millis(1_767_225_600_042);
+
+fn tool_use() -> ToolUse {
+    ToolUse {
+        tool: "read_file".into(),
+        args: r#"{"path":"/a.md"}"#.into(),
+        status: Status::Success,
+        output: "text".into(),
+        duration_ms: 12,
+    }
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 }
+}
+
+fn child() -> ChildName {
+    ChildName::of(&"items".into(), &"worker".into(), 17, ChildKind::Subtask)
+}
+
+fn config() -> TaskConfig {
+    let origin = Origin {
+        parent: TaskId(id(20)),
+        ancestors: vec![TaskId(id(19)), TaskId(id(20))],
+        line: vec![ChildName::of(&"ways".into(), &"items".into(), 1, ChildKind::Clone), child()],
+        place: vec![1, 17],
+        kind: ChildKind::Subtask,
+        node: "items".into(),
+        to: "worker".into(),
+        index: 17,
+    };
+    TaskConfig {
+        workspace: WorkspaceId(id(1)),
+        task: TaskId(id(2)),
+        flow: FlowRef { name: "review".into(), hash: Sha256::of(b"flow") },
+        user: UserId(id(3)),
+        input: json!({ "topic": "bees" }),
+        start: "worker".into(),
+        origin: Some(origin),
+        files: vec![FilePath::parse("/a.md").unwrap()],
+        priority: 5,
+        stepping: true,
+        breakpoints: vec!["merge".into()],
+        replay: Some(Replay { of: TaskId(id(4)), from: Some("worker".into()) }),
+        keep_outputs: true,
+        created_at: AT,
+    }
+}
+
+/// One of each, and of those that look different the more of them.
+fn events() -> Vec<TaskEvent> {
+    let node = || "draft".into();
+    let error = || Error::new(Code::Unprocessable, "no").hint("try").detail("field", "x");
+    let item = ContextItem {
+        store: "project".into(),
+        key: "style".into(),
+        content: json!({ "tone": "dry" }),
+        tags: vec!["house".into()],
+        tokens: 7,
+        at: AT,
+    };
+    let answers: Map<String, Value> = json!({ "approved": true }).as_object().unwrap().clone();
+    let question = Question {
+        name: "approved".into(),
+        question: "Publish?".into(),
+        schema: json!({ "type": "boolean" }),
+        buttons: Some(vec![json!(true), json!(false)]),
+    };
+    vec![
+        TaskEvent::Created { config: Box::new(config()) },
+        TaskEvent::NodeStarted { node: node(), attempt: 1, queue_ms: 3, at: AT },
+        TaskEvent::ContextAssembled {
+            node: node(),
+            context: Box::new(AssembledContext {
+                profile: "writing".into(),
+                items: vec![item],
+                tokens: 7,
+                left_out: 2,
+            }),
+        },
+        TaskEvent::Denied { node: node(), what: "tool write_file".into(), rule: "read-only".into() },
+        TaskEvent::AgentAsked { node: node(), chat: ChatId(id(5)), round: 1 },
+        TaskEvent::AgentReplied {
+            node: node(),
+            answer: Box::new(AgentAnswer {
+                chat: ChatId(id(5)),
+                round: 1,
+                text: "Done.".into(),
+                stop_reason: "end_turn".into(),
+                usage: usage(),
+                steps: 2,
+                tools: vec![tool_use()],
+                error: Some(error()),
+            }),
+        },
+        TaskEvent::ToolUsed { node: node(), used: Box::new(tool_use()) },
+        TaskEvent::OutputRejected { node: node(), round: 1, errors: vec!["/title: missing".into()] },
+        TaskEvent::Asked {
+            node: node(),
+            question_id: QuestionId(id(6)),
+            questions: vec![question],
+            at: AT,
+            expires_at: Some(AT),
+        },
+        TaskEvent::Answered { node: node(), answers, by: "user:1".into(), at: AT },
+        TaskEvent::NodeFinished {
+            node: node(),
+            attempt: 1,
+            status: Status::Failure,
+            output: Value::Null,
+            error: Some(error()),
+            metrics: NodeMetrics {
+                duration_ms: 40,
+                queue_ms: 3,
+                context_tokens: 7,
+                usage: usage(),
+                tool_calls: 1,
+                ..NodeMetrics::default()
+            },
+            at: AT,
+        },
+        TaskEvent::Archived { files: 3 },
+        TaskEvent::Routed { from: node(), to: "merge".into() },
+        TaskEvent::Forked { node: "items".into(), kind: ChildKind::Subtask, to: vec!["worker".into()], total: 100 },
+        TaskEvent::Spawned { node: "items".into(), until: 64 },
+        TaskEvent::ChildArrived {
+            arrival: Box::new(Arrival {
+                merge: "merge".into(),
+                from: "worker".into(),
+                child: "items/worker[17]".into(),
+                place: vec![17],
+                status: Status::Partial,
+                output: json!([1]),
+            }),
+        },
+        TaskEvent::ChildFinished {
+            child: child(),
+            end: Box::new(ChildEnd {
+                status: Status::Failure,
+                output: Value::Null,
+                merged: false,
+                error: Some(error()),
+            }),
+        },
+        TaskEvent::Merged {
+            node: "merge".into(),
+            taken: vec!["items/worker[17]".into()],
+            with_failed: true,
+            failed: 1,
+            cancelled: vec![child()],
+        },
+        TaskEvent::WentUp { merge: "merge".into(), owner: TaskId(id(20)) },
+        TaskEvent::PauseRequested { before: vec!["merge".into()] },
+        TaskEvent::PausedBefore { node: node(), at: AT },
+        TaskEvent::Continued { step: true, at: AT },
+        TaskEvent::StopRequested { stop_id: StopId(id(7)), reason: "user_cancelled".into() },
+        TaskEvent::Finished {
+            status: Status::Success,
+            output: json!("ok"),
+            exit: Some("end".into()),
+            error: None,
+            at: AT,
+        },
+        TaskEvent::Finished {
+            status: Status::Failure,
+            output: Value::Null,
+            exit: None,
+            error: Some(stopped("user_cancelled")),
+            at: AT,
+        },
+        TaskEvent::Parked { reason: "it panics".into(), at: AT },
+        TaskEvent::Unparked { at: AT },
+    ]
+}
+
+/// A number a variant: a variant that is not in [`events`] does not compile here or fails below.
+fn place(event: &TaskEvent) -> usize {
+    match event {
+        TaskEvent::Created { .. } => 0,
+        TaskEvent::NodeStarted { .. } => 1,
+        TaskEvent::ContextAssembled { .. } => 2,
+        TaskEvent::Denied { .. } => 3,
+        TaskEvent::AgentAsked { .. } => 4,
+        TaskEvent::AgentReplied { .. } => 5,
+        TaskEvent::ToolUsed { .. } => 6,
+        TaskEvent::OutputRejected { .. } => 7,
+        TaskEvent::Asked { .. } => 8,
+        TaskEvent::Answered { .. } => 9,
+        TaskEvent::NodeFinished { .. } => 10,
+        TaskEvent::Routed { .. } => 11,
+        TaskEvent::Forked { .. } => 12,
+        TaskEvent::Spawned { .. } => 13,
+        TaskEvent::ChildArrived { .. } => 14,
+        TaskEvent::ChildFinished { .. } => 15,
+        TaskEvent::Merged { .. } => 16,
+        TaskEvent::WentUp { .. } => 17,
+        TaskEvent::PauseRequested { .. } => 18,
+        TaskEvent::PausedBefore { .. } => 19,
+        TaskEvent::Continued { .. } => 20,
+        TaskEvent::StopRequested { .. } => 21,
+        TaskEvent::Finished { .. } => 22,
+        TaskEvent::Parked { .. } => 23,
+        TaskEvent::Unparked { .. } => 24,
+        TaskEvent::Archived { .. } => 25,
+    }
+}
+
+#[test]
+fn every_event_is_here() {
+    let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
+    assert_eq!(places, (0..26).collect());
+}
+
+#[test]
+fn clients_read_each_event_like_this() {
+    let lines: Vec<String> = events()
+        .iter()
+        .map(|event| match task_native::encode(event) {
+            Some((name, data)) => format!("{name} {data}"),
+            None => format!("({}: not shown)", serde_json::to_value(event).unwrap()["type"].as_str().unwrap()),
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn what_was_stored_once_is_read_for_ever() {
+    let stored: Vec<Value> = serde_json::from_str(include_str!("stored_tasks.json")).unwrap();
+    let read: Vec<TaskEvent> = stored.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
+    assert_eq!(read, events());
+    let written = serde_json::to_value(events()).unwrap();
+    assert_eq!(
+        written,
+        Value::Array(stored),
+        "new fields belong into a new copy of stored_tasks.json, beside this one"
+    );
+}

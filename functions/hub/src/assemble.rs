@@ -5,7 +5,7 @@ use crate::{
     config::{Config, Durability},
     parts,
 };
-use actor::Runtime;
+use actor::{Kind, Runtime};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use embedded::{LocalBlobs, LocalBus, Store};
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
@@ -26,8 +26,8 @@ pub struct Hub {
     pub models: Arc<models::Router>,
     /// Keeps the chats' files.
     pub transcript: Arc<Transcript>,
-    /// Drives the chats.
-    pub worker: Worker<ChatMachine>,
+    /// Drives the actors of every kind.
+    pub worker: Worker,
     /// Holds the event streams.
     pub feeds: Feeds,
     /// What handlers need.
@@ -86,7 +86,8 @@ pub fn assemble(
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    let worker = Worker::new(Arc::new(runtime), queue.clone(), working);
+    let kinds: [Arc<dyn Kind>; 1] = [Arc::new(runtime)];
+    let worker = Worker::new(kinds, queue.clone(), working);
 
     let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let settings = Settings {

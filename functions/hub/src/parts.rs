@@ -5,7 +5,6 @@ use api::{Counters, Probe, Streams};
 use async_trait::async_trait;
 use axum::response::Response;
 use bytes::Bytes;
-use chat::ChatMachine;
 use embedded::Store;
 use futures::{FutureExt, future::BoxFuture};
 use http::HeaderMap;
@@ -50,7 +49,7 @@ pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>) -> Vec<Probe> {
 }
 
 /// The counters of the store, the streams and the worker, in Prometheus' text format.
-pub(crate) fn counters(store: &Arc<Store>, feeds: &Feeds, worker: &Worker<ChatMachine>) -> Vec<Counters> {
+pub(crate) fn counters(store: &Arc<Store>, feeds: &Feeds, worker: &Worker) -> Vec<Counters> {
     let (store, streams, worker) = (store.clone(), feeds.metrics().clone(), worker.clone());
     vec![
         Box::new(move |out| {

@@ -1,16 +1,17 @@
 //! The worker: takes deliveries off the queue, has the actor runtime drive them, and settles them as it says.
 //!
-//! It keeps a delivery invisible for as long as its actor is driven, and runs many actors at once; the queue sees to it that
-//! none runs twice. On shutdown it takes no more, lets what runs end for a while, and then has it checkpointed: the actor
+//! It keeps deliveries invisible for as long as their actor is driven, and runs many actors at once; the queue sees to it that
+//! none runs twice. The first part of a group says which kind of actor it is, and so which runtime drives it. On shutdown it takes no more, lets what runs end for a while, and then has it checkpointed: the actor
 //! tells itself to continue, and goes on in the next process.
 
 mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{Machine, Runtime, Verdict};
+use actor::{Kind, Verdict};
+use futures::future::join_all;
 use ports::{Delivery, Queue};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
@@ -35,29 +36,23 @@ impl Default for Options {
     }
 }
 
-/// A worker for the actors of one machine.
-pub struct Worker<M: Machine> {
-    runtime: Arc<Runtime<M>>,
+/// How long a delivery rests that is for a kind of actor which this worker does not know: another one may, after an update.
+const UNKNOWN_RESTS: Duration = Duration::from_secs(30);
+
+/// A worker for the actors of some kinds.
+#[derive(Clone)]
+pub struct Worker {
+    kinds: Arc<HashMap<&'static str, Arc<dyn Kind>>>,
     queue: Arc<dyn Queue>,
     options: Options,
     metrics: Arc<Metrics>,
 }
 
-impl<M: Machine> Clone for Worker<M> {
-    fn clone(&self) -> Self {
-        Self {
-            runtime: self.runtime.clone(),
-            queue: self.queue.clone(),
-            options: self.options,
-            metrics: self.metrics.clone(),
-        }
-    }
-}
-
-impl<M: Machine> Worker<M> {
-    /// A worker over this runtime and the queue that feeds it.
-    pub fn new(runtime: Arc<Runtime<M>>, queue: Arc<dyn Queue>, options: Options) -> Self {
-        Self { runtime, queue, options, metrics: Arc::default() }
+impl Worker {
+    /// A worker for actors of these kinds and the queue that feeds it.
+    pub fn new(kinds: impl IntoIterator<Item = Arc<dyn Kind>>, queue: Arc<dyn Queue>, options: Options) -> Self {
+        let kinds = kinds.into_iter().map(|kind| (kind.name(), kind)).collect();
+        Self { kinds: Arc::new(kinds), queue, options, metrics: Arc::default() }
     }
 
     /// What it has done so far.
@@ -67,7 +62,7 @@ impl<M: Machine> Worker<M> {
 
     /// How many actors are in memory at rest.
     pub fn warm_actors(&self) -> usize {
-        self.runtime.warm_actors()
+        self.kinds.values().map(|kind| kind.warm_actors()).sum()
     }
 
     /// Works until `shutdown`, then ends what runs and flushes the actors in memory.
@@ -86,7 +81,7 @@ impl<M: Machine> Worker<M> {
             cut.cancel();
             while driven.join_next().await.is_some() {}
         }
-        self.runtime.flush_all().await;
+        join_all(self.kinds.values().map(|kind| kind.flush_all())).await;
     }
 
     async fn take(&self, permits: &Arc<Semaphore>, cut: &CancellationToken, driven: &mut JoinSet<()>) {
@@ -116,13 +111,13 @@ impl<M: Machine> Worker<M> {
     pub async fn handle(&self, delivery: &Delivery, cut: &CancellationToken) -> Verdict {
         let _running = self.metrics.begin();
         let verdict = tokio::select! {
-            verdict = self.runtime.deliver(delivery, cut) => verdict,
+            verdict = self.drive(delivery, cut) => verdict,
             // Somebody else has it: what this one still did, a model call above all, would be thrown away.
-            () = self.keep_invisible(delivery) => Verdict::Retry(Duration::ZERO),
+            () = self.keep_invisible(delivery) => Verdict { done: 0, again: Duration::ZERO },
         };
-        let settled = match verdict {
-            Verdict::Ack => self.queue.ack(&delivery.receipt).await,
-            Verdict::Retry(delay) => self.queue.reject(&delivery.receipt, delay).await,
+        let settled = match verdict.done {
+            0 => self.queue.reject(&delivery.receipt, verdict.again).await,
+            _ => self.queue.ack(&delivery.receipt).await,
         };
         match settled {
             Ok(true) => {}
@@ -131,8 +126,19 @@ impl<M: Machine> Worker<M> {
                 tracing::warn!(group = delivery.group, %error, "the delivery was not settled; it comes again")
             }
         }
-        self.metrics.ended(verdict);
+        self.metrics.ended(1, verdict);
         verdict
+    }
+
+    async fn drive(&self, delivery: &Delivery, cut: &CancellationToken) -> Verdict {
+        let kind = delivery.group.split('/').next().unwrap_or_default();
+        match self.kinds.get(kind) {
+            Some(kind) => kind.deliver(std::slice::from_ref(delivery), cut).await,
+            None => {
+                tracing::error!(group = delivery.group, kind, "no actor of this kind is known here");
+                Verdict { done: 0, again: UNKNOWN_RESTS }
+            }
+        }
     }
 
     async fn settle(self, delivery: Delivery, cut: CancellationToken, permit: OwnedSemaphorePermit) {
@@ -154,7 +160,8 @@ impl<M: Machine> Worker<M> {
 
     async fn flush_idle(&self) {
         loop {
-            let next: Instant = self.runtime.flush_idle().await;
+            let next: Vec<Instant> = join_all(self.kinds.values().map(|kind| kind.flush_idle())).await;
+            let Some(next) = next.into_iter().min() else { return std::future::pending().await };
             tokio::time::sleep_until(next).await;
         }
     }

@@ -20,11 +20,9 @@ impl Metrics {
         Running(self)
     }
 
-    pub(crate) fn ended(&self, verdict: Verdict) {
-        match verdict {
-            Verdict::Ack => self.acknowledged.fetch_add(1, Relaxed),
-            Verdict::Retry(_) => self.retried.fetch_add(1, Relaxed),
-        };
+    pub(crate) fn ended(&self, deliveries: usize, verdict: Verdict) {
+        self.acknowledged.fetch_add(verdict.done as u64, Relaxed);
+        self.retried.fetch_add(deliveries.saturating_sub(verdict.done) as u64, Relaxed);
     }
 }
 

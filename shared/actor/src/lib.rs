@@ -8,6 +8,7 @@
 
 mod drive;
 mod effect;
+mod kind;
 mod load;
 pub mod log;
 pub mod machine;
@@ -17,6 +18,7 @@ mod runtime;
 mod warm;
 
 pub use effect::{EffectContext, Perform};
+pub use kind::Kind;
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
 pub use machine::{Decision, EffectKey, Follow, Input, Letter, Machine, StopRequest, View};
 pub use mail::{Content, Mail, Mailbox};

@@ -16,13 +16,19 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How to settle a delivery.
+/// How to settle deliveries of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Acknowledge it: all that it asked for is done or durable.
-    Ack,
-    /// Give it back, to come again after this time.
-    Retry(Duration),
+pub struct Verdict {
+    /// To be acknowledged, counted from the first one: all that these asked for is done or durable.
+    pub done: usize,
+    /// The others are given back, to come again after this time.
+    pub again: Duration,
+}
+
+/// What became of one delivery.
+enum Settled {
+    Done,
+    Again(Duration),
 }
 
 /// How the runtime behaves.
@@ -78,9 +84,17 @@ impl<M: Machine> Runtime<M> {
         Self { ports, warm: Warm::new(options.warm_actors), options }
     }
 
-    /// Drives the actor that `delivery` is for, until it rests or `cut` says that time is up; the actor then tells itself
-    /// to continue. The caller keeps the delivery invisible meanwhile, and settles it as told.
-    pub async fn deliver(&self, delivery: &Delivery, cut: &CancellationToken) -> Verdict {
+    /// See [`crate::Kind::deliver`].
+    pub async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+        for (done, delivery) in deliveries.iter().enumerate() {
+            if let Settled::Again(again) = self.deliver_one(delivery, cut).await {
+                return Verdict { done, again };
+            }
+        }
+        Verdict { done: deliveries.len(), again: Duration::ZERO }
+    }
+
+    async fn deliver_one(&self, delivery: &Delivery, cut: &CancellationToken) -> Settled {
         let actor = ActorId::from_group(&delivery.group);
         let mail = match serde_json::from_str::<Mail<M::Command>>(&delivery.body) {
             Ok(mail) => mail,
@@ -98,11 +112,11 @@ impl<M: Machine> Runtime<M> {
             outcome => outcome,
         };
         match outcome {
-            Ok(()) => Verdict::Ack,
+            Ok(()) => Settled::Done,
             Err((Failure::Poison(reason), _)) => self.park(&actor, delivery, reason).await,
             Err((Failure::Lost, _)) => {
                 tracing::info!(%actor, "another worker drives this actor");
-                Verdict::Retry(Duration::from_millis(200))
+                Settled::Again(Duration::from_millis(200))
             }
             // Nothing was written, for no fault of the stores, again and again: it will not be by itself.
             Err((failure, 0)) if delivery.attempt >= self.options.max_attempts && !failure.is_outage() => {
@@ -111,7 +125,7 @@ impl<M: Machine> Runtime<M> {
             Err((failure, _)) => {
                 let error: &dyn std::error::Error = &failure;
                 tracing::error!(%actor, attempt = delivery.attempt, error, "a delivery failed");
-                Verdict::Retry(Duration::from_millis(100 << delivery.attempt.min(9)))
+                Settled::Again(Duration::from_millis(100 << delivery.attempt.min(9)))
             }
         }
     }
@@ -156,7 +170,7 @@ impl<M: Machine> Runtime<M> {
     }
 
     /// Pauses the actor and keeps the delivery for when it is resumed.
-    async fn park(&self, actor: &ActorId, delivery: &Delivery, reason: String) -> Verdict {
+    async fn park(&self, actor: &ActorId, delivery: &Delivery, reason: String) -> Settled {
         #[derive(serde::Deserialize)]
         struct Id {
             id: CommandId,
@@ -171,12 +185,12 @@ impl<M: Machine> Runtime<M> {
         match parked.await {
             Ok(()) => {
                 tracing::error!(%actor, reason, "paused");
-                Verdict::Ack
+                Settled::Done
             }
             Err(failure) => {
                 let error: &dyn std::error::Error = &failure;
                 tracing::error!(%actor, error, "an actor could not be paused");
-                Verdict::Retry(Duration::from_secs(30))
+                Settled::Again(Duration::from_secs(30))
             }
         }
     }

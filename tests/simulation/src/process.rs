@@ -5,7 +5,7 @@ use crate::{
     sabotage::{self, Safeguard},
     world::World,
 };
-use actor::Runtime;
+use actor::{Kind, Runtime};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
 use std::{sync::Arc, time::Duration};
@@ -67,7 +67,8 @@ impl Process {
             options,
         );
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
-        let worker = Worker::new(Arc::new(runtime), queue.clone(), options);
+        let kinds: [Arc<dyn Kind>; 1] = [Arc::new(runtime)];
+        let worker = Worker::new(kinds, queue.clone(), options);
         let settings = Settings { inactivity: INACTIVITY, ..Settings::default() };
         let chats = Chats::new(table, queue, bus, clock, workspaces.clone(), settings);
         let shutdown = CancellationToken::new();
@@ -98,7 +99,7 @@ impl Drop for Process {
     }
 }
 
-async fn work(worker: Worker<ChatMachine>, workspaces: Workspaces, shutdown: CancellationToken) {
+async fn work(worker: Worker, workspaces: Workspaces, shutdown: CancellationToken) {
     while workspaces.repair_all().await.is_err() {
         sleep(Duration::from_millis(100)).await;
     }

@@ -1,0 +1,71 @@
+//! One worker for actors of several kinds.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use actor::{Kind, Verdict};
+use async_trait::async_trait;
+use ports::{Delivery, Outgoing, Queue};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use testkit::{
+    TestClock,
+    fakes::{FakeQueue, Faults},
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use worker::{Options, Worker};
+
+/// Notes the groups that it is given.
+struct Noting(&'static str, Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Kind for Noting {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Verdict {
+        let told = deliveries.iter().map(|delivery| format!("{} got {}", self.0, delivery.group));
+        self.1.lock().unwrap().extend(told);
+        Verdict { done: deliveries.len(), again: Duration::ZERO }
+    }
+    async fn flush_idle(&self) -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+    async fn flush_all(&self) {
+        self.1.lock().unwrap().push(format!("{} flushed", self.0));
+    }
+    fn warm_actors(&self) -> usize {
+        1
+    }
+}
+
+fn message(group: &str) -> Outgoing {
+    Outgoing { group: group.into(), id: "1".into(), body: String::new(), deliver_at: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_part_of_a_group_chooses_the_runtime_and_an_unknown_one_ends_as_a_dead_letter() {
+    let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 3));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kinds: Vec<Arc<dyn Kind>> =
+        vec![Arc::new(Noting("chat", told.clone())), Arc::new(Noting("task", told.clone()))];
+    let worker = Worker::new(kinds, queue.clone(), Options::default());
+    queue.send(["task/w/1", "chat/w/1", "flood/w/1"].map(message).into()).await.unwrap();
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn({
+        let (worker, shutdown) = (worker.clone(), shutdown.clone());
+        async move { worker.run(shutdown).await }
+    });
+    while queue.dead_letters(1).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(queue.dead_letters(9).await.unwrap()[0].message.group, "flood/w/1");
+    assert!(queue.is_empty());
+    assert_eq!(worker.warm_actors(), 2);
+    shutdown.cancel();
+    running.await.unwrap();
+    let mut told = told.lock().unwrap().clone();
+    told.sort();
+    assert_eq!(told, ["chat flushed", "chat got chat/w/1", "task flushed", "task got task/w/1"]);
+}

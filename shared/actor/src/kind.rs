@@ -1,0 +1,47 @@
+//! What a worker needs of a runtime, whatever its machine: so that one worker drives chats and tasks alike.
+
+use crate::{Machine, Runtime, Verdict};
+use async_trait::async_trait;
+use ports::Delivery;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Drives the actors of one kind. [`Runtime`] is what implements it.
+#[async_trait]
+pub trait Kind: Send + Sync {
+    /// The first part of its actors' ids, such as `chat`.
+    fn name(&self) -> &'static str;
+
+    /// Drives the actor that `deliveries` are for, all of one group and in its order, until it rests or `cut` says that time
+    /// is up; the actor then tells itself to continue. The caller keeps the deliveries invisible meanwhile, and settles
+    /// them as told.
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict;
+
+    /// Flushes and forgets the actors that have rested for the inactivity time-out. Returns when to call it again.
+    async fn flush_idle(&self) -> Instant;
+
+    /// Flushes and forgets all actors in memory: the process is about to end.
+    async fn flush_all(&self);
+
+    /// How many actors are in memory at rest.
+    fn warm_actors(&self) -> usize;
+}
+
+#[async_trait]
+impl<M: Machine> Kind for Runtime<M> {
+    fn name(&self) -> &'static str {
+        M::KIND
+    }
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+        Self::deliver(self, deliveries, cut).await
+    }
+    async fn flush_idle(&self) -> Instant {
+        Self::flush_idle(self).await
+    }
+    async fn flush_all(&self) {
+        Self::flush_all(self).await;
+    }
+    fn warm_actors(&self) -> usize {
+        Self::warm_actors(self)
+    }
+}

@@ -1,14 +1,14 @@
 //! Driving one actor to rest: decide, commit, publish, send, run effects, and again with what they report.
 
 use crate::{
-    ActorId, Content, Decision, Entry, Input, Letter, Machine, Mail, Parking, StopRequest, View, effect::Running,
-    load::Loaded, log, retry::while_unavailable, runtime::Ports,
+    ActorId, Content, Decision, Entry, Input, Letter, Machine, Mail, Parking, StopRequest, Target, View,
+    effect::Running, load::Loaded, log, retry::while_unavailable, runtime::Ports,
 };
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId, Timestamp};
 use futures::StreamExt;
 use ports::{Error, Expect, Outgoing, Subscription, Write};
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -70,13 +70,13 @@ pub(crate) struct Drive<'a, M: Machine> {
     running: Running<M>,
     /// Entries committed so far.
     pub committed: u32,
-    stop_seen: Option<StopId>,
+    stops_seen: HashSet<StopId>,
 }
 
 impl<'a, M: Machine> Drive<'a, M> {
     pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>) -> Self {
         let running = Running::new(ports.perform.clone());
-        Self { ports, actor, loaded, running, committed: 0, stop_seen: None }
+        Self { ports, actor, loaded, running, committed: 0, stops_seen: HashSet::new() }
     }
 
     /// Takes in one message of the mailbox and goes on until nothing is in flight or `cut` says that time is up.
@@ -96,6 +96,9 @@ impl<'a, M: Machine> Drive<'a, M> {
             // A worker may have died between the commit and the sends. The ids make sending again harmless.
             let outbox = self.loaded.unsettled_outbox.clone();
             while_unavailable(|| self.ports.queue.send(outbox.clone())).await?;
+        }
+        if matches!(&mail.content, Content::Command { body } if !consumed && M::ends(body)) {
+            return self.take_in_last(mail, cut).await;
         }
         if self.loaded.parked {
             return self.take_in_while_parked(mail, body, cut).await;
@@ -117,6 +120,24 @@ impl<'a, M: Machine> Drive<'a, M> {
         {
             let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command: body };
             self.step(input, Some(mail.id)).await?;
+        }
+        self.run_effects(cut).await
+    }
+
+    /// Takes in a command that ends the actor, whatever the actor is at. What was in flight is resumed after it, if any of
+    /// it is left to complete.
+    async fn take_in_last(&mut self, mail: Mail<M::Command>, cut: &CancellationToken) -> Result<Ended, Failure> {
+        if M::in_flight(&self.loaded.state) {
+            self.skip_expired_numbers().await?;
+        }
+        let Content::Command { body: command } = mail.content else { return self.rest() };
+        let stamp = self.ports.clock.stamp();
+        let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command };
+        let decision = self.ports.machine.handle(&self.loaded.state, input, &stamp);
+        let parking = self.loaded.parked.then(|| Parking { parked: false, mail: Vec::new() });
+        self.commit(decision, Beside { command: Some(mail.id), parking, ..Beside::default() }, stamp).await?;
+        if M::in_flight(&self.loaded.state) {
+            self.step(Input::Resume, None).await?;
         }
         self.run_effects(cut).await
     }
@@ -221,11 +242,13 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     async fn look_for_stop(&mut self) -> Result<(), Failure> {
-        let key = self.actor.control_key();
-        let Some(item) = while_unavailable(|| self.ports.table.get(&key)).await? else { return Ok(()) };
-        let request: StopRequest = log::parse(&item.body)?;
-        if self.stop_seen.replace(request.stop_id) != Some(request.stop_id) {
-            self.step(Input::Stop(request), None).await?;
+        for target in [Target::Everything, Target::First] {
+            let key = self.actor.control_key(target);
+            let Some(item) = while_unavailable(|| self.ports.table.get(&key)).await? else { continue };
+            let request: StopRequest = log::parse(&item.body)?;
+            if self.stops_seen.insert(request.stop_id) {
+                self.step(Input::Stop(request), None).await?;
+            }
         }
         Ok(())
     }

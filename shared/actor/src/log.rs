@@ -3,6 +3,7 @@
 //! That one conditional write is the state change, the fencing token, the outbox and the persisted event stream at once
 //! (architecture.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.
 
+use crate::Target;
 use domain::{CommandId, Timestamp};
 use ports::{Key, Outgoing, Query, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -39,9 +40,14 @@ impl ActorId {
     pub fn snapshot_key(&self) -> Key {
         Key::new(&self.0, "snapshot")
     }
-    /// Where the newest request to stop is.
-    pub fn control_key(&self) -> Key {
-        Key::new(&self.0, "control")
+    /// Where the newest request to stop is that is for `target`. One for everything has a place of its own, so that no later
+    /// request for less takes it away.
+    pub fn control_key(&self, target: Target) -> Key {
+        let place = match target {
+            Target::Everything => "control/everything",
+            Target::This(_) | Target::First => "control/one",
+        };
+        Key::new(&self.0, place)
     }
 }
 

@@ -32,6 +32,12 @@ pub trait Machine: Send + Sync + Sized + 'static {
     fn attempt(state: &Self::State) -> u32;
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
+    /// Whether the command ends the actor for good. Nothing that came before it matters then: it is taken in before what was
+    /// in flight is resumed, and also while the actor is paused, whose mail is dropped with it.
+    fn ends(command: &Self::Command) -> bool {
+        let _ = command;
+        false
+    }
     /// The actor as lists show it, kept in the table along with the entries that change it.
     fn view(state: &Self::State) -> Option<View>;
     /// A record to keep for good beside the log because of `event`, such as what a turn cost. `state` is the one before it.
@@ -87,12 +93,25 @@ pub enum Input<M: Machine> {
 pub struct StopRequest {
     /// The request.
     pub stop_id: StopId,
-    /// What was seen running; none for the first work asked for before the request.
-    pub target: Option<uuid::Uuid>,
+    /// What to stop.
+    pub target: Target,
     /// When it was asked for.
     pub at: Timestamp,
     /// Why, such as `user_cancelled`.
     pub reason: String,
+}
+
+/// What a request wants stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// What was seen running.
+    This(uuid::Uuid),
+    /// Nothing was seen running: the first work that was asked for before the request.
+    First,
+    /// What runs, what waits and what is still to come: the actor is about to be ended by a command that [`Machine::ends`]
+    /// it, and that command is already in its mailbox.
+    Everything,
 }
 
 /// What a machine decided.

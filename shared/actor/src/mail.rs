@@ -69,7 +69,7 @@ impl Mailbox {
     /// next loaded.
     pub async fn stop(&self, actor: &ActorId, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
-        self.table.commit(vec![Write::put(actor.control_key(), body, Expect::Any)]).await?;
+        self.table.commit(vec![Write::put(actor.control_key(request.target), body, Expect::Any)]).await?;
         self.bus.publish(&actor.control_channel(), Bytes::from_static(b"stop")).await
     }
 }

@@ -6,11 +6,13 @@ use crate::{
     state::{ChatState, Phase, Turn},
     turn::Step,
 };
-use actor::{Decision, StopRequest};
+use actor::{Decision, StopRequest, Target};
 use domain::{ChatEvent, Message, MessageId, PermissionId, Stamp, StopId, ToolCall, event::PermissionOutcome};
 
 /// The reason of a stop by a person, as seed 000 §6 has it.
 pub(crate) const USER_CANCELLED: &str = "user_cancelled";
+/// The reason when the chat is deleted.
+pub(crate) const DELETED: &str = "deleted";
 
 /// Somebody wants the turn stopped.
 pub(crate) fn stop(
@@ -19,14 +21,16 @@ pub(crate) fn stop(
     request: &StopRequest,
     stamp: &Stamp,
 ) -> Decision<ChatMachine> {
+    if request.target == Target::Everything {
+        return give_up(machine, state, request.stop_id, stamp);
+    }
     let Some(turn) = &state.turn else { return Decision::default() };
     let already = state.last_stop == Some(request.stop_id) || turn.stopping.is_some();
     // A message that interrupts stops what was asked for before it, under its own id, and not itself.
     let own = request.stop_id.0 == turn.id.0;
     let meant = match request.target {
-        Some(target) => target == turn.id.0,
-        // Nothing was seen running: the first turn that was asked for before the request.
-        None => turn.asked_at <= request.at,
+        Target::This(target) => target == turn.id.0,
+        Target::First | Target::Everything => turn.asked_at <= request.at,
     };
     if already || own || !meant {
         return Decision::default();
@@ -39,35 +43,65 @@ pub(crate) fn stop(
 fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
     match &turn.phase {
         Phase::Tool { .. } => step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
-        Phase::Model { message_id, attempt, text } => {
+        Phase::Model { message_id, attempt, .. } => {
             step.decision.cancel.push(model_key(*message_id, *attempt));
-            step.keep_partial(*message_id, text);
-            end(step, turn, std::iter::empty(), Some(stop_id), reason, text.clone());
+            end_at_once(step, turn, Some(stop_id), reason);
         }
         Phase::Permission { .. } | Phase::Question { .. } | Phase::Begun => {
-            end_waiting(step, turn, Some(stop_id), reason);
+            end_at_once(step, turn, Some(stop_id), reason);
         }
     }
 }
 
-/// The chat is given up, and with it what runs and what waits.
-pub(crate) fn delete(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) -> Decision<ChatMachine> {
-    if state.config.is_none() || state.deleted {
+/// The chat is given up, and with it what runs, what waits, and whatever may still be in its mailbox: no turn begins after
+/// this. The request to stop everything and the command to delete both lead here; who comes second changes nothing.
+pub(crate) fn give_up(
+    machine: &ChatMachine,
+    state: &ChatState,
+    stop_id: StopId,
+    stamp: &Stamp,
+) -> Decision<ChatMachine> {
+    if state.deleted {
         return Decision::default();
     }
     let mut step = Step::new(machine, state, stamp);
+    let is_paused = state.paused.is_some();
+    if is_paused {
+        step.push(ChatEvent::Unpaused { at: stamp.at });
+    }
     step.push(ChatEvent::Deleted { at: stamp.at });
-    if let Some(turn) = state.turn.as_ref().filter(|turn| turn.stopping.is_none()) {
-        let stop_id = StopId(step.id());
-        stop_turn(&mut step, turn, stop_id, "deleted");
+    match &state.turn {
+        // Nothing of a paused chat runs.
+        Some(turn) if is_paused => end_at_once(&mut step, turn, Some(stop_id), DELETED),
+        Some(turn) if turn.stopping.is_none() => stop_turn(&mut step, turn, stop_id, DELETED),
+        _ => {}
     }
     step.decision
 }
 
-/// Ends a turn that waits for a person, and withdraws what it asked.
-pub(crate) fn end_waiting(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
-    if let Phase::Permission { permission_id, .. } = &turn.phase {
-        withdraw(step, *permission_id);
+/// What the chat does fails again and again. One that was given up is not paused, as nobody is left to resume it: a tool
+/// that was to complete is given up, too.
+pub(crate) fn park(machine: &ChatMachine, state: &ChatState, reason: String, stamp: &Stamp) -> Decision<ChatMachine> {
+    if !state.deleted {
+        return just(ChatEvent::Paused { reason, at: stamp.at });
+    }
+    let mut step = Step::new(machine, state, stamp);
+    if let Some(turn) = &state.turn {
+        let stop_id = turn.stopping.as_ref().map(|(stop_id, _)| *stop_id);
+        end_at_once(&mut step, turn, stop_id, DELETED);
+    }
+    step.decision
+}
+
+/// Ends a turn of which nothing runs (any more), and withdraws what it asked.
+pub(crate) fn end_at_once(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
+    match &turn.phase {
+        Phase::Model { message_id, text, .. } => {
+            step.keep_partial(*message_id, text);
+            return end(step, turn, std::iter::empty(), stop_id, reason, text.clone());
+        }
+        Phase::Permission { permission_id, .. } => withdraw(step, *permission_id),
+        Phase::Question { .. } | Phase::Tool { .. } | Phase::Begun => {}
     }
     end(step, turn, turn.calls.iter().cloned(), stop_id, reason, turn.last_text.clone());
 }
@@ -87,13 +121,14 @@ pub(crate) fn end(
     partial_response: String,
 ) {
     const NOT_RUN: &str = "not run: the turn was stopped";
-    let asking = matches!(turn.phase, Phase::Question { .. }).then(|| turn.calls.front().map(|call| call.call_id));
+    const GIVEN_UP: &str = "given up: it may have taken effect or not";
+    let current = turn.calls.front().map(|call| call.call_id);
     for call in unanswered {
-        // The call that asks has begun; the others are told of and answered at once.
-        if asking.flatten() == Some(call.call_id) {
-            step.observe(&call, NOT_RUN.into(), false);
-        } else {
-            step.refuse(&call, NOT_RUN);
+        // A call that has begun is only answered; the others are told of, too.
+        match &turn.phase {
+            Phase::Question { .. } if current == Some(call.call_id) => step.observe(&call, NOT_RUN.into(), false),
+            Phase::Tool { .. } if current == Some(call.call_id) => step.observe(&call, GIVEN_UP.into(), false),
+            _ => step.refuse(&call, NOT_RUN),
         }
     }
     let content = match reason {

@@ -3,10 +3,11 @@
 //! A command is accepted when the queue has it; what comes of it is told by the chat's events.
 
 use crate::{
+    cancel,
     machine::{actor_id, view_index, view_key},
     prompt, transcript,
 };
-use actor::{Content, Mail, Mailbox, StopRequest};
+use actor::{Content, Mail, Mailbox, StopRequest, Target};
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits, Mode,
     OnBusy, PermissionId, Principal, QuestionId, StopId, TurnId, Usage, WorkspaceId, event::PermissionOutcome,
@@ -143,16 +144,17 @@ impl Chats {
         // What cannot be sent must leave nothing behind, so it is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
 
-        let (key, index) = (view_key(workspace, chat), view_index(workspace, now, chat));
-        match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
-            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
-            Err(error) => return Err(internal(error)),
-        }
+        // The file first: in the trash it tells that the chat was made by this very request before, and deleted since.
         let path = transcript::path(chat)?;
         match files.create_projection(&path, FileId(chat.0), head, &by.clone().into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::Conflict => {}
             Err(error) => return Err(error),
+        }
+        let (key, index) = (view_key(workspace, chat), view_index(workspace, now, chat));
+        match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
+            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
+            Err(error) => return Err(internal(error)),
         }
         self.mailbox.send(message).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
@@ -196,7 +198,8 @@ impl Chats {
         let message = self.message(workspace, chat, command, by, start)?;
         if interrupt {
             // Also when nothing is seen running: a message may have been accepted a moment ago.
-            self.request_stop(workspace, &view, "interrupted", StopId(command.0)).await?;
+            let target = seen_running(&view);
+            self.request_stop(workspace, chat, target, "interrupted", StopId(command.0)).await?;
         }
         self.mailbox.send(message).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
@@ -215,7 +218,7 @@ impl Chats {
         }
         // Also when it is seen idle: a message may have been accepted a moment ago. A stop that finds nothing is harmless.
         let stop_id = StopId(self.clock.id());
-        self.request_stop(workspace, &view, crate::cancel::USER_CANCELLED, stop_id).await?;
+        self.request_stop(workspace, chat, seen_running(&view), cancel::USER_CANCELLED, stop_id).await?;
         // A turn that waits for a person has no worker that watches: it is told through its mailbox.
         let command = ChatCommand::Stop { stop_id, turn_id: view.turn_id };
         self.send(workspace, chat, CommandId(stop_id.0), by, command).await
@@ -224,13 +227,13 @@ impl Chats {
     async fn request_stop(
         &self,
         workspace: WorkspaceId,
-        view: &ChatView,
+        chat: ChatId,
+        target: Target,
         reason: &str,
         stop_id: StopId,
     ) -> Result<(), Error> {
-        let target = view.turn_id.map(|turn| turn.0);
         let request = StopRequest { stop_id, target, at: self.clock.now(), reason: reason.into() };
-        self.mailbox.stop(&actor_id(workspace, view.chat_id), &request).await.map_err(internal)
+        self.mailbox.stop(&actor_id(workspace, chat), &request).await.map_err(internal)
     }
 
     /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), `INVALID_ARGUMENT` when an answer does
@@ -297,20 +300,23 @@ impl Chats {
         self.mailbox.send(message).await.map_err(internal)
     }
 
-    /// Takes a chat off the list, stops what runs in it, and puts its file into the trash; its log is kept.
+    /// Takes a chat off the list and puts its file into the trash; its log is kept. What runs in it is stopped, and what was
+    /// asked for before and has not begun never begins, whether it is paused or not.
     pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        if view.status != ChatStatus::Idle {
-            self.request_stop(workspace, &view, "deleted", StopId(self.clock.id())).await?;
-        }
-        self.send(workspace, chat, CommandId::from_key(&chat.to_string(), "delete"), by, ChatCommand::Delete).await?;
+        self.get(workspace, chat).await?;
+        // The file goes first: the command takes the view away, and without that nobody could ask again.
         let files = self.workspaces.open(workspace).await?;
         match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
             Ok(_) => {}
             Err(error) if error.code == Code::NotFound => {}
             Err(error) => return Err(error),
         }
-        // At once, for lists; a turn that still ends may write it again, until the command removes it for good.
+        // The command makes it durable. It queues behind turns that may take long, so whichever of them is at work is told
+        // to give way; after the command, so that it gives way to a deletion that does come.
+        let id = self.clock.id();
+        self.send(workspace, chat, CommandId(id), by, ChatCommand::Delete).await?;
+        self.request_stop(workspace, chat, Target::Everything, cancel::DELETED, StopId(id)).await?;
+        // At once, for lists; a step that was under way may write it again, until the deletion removes it for good.
         let removed = self.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
         removed.map_err(internal)
     }
@@ -432,6 +438,11 @@ fn first_view(config: &ChatConfig) -> ChatView {
         created_at: config.created_at,
         active_at: config.created_at,
     }
+}
+
+/// What to stop, for one who sees the chat like this. What was accepted a moment ago is not seen.
+fn seen_running(view: &ChatView) -> Target {
+    view.turn_id.map_or(Target::First, |turn| Target::This(turn.0))
 }
 
 fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&'a Value> {

@@ -5,10 +5,10 @@ use crate::{
     state::{ChatState, Phase},
     turn,
 };
-use actor::{ActorId, Decision, EffectKey, Input, Machine, View};
+use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, View};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId, FilePath,
-    MessageId, Principal, Sha256, Stamp, Timestamp, ToolCall, Usage, WorkspaceId, event::StopReason, native,
+    MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, Usage, WorkspaceId, event::StopReason, native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -147,7 +147,7 @@ impl Machine for ChatMachine {
             Input::Report(report) => turn::report(self, state, report, stamp),
             Input::Resume => turn::resume(self, state, stamp),
             Input::Stop(request) => cancel::stop(self, state, &request, stamp),
-            Input::Park { reason } => just(ChatEvent::Paused { reason, at: stamp.at }),
+            Input::Park { reason } => cancel::park(self, state, reason, stamp),
             Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
         }
     }
@@ -166,6 +166,10 @@ impl Machine for ChatMachine {
 
     fn is_transient(event: &ChatEvent) -> bool {
         event.is_transient()
+    }
+
+    fn ends(command: &ChatCommand) -> bool {
+        matches!(command, ChatCommand::Delete)
     }
 
     fn view(state: &ChatState) -> Option<View> {
@@ -210,7 +214,7 @@ impl ChatMachine {
                 turn::start(self, state, asked, create, interrupt, stamp)
             }
             ChatCommand::Stop { stop_id, turn_id } => {
-                let target = turn_id.map(|turn| turn.0);
+                let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
                 let request = actor::StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
                 cancel::stop(self, state, &request, stamp)
             }
@@ -221,7 +225,7 @@ impl ChatMachine {
             ChatCommand::Expire { permission_id, question_id } => {
                 ask::expire(self, state, permission_id, question_id, stamp)
             }
-            ChatCommand::Delete => cancel::delete(self, state, stamp),
+            ChatCommand::Delete => cancel::give_up(self, state, StopId(id.0), stamp),
             ChatCommand::Configure { title, model, mode } => configure(state, title, model, mode),
         }
     }

@@ -235,11 +235,11 @@ fn damaged(error: ports::Error) -> Error {
     Error::new(domain::Code::Internal, error.to_string())
 }
 
-/// The file is a view of the log: what goes wrong with it is told in the log of the hub and mended later, and stops no chat.
+/// The file is a view of the log, and in the trash when the chat is deleted: what goes wrong with it is told in the log of the hub and mended later, and stops no chat.
 #[async_trait]
 impl Follow<ChatMachine> for Transcript {
     async fn loaded(&self, _: &ActorId, state: &<ChatMachine as Machine>::State) {
-        if let Some(config) = &state.config
+        if let Some(config) = state.config.as_ref().filter(|_| !state.deleted)
             && let Err(error) = self.catch_up(config.workspace, config.chat).await
         {
             behind(config.chat, &error);
@@ -247,7 +247,7 @@ impl Follow<ChatMachine> for Transcript {
     }
 
     async fn committed(&self, _: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
-        if let Some(config) = &state.config
+        if let Some(config) = state.config.as_ref().filter(|_| !state.deleted)
             && let Err(error) = self.append(config, entry).await
         {
             behind(config.chat, &error);

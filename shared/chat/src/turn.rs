@@ -311,7 +311,7 @@ pub(crate) fn start(
             let next = interrupt;
             step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next });
             if interrupt && turn.phase.is_suspended() {
-                cancel::end_waiting(&mut step, turn, None, "interrupted");
+                cancel::end_at_once(&mut step, turn, None, "interrupted");
             }
         }
     }

@@ -14,11 +14,12 @@ use crate::{
 };
 use bytes::Bytes;
 use domain::{Error, FileId, FilePath};
+use ports::{Expect, Write};
 use std::io;
 
 impl Workspace {
     /// Makes a projection under an identity that the caller chose. The same one at the same path again is fine, and keeps
-    /// its content.
+    /// its content. `NOT_FOUND` when it is in the trash: a request that comes late does not bring it back.
     pub async fn create_projection(
         &self,
         path: &FilePath,
@@ -62,11 +63,16 @@ impl Workspace {
             let folders = walk.missing.get(..above).unwrap_or_default();
             let (mut writes, folder) = self.new_folders(walk.deepest(), folders, writer, at)?;
             writes.extend(self.new_entry(folder, path.name(), &entry)?);
+            let trashed = self.0.keys.trashed(file_id);
+            writes.push(Write::check(trashed.clone(), Expect::Absent));
             let change = Change::of(Op::Made, &entry, path.clone(), writer, at);
             if self.commit(writes, &change, writer).await? {
                 let (path, id) = (path.clone(), self.0.clock.id());
                 self.flush("to write a projection", move |mirror| mirror.write(&path, &content, id)).await;
                 return Ok(change);
+            }
+            if self.0.table.get(&trashed).await.map_err(error::port)?.is_some() {
+                return Err(Error::not_found("file", file_id).hint("it is in the trash"));
             }
         }
         Err(error::busy())

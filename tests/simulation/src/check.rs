@@ -2,7 +2,7 @@
 
 use crate::{
     invariants::{self as must, Held, StoredFile, Violation},
-    person::Sent,
+    person::{Person, Sent},
     watcher::Watcher,
     world::World,
 };
@@ -13,9 +13,9 @@ use tokio::time::sleep;
 use workspace::Workspaces;
 
 /// All that is wrong with what is stored of `chat`.
-pub(crate) fn stored(world: &World, chat: ChatId, sent: &[Sent], watcher: &Watcher) -> Vec<Violation> {
+pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Watcher) -> Vec<Violation> {
     let log = world.log(chat, 1);
-    let sent: Vec<Sent> = sent.iter().filter(|sent| sent.chat == chat).cloned().collect();
+    let sent: Vec<Sent> = person.sent.iter().filter(|sent| sent.chat == chat).cloned().collect();
     let actor = chat::actor_id(world.workspace, chat);
     let own = world.table.partition(actor.as_str());
     let snapshot = own.iter().find(|item| item.key.sk == "snapshot").map(|item| item.body.as_str());
@@ -30,6 +30,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, sent: &[Sent], watcher: &Watch
         must::commands_were_consumed_once(&log),
         must::accepted_messages_became_turns(&log, &sent),
         must::turns_began_and_ended_once(&log),
+        must::deleted_chats_stay_deleted(&log, view, person.deleted.get(&chat).copied()),
         must::attempts_count_up(&log),
         must::calls_were_answered_once(&log),
         must::history_can_be_sent_to_a_model(&log),
@@ -58,8 +59,8 @@ fn files(world: &World) -> (Vec<must::Versioned>, Vec<CallId>) {
     )
 }
 
-/// All that is wrong with the folders behind `workspaces`, and with the files of `chats`.
-pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, chats: &[ChatId]) -> Vec<Violation> {
+/// All that is wrong with the folders behind `workspaces`, and with the files of chats.
+pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, person: &Person) -> Vec<Violation> {
     let workspace = until_done(async || workspaces.open(world.workspace).await).await;
     let (found, _) = until_done(async || workspace.list_tree(&FilePath::root(), 10_000).await).await;
     let index = found.into_iter().filter(|info| info.kind != workspace::Kind::Projection);
@@ -68,11 +69,13 @@ pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, chats: &[Cha
         .collect();
     let mut disk = BTreeSet::new();
     walk(&workspace.latest(), "", &mut disk);
+    // The file of a deleted chat is to be gone like any other: it is in the trash.
+    let chats: Vec<&ChatId> = person.chats.iter().filter(|chat| !person.deleted.contains_key(chat)).collect();
     let files: Vec<String> = chats.iter().map(|chat| format!("/chats/{chat}.md")).collect();
     disk.retain(|file| !files.contains(&file.path));
     let mut wrong: Vec<Violation> = must::latest_is_what_the_index_says(&index, &disk).err().into_iter().collect();
     for (chat, file) in chats.iter().zip(&files) {
-        let log = world.log(*chat, 1);
+        let log = world.log(**chat, 1);
         if !log.is_empty() {
             let path = workspace.latest().join(file.trim_start_matches('/'));
             let text = std::fs::read_to_string(path).unwrap_or_default();

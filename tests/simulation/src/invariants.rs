@@ -8,7 +8,8 @@ mod readers;
 pub use files::{FileOnDisk, StoredFile, Versioned, latest_is_what_the_index_says, writes_took_effect_once};
 pub use logs::{
     accepted_messages_became_turns, attempts_count_up, calls_were_answered_once, commands_were_consumed_once,
-    entries_are_contiguous, history_can_be_sent_to_a_model, nothing_is_stranded, turns_began_and_ended_once,
+    deleted_chats_stay_deleted, entries_are_contiguous, history_can_be_sent_to_a_model, nothing_is_stranded,
+    turns_began_and_ended_once,
 };
 pub use readers::{
     chat_file_tells_what_was_said, snapshot_is_a_fold, stream_brought_each_event_once, usage_was_recorded_once,

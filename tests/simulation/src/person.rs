@@ -9,12 +9,13 @@ use crate::{
 };
 use chat::{Chats, NewChat, Post};
 use domain::{
-    ChatEvent, ChatId, Code, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, TurnId,
+    ChatEvent, ChatId, Code, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TurnId,
     event::PermissionOutcome,
 };
 use ports::Clock as _;
 use serde_json::{Map, Value};
 use std::{
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
@@ -49,6 +50,8 @@ pub struct Person {
     pub chats: Vec<ChatId>,
     /// What was posted.
     pub sent: Vec<Sent>,
+    /// The chats that were deleted, and when that was answered.
+    pub deleted: BTreeMap<ChatId, Timestamp>,
     observers: Vec<Observer>,
 }
 
@@ -58,7 +61,7 @@ impl Person {
         let chats: Vec<ChatId> = (0..scenario.chats()).map(|_| ChatId(world.clock.id())).collect();
         let observers = chats.iter().map(|_| Observer::default()).collect();
         let (random, restless) = (Random::new(plan.seed ^ 0x5eed), plan.restless);
-        Self { world, cluster, random, restless, chats, sent: Vec::new(), observers }
+        Self { world, cluster, random, restless, chats, sent: Vec::new(), deleted: BTreeMap::new(), observers }
     }
 
     /// Does all that the scenario says.
@@ -105,6 +108,12 @@ impl Person {
                 let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
                 let decide = async |chats: &Chats| chats.decide(workspace, chat, PermissionId(id), outcome, &by).await;
                 let _ = self.ask(decide).await;
+            }
+            Act::Delete(chat) => {
+                let chat = self.chat(chat);
+                // That there is no such chat (any more) is an answer, too.
+                let _ = self.ask(async |chats| chats.delete(workspace, chat, &by).await).await;
+                self.deleted.insert(chat, self.world.clock.now());
             }
             Act::Heal => self.world.poison.store(false, SeqCst),
             Act::Resume(chat, drop) => self.resume(chat, drop).await,

@@ -73,7 +73,7 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
     }
     for (chat, watcher) in person.chats.iter().zip(&watchers) {
         catch_up(&world, *chat, watcher).await;
-        outcome.violations.extend(check::stored(&world, *chat, &person.sent, watcher));
+        outcome.violations.extend(check::stored(&world, *chat, &person, watcher));
     }
     let machines = cluster.machines();
     cluster.kill_all();
@@ -105,10 +105,14 @@ async fn after_a_start(world: &World, machine: usize, person: &Person) -> Vec<Vi
     let workspaces = world.workspaces(machine);
     let transcript = Transcript::new(world.patient_table(), workspaces.clone());
     until_done(async || workspaces.repair_all().await).await;
-    for chat in person.chats.iter().filter(|chat| !world.log(**chat, 1).is_empty()) {
+    for chat in person.chats.iter().filter(|chat| has_file(world, person, **chat)) {
         until_done(async || transcript.catch_up(world.workspace, *chat).await).await;
     }
-    check::on_disk(world, &workspaces, &person.chats).await
+    check::on_disk(world, &workspaces, person).await
+}
+
+fn has_file(world: &World, person: &Person, chat: domain::ChatId) -> bool {
+    !world.log(chat, 1).is_empty() && !person.deleted.contains_key(&chat)
 }
 
 fn story(world: &World, person: &Person) -> String {

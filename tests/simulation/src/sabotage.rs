@@ -13,6 +13,8 @@ pub enum Safeguard {
     Fence,
     /// What an entry says is to be sent later is sent.
     Outbox,
+    /// A request to stop everything is kept for the worker to find.
+    Stop,
     /// A tool call leaves a record in the commit that it makes.
     CallRecord,
 }
@@ -47,6 +49,9 @@ impl Table for Without<dyn Table> {
         if self.without == Some(Safeguard::CallRecord) {
             writes.retain(|write| !write.key().pk.ends_with("/calls"));
         }
+        if self.without == Some(Safeguard::Stop) {
+            writes.retain(|write| !write.key().sk.ends_with("/everything"));
+        }
         for write in &mut writes {
             if let Write::Put { key, expect, .. } = write
                 && self.without == Some(Safeguard::Fence)
@@ -55,7 +60,7 @@ impl Table for Without<dyn Table> {
                 *expect = Expect::Any;
             }
         }
-        self.inner.commit(writes).await
+        if writes.is_empty() { Ok(()) } else { self.inner.commit(writes).await }
     }
 }
 

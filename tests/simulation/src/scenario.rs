@@ -30,6 +30,8 @@ pub enum Act {
     Answer(usize),
     /// Approves or declines the permission that is asked for.
     Decide(usize, bool),
+    /// Deletes the chat.
+    Delete(usize),
     /// Mends what made the model panic.
     Heal,
     /// Resumes a paused chat; with true, what failed is dropped.
@@ -71,7 +73,7 @@ impl Act {
     }
 }
 
-use Act::{Answer, Create, CreateLimited, Decide, Heal, Pass, Post, PostOnBusy, Restart, Resume, Stop, Wait};
+use Act::{Answer, Create, CreateLimited, Decide, Delete, Heal, Pass, Post, PostOnBusy, Restart, Resume, Stop, Wait};
 use Until::{Ended, Paused, Streaming, Suspended, Tool};
 
 const fn scenario(name: &'static str, acts: &'static [Act]) -> Scenario {
@@ -159,6 +161,17 @@ pub const ALL: &[Scenario] = &[
     scenario(
         "poison_dropped",
         &[Create(0, "poison"), Post(0, "one file"), Wait(0, Paused), Resume(0, true), Wait(0, Ended(2)), Heal],
+    ),
+    scenario("delete_streaming", &[Create(0, "for minutes"), Wait(0, Streaming), Delete(0), Post(0, "thanks")]),
+    slow("delete_tool", &[Create(0, "work on files"), Wait(0, Tool), Delete(0)]),
+    scenario(
+        "delete_after_post",
+        &[Create(0, "hello"), Wait(0, Ended(1)), Post(0, "for minutes"), Post(0, "for minutes"), Delete(0)],
+    ),
+    scenario("delete_asking", &[Create(0, "ask me"), Wait(0, Suspended), Post(0, "for minutes"), Delete(0)]),
+    scenario(
+        "delete_paused",
+        &[Create(0, "poison"), Post(0, "for minutes"), Wait(0, Paused), Post(0, "thanks"), Delete(0), Heal],
     ),
     scenario(
         "two_chats",

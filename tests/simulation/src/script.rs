@@ -14,6 +14,9 @@ rules:
 - when: {user: 'slowly'}
   steps:
   - {text: 'One after the other, these words are said, so that there is time to stop them.', chunks: 8, delay_ms: 120}
+- when: {user: 'for minutes'}
+  steps:
+  - {text: 'This takes longer than anybody who deleted the chat would want to wait and to pay for.', chunks: 30, delay_ms: 4000}
 - when: {user: 'files'}
   steps:
   - text: First a plan.

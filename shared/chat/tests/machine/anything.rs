@@ -1,18 +1,23 @@
 //! Properties that hold whatever happens, in whatever order.
 
 use crate::play::{Play, ask, ls};
-use actor::{Input, Machine};
+use actor::{Input, Machine, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, Report};
-use domain::{CallId, ChatCommand, ChatEvent, Message, event::PermissionOutcome};
+use domain::{CallId, ChatCommand, ChatEvent, Message, StopId, event::PermissionOutcome};
 use proptest::prelude::*;
 use serde_json::{Map, json};
+use std::collections::BTreeSet;
 
 /// What may happen next, whatever the state.
 #[derive(Clone, Debug)]
 enum Move {
-    Say { interrupt: bool },
+    Say {
+        interrupt: bool,
+    },
     Stream,
-    Answer { calls: Vec<u8> },
+    Answer {
+        calls: Vec<u8>,
+    },
     Fail,
     Tool,
     Stop,
@@ -20,10 +25,28 @@ enum Move {
     Reply,
     Decide(bool),
     Expire,
+    /// What runs fails too often; then a person gives it up, or goes on without it.
+    Park {
+        delete: bool,
+    },
+    Delete {
+        overtaking: bool,
+    },
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
+        8 => usual(),
+        1 => prop_oneof![
+            any::<bool>().prop_map(|delete| Move::Park { delete }),
+            any::<bool>().prop_map(|overtaking| Move::Delete { overtaking }),
+        ],
+    ];
+    proptest::collection::vec(one, 0..60)
+}
+
+fn usual() -> impl Strategy<Value = Move> {
+    prop_oneof![
         any::<bool>().prop_map(|interrupt| Move::Say { interrupt }),
         Just(Move::Stream),
         proptest::collection::vec(0..4_u8, 0..4).prop_map(|calls| Move::Answer { calls }),
@@ -35,8 +58,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         Just(Move::Reply),
         any::<bool>().prop_map(Move::Decide),
         Just(Move::Expire),
-    ];
-    proptest::collection::vec(one, 0..60)
+    ]
 }
 
 fn make(play: &mut Play, step: Move) {
@@ -80,6 +102,19 @@ fn make(play: &mut Play, step: Move) {
                 play.command(command);
             }
         }
+        Move::Park { delete } => {
+            play.park("it fails");
+            if delete {
+                play.command(ChatCommand::Delete);
+            } else {
+                play.input(Input::Unpark { drop: true });
+            }
+        }
+        Move::Delete { overtaking: false } => drop(play.command(ChatCommand::Delete)),
+        Move::Delete { overtaking: true } => {
+            let stop_id = StopId(play.id());
+            play.stop_again(stop_id, Target::Everything);
+        }
         Move::Stream | Move::Answer { .. } | Move::Fail | Move::Tool => {}
     }
 }
@@ -119,6 +154,15 @@ proptest! {
             let open = play.state.turn.as_ref().map_or(0, |turn| turn.calls.len());
             calls_are_paired(&messages, open);
         }
+        let first = |event: &ChatEvent| match event {
+            ChatEvent::CallStarted { call_id, attempt: 1, .. } => Some(*call_id),
+            _ => None,
+        };
+        let told: Vec<CallId> = play.log.iter().filter_map(first).collect();
+        prop_assert!(told.iter().collect::<BTreeSet<_>>().len() == told.len(), "a call was begun twice");
+        let deleted = play.log.iter().skip_while(|event| !matches!(event, ChatEvent::Deleted { .. }));
+        let begun = |event: &&ChatEvent| matches!(event, ChatEvent::TurnStarted { attempt: 1, .. } | ChatEvent::ModelStarted { .. });
+        prop_assert_eq!(deleted.filter(begun).count(), 0, "a deleted chat went on");
         for effect in play.running.values() {
             if let ChatEffect::CallModel { request, .. } = effect {
                 let messages: Vec<&Message> = request.messages.iter().map(|message| &**message).collect();

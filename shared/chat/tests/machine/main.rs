@@ -3,11 +3,9 @@
 mod anything;
 mod play;
 
-use actor::{Input, Machine, StopRequest};
+use actor::{Input, Machine, StopRequest, Target};
 use chat::{ChatMachine, Report};
-use domain::{
-    ChatCommand, ChatEvent, Limits, Mode, Principal, Stamp, StopId, Timestamp, Usage, event::PermissionOutcome,
-};
+use domain::{ChatCommand, ChatEvent, Limits, Mode, Principal, StopId, Timestamp, Usage, event::PermissionOutcome};
 use play::{Play, ask, ls};
 use serde_json::{Map, json};
 
@@ -107,13 +105,14 @@ fn a_stop_while_a_tool_runs_lets_it_complete() {
 fn a_stop_applies_to_the_turn_that_was_seen() {
     let mut play = Play::new();
     play.say("one");
-    let first = play.state.turn.as_ref().map(|turn| turn.id.0);
+    let Some(first) = play.state.turn.as_ref().map(|turn| turn.id.0) else { panic!("no turn") };
     play.answer("1", &[]);
     play.say("two");
     let stop_id = StopId(play.id());
-    assert_eq!(play.stop_again(stop_id, first), Vec::<String>::new(), "that turn has ended");
+    assert_eq!(play.stop_again(stop_id, Target::This(first)), Vec::<String>::new(), "that turn has ended");
     let stop_id = StopId(play.id());
-    let early = StopRequest { stop_id, target: None, at: Timestamp::default(), reason: "user_cancelled".into() };
+    let early =
+        StopRequest { stop_id, target: Target::First, at: Timestamp::default(), reason: "user_cancelled".into() };
     assert_eq!(play.input(Input::Stop(early)), Vec::<String>::new(), "it was asked for before this turn");
 }
 
@@ -261,16 +260,7 @@ fn a_paused_chat_goes_on_or_gives_up() {
     let mut play = Play::new();
     play.say("go");
     play.streamed("half");
-    play.running.clear();
-    let park = |play: &mut Play| {
-        let stamp = Stamp { at: play.at(), id: play.id() };
-        let decision = play.machine.handle(&play.state, Input::Park { reason: "it panics".into() }, &stamp);
-        for event in &decision.events {
-            play.log.push(event.clone());
-            ChatMachine::apply(&mut play.state, play.log.len() as u64, event);
-        }
-    };
-    park(&mut play);
+    play.park("it panics");
     assert_eq!(play.state.paused.as_deref(), Some("it panics"));
     let happened = play.input(Input::Unpark { drop: true });
     assert_eq!(
@@ -328,10 +318,57 @@ fn a_deleted_chat_stops_and_takes_no_more() {
 }
 
 #[test]
+fn a_deletion_that_overtakes_its_command_ends_all_that_was_asked_for() {
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("Look:", &[ls(), ls()]);
+    play.say("later");
+    let stop_id = StopId(play.id());
+    assert_eq!(play.stop_again(stop_id, Target::Everything), ["deleted", "stop_requested"], "the tool completes");
+    assert_eq!(play.stop_again(stop_id, Target::Everything), Vec::<String>::new());
+    assert_eq!(play.say("still in the mailbox"), Vec::<String>::new());
+    assert_eq!(play.command(ChatCommand::Delete), Vec::<String>::new());
+    assert_eq!(play.tool("x").last().map(String::as_str), Some("stopped deleted: Look:"));
+    assert_eq!(play.count(|event| matches!(event, ChatEvent::TurnStarted { .. })), 1);
+}
+
+#[test]
+fn a_paused_chat_can_be_deleted_whatever_it_was_at() {
+    let mut play = Play::new();
+    play.say("go");
+    play.streamed("half");
+    play.park("it panics");
+    let marker = "[System: Response was interrupted (deleted)]";
+    let deleted = play.command(ChatCommand::Delete);
+    assert_eq!(deleted, ["unpaused", "deleted", "assistant: half", marker, "stopped deleted: half"]);
+
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("Look:", &[ls(), ls()]);
+    play.say("later");
+    play.park("it panics");
+    let given_up = "observed false: given up: it may have taken effect or not";
+    let not_run = ["call ls 1", "observed false: not run: the turn was stopped", marker, "stopped deleted: Look:"];
+    assert_eq!(play.command(ChatCommand::Delete)[..3], ["unpaused", "deleted", given_up]);
+    assert_eq!(play.log.iter().rev().take(4).rev().map(play::word).collect::<Vec<_>>(), not_run);
+    assert!(play.state.turn.is_none() && play.state.queued.is_empty() && play.state.paused.is_none());
+}
+
+#[test]
+fn a_deleted_chat_does_not_wait_for_a_tool_that_fails_again_and_again() {
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("Look:", &[ls()]);
+    assert_eq!(play.command(ChatCommand::Delete), ["deleted", "stop_requested"]);
+    assert_eq!(play.park("it panics").last().map(String::as_str), Some("stopped deleted: Look:"));
+    assert_eq!((play.state.paused.as_deref(), play.count(ChatEvent::is_terminal)), (None, 1));
+}
+
+#[test]
 fn a_message_that_interrupts_does_not_stop_itself() {
     let mut play = Play::new();
     play.say("go");
     let turn = play.state.turn.as_ref().map(|turn| turn.id.0);
     let Some(id) = turn else { panic!("no turn") };
-    assert_eq!(play.stop_again(StopId(id), None), Vec::<String>::new());
+    assert_eq!(play.stop_again(StopId(id), Target::First), Vec::<String>::new());
 }

@@ -1,6 +1,6 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, no time but what the test says.
 
-use actor::{Decision, EffectKey, Input, Machine, StopRequest};
+use actor::{Decision, EffectKey, Input, Machine, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, Mode, PermissionId, Principal,
@@ -165,12 +165,25 @@ impl Play {
 
     pub fn stop(&mut self) -> Vec<String> {
         let stop_id = StopId(self.id());
-        self.stop_again(stop_id, None)
+        self.stop_again(stop_id, Target::First)
     }
 
-    pub fn stop_again(&mut self, stop_id: StopId, target: Option<Uuid>) -> Vec<String> {
+    pub fn stop_again(&mut self, stop_id: StopId, target: Target) -> Vec<String> {
         let request = StopRequest { stop_id, target, at: self.at(), reason: "user_cancelled".into() };
         self.input(Input::Stop(request))
+    }
+
+    /// What runs failed too often: the runtime drops it and pauses the chat.
+    pub fn park(&mut self, reason: &str) -> Vec<String> {
+        self.running.clear();
+        self.now += 10;
+        let stamp = Stamp { at: self.at(), id: self.id() };
+        let Decision { events, .. } = self.machine.handle(&self.state, Input::Park { reason: reason.into() }, &stamp);
+        for event in &events {
+            self.log.push(event.clone());
+            ChatMachine::apply(&mut self.state, self.log.len() as u64, event);
+        }
+        events.iter().map(word).collect()
     }
 
     /// The worker died: what ran is gone.

@@ -9,6 +9,7 @@ use ports::{DeadLetter, ModelRequest, Outgoing};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 /// Each entry begins where the one before ended: no event is lost, none is there twice, and numbers are never given twice.
@@ -36,7 +37,8 @@ pub fn commands_were_consumed_once(log: &Log) -> Held {
     }
 }
 
-/// Each message that was accepted became one turn, with its words; one that was refused became at most one.
+/// Each message that was accepted became one turn, with its words; one that was refused, or that a deletion came in
+/// between of, became at most one.
 pub fn accepted_messages_became_turns(log: &Log, sent: &[Sent]) -> Held {
     const NAME: &str = "accepted_messages_became_turns";
     let mut last_turn = None;
@@ -53,11 +55,14 @@ pub fn accepted_messages_became_turns(log: &Log, sent: &[Sent]) -> Held {
             _ => {}
         }
     }
+    let deleted = fold(log).deleted;
     for message in sent {
         match begun.remove(&message.turn) {
             Some(content) if content == message.content => {}
             Some(content) => return broken(NAME, format!("{:?} became {content:?}", message.content)),
-            None if message.accepted => return broken(NAME, format!("{:?} was accepted and is lost", message.content)),
+            None if message.accepted && !deleted => {
+                return broken(NAME, format!("{:?} was accepted and is lost", message.content));
+            }
             None => {}
         }
     }
@@ -95,6 +100,33 @@ pub fn turns_began_and_ended_once(log: &Log) -> Held {
     match running {
         None => Ok(()),
         Some(turn) => broken(NAME, format!("the turn {turn} has not ended")),
+    }
+}
+
+/// A deletion that was answered, at `answered`, came to pass; no turn and no model call begins after it in the log, and the
+/// chat is in no list. It did not wait for what was asked for before it: none of that went on to its end for long.
+pub fn deleted_chats_stay_deleted(log: &Log, view: Option<&str>, answered: Option<Timestamp>) -> Held {
+    const NAME: &str = "deleted_chats_stay_deleted";
+    /// A worker that has missed the announcement looks every two seconds, and stores may fail then.
+    const SOON: Duration = Duration::from_secs(10);
+    let mut deleted = false;
+    for event in events(log) {
+        match event {
+            ChatEvent::Deleted { .. } if deleted => return broken(NAME, "it was deleted twice"),
+            ChatEvent::Deleted { .. } => deleted = true,
+            ChatEvent::TurnStarted { attempt: 1, .. } | ChatEvent::ModelStarted { .. } if deleted => {
+                return broken(NAME, format!("after it was deleted: {event:?}"));
+            }
+            ChatEvent::Done { at, .. } if answered.is_some_and(|answered| *at > answered + SOON) => {
+                return broken(NAME, format!("nothing stopped what was asked for before: {event:?}"));
+            }
+            _ => {}
+        }
+    }
+    match (answered, view) {
+        (Some(_), Some(view)) => broken(NAME, format!("it is back: {view}")),
+        (Some(_), None) if !deleted => broken(NAME, "its log says nothing of it"),
+        _ => Ok(()),
     }
 }
 

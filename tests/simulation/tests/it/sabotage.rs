@@ -1,6 +1,6 @@
 //! The simulator finds out when a safeguard is missing.
 
-use simulation::{Life, Plan, Safeguard, play, scenario};
+use simulation::{Life, Plan, Safeguard, invariants::Violation, play, scenario};
 use std::collections::BTreeSet;
 
 /// What is found when `scenario` is played without a safeguard, with the first process cut off at each of its calls.
@@ -32,4 +32,13 @@ fn calls_without_a_record_are_found_out() {
     let outcome =
         play(scenario::named("files").unwrap(), &Plan { without: Some(Safeguard::CallRecord), ..Plan::calm() });
     assert!(outcome.violations.iter().any(|violation| violation.invariant == "writes_took_effect_once"), "{outcome}");
+}
+
+#[test]
+fn deletions_that_stop_nothing_are_found_out() {
+    for name in ["delete_streaming", "delete_after_post"] {
+        let outcome = play(scenario::named(name).unwrap(), &Plan { without: Some(Safeguard::Stop), ..Plan::calm() });
+        let found = |violation: &Violation| violation.invariant == "deleted_chats_stay_deleted";
+        assert!(outcome.violations.iter().any(found), "{name}:\n{outcome}");
+    }
 }

@@ -200,7 +200,7 @@ pub(crate) async fn configure_chat(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Takes a chat off the list and puts its file into the trash. `CONFLICT` while a turn runs.
+/// Takes a chat off the list and puts its file into the trash. What runs in it is stopped, and what waits never begins.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     responses((status = 204, description = "It is gone.")))]
 pub(crate) async fn delete_chat(

@@ -96,8 +96,10 @@ fn hub() -> (tempfile::TempDir, Hub) {
 
 #[test]
 fn without_a_hub_it_says_how_to_start_one() {
-    // A port that was free a moment ago, and that nobody listens on.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // A port that is taken, so that no other test's hub gets it, and that nobody listens on.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
     for args in [&["chat", "--once", "hello"][..], &["chats"], &["files", "ls"], &["models"]] {
         let output = command(args).env("BUILDSCALE_URL", &url).output().unwrap();

@@ -21,12 +21,16 @@ pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Sen
 /// How long anything may take before the test fails: far more than it ever does.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// How long to leave the machine to others before one looks again.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// A script that writes, reads and edits a file under a name that the person gives, with text that is streamed in pieces.
+/// What begins with `slow` says something and then never ends by itself: however slow the machine is, a stop is in time.
 pub const SCRIPT: &str = r"
 rules:
 - when: {user: '^slow'}
   steps:
-  - {text: 'one two three four five six seven eight nine ten', chunks: 200, delay_ms: 50}
+  - {text: 'one two three four five six seven eight nine ten', chunks: 10, delay_ms: 20, hang: true}
 - when: {user: '^ask'}
   steps:
   - text: One question.
@@ -50,12 +54,17 @@ pub struct Hub {
 impl Hub {
     /// Starts a hub on this data directory with the test's script as its model.
     pub async fn start(data: &Path) -> Result<Self> {
+        Self::start_scripted(data, &[]).await
+    }
+
+    /// The same with some more variables.
+    pub async fn start_scripted(data: &Path, more: &[(&str, &str)]) -> Result<Self> {
         let script = data.join("script.yaml");
         std::fs::create_dir_all(data)?;
         std::fs::write(&script, SCRIPT)?;
         let script = script.display().to_string();
         let environment = [("BUILDSCALE__AI__SCRIPT", script.as_str()), ("BUILDSCALE__AI__MODEL", "scripted/script")];
-        Self::start_with(data, &environment).await
+        Self::start_with(data, &[&environment, more].concat()).await
     }
 
     /// Starts a hub with these variables and no others that it would look at.
@@ -153,7 +162,7 @@ impl Client {
                         return Err(format!("POST {path}: {status} {text}").into());
                     }
                 }
-                tokio::task::yield_now().await;
+                tokio::time::sleep(PAUSE).await;
             }
         };
         tokio::time::timeout(PATIENCE, posting).await?
@@ -163,11 +172,19 @@ impl Client {
     pub async fn until(&self, path: &str, fits: impl Fn(&Value) -> bool) -> Result {
         let asking = async {
             while !fits(&self.get(path).await?) {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(PAUSE).await;
             }
             Ok(())
         };
         tokio::time::timeout(PATIENCE, asking).await?
+    }
+
+    /// Waits until the hub has settled all that was asked of it. What a turn is known by comes a moment before: its events.
+    pub async fn until_settled(&self) -> Result {
+        let settled = ["buildscale_queue_waiting 0\n", "buildscale_queue_in_flight 0\n"];
+        let at_rest =
+            |metrics: &Value| metrics.as_str().is_some_and(|text| settled.iter().all(|line| text.contains(line)));
+        self.until("/metrics", at_rest).await
     }
 
     /// Opens one event stream, which is not opened again when it breaks.
@@ -280,7 +297,7 @@ async fn follow(client: Client, path: String, seen: Arc<Mutex<Vec<Event>>>, news
                 }
             }
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

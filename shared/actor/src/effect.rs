@@ -1,6 +1,6 @@
 //! Running effects: what a machine wants done outside, each in a task of its own, each with a way to report.
 
-use crate::{EffectKey, Machine};
+use crate::{ActorId, EffectKey, Machine};
 use async_trait::async_trait;
 use futures::FutureExt;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
@@ -13,6 +13,17 @@ pub trait Perform<M: Machine>: Send + Sync {
     /// Runs one effect to its end. What it returns is its last report. It may be run again after a crash, with a new
     /// attempt in its key: what it does outside must take that.
     async fn perform(&self, effect: M::Effect, context: EffectContext<M>) -> M::Report;
+
+    /// Brings within the machine's reach what its decisions need and cannot wait for: immutable things, found by what `state`
+    /// and `next`, the command that is decided next, say. Called before each command is decided and before work in flight
+    /// is resumed, also for an actor that was in memory, so it has to be quick when there is nothing to do.
+    ///
+    /// An error fails the delivery as one of a port does: it comes again, and in the end the actor is paused. So it is not
+    /// asked before the inputs that pause and resume an actor, nor before a command that ends it.
+    async fn prepare(&self, actor: &ActorId, state: &M::State, next: Option<&M::Command>) -> ports::Result<()> {
+        let _ = (actor, state, next);
+        Ok(())
+    }
 }
 
 /// What a running effect knows and has.

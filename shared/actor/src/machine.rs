@@ -13,7 +13,7 @@ pub trait Machine: Send + Sync + Sized + 'static {
     /// What the log folds to. Its default is an actor that nothing has happened to.
     type State: Default + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// What it can be told to do.
-    type Command: Serialize + DeserializeOwned + Send + 'static;
+    type Command: Serialize + DeserializeOwned + Send + Sync + 'static;
     /// What can happen: past-tense facts.
     type Event: Serialize + DeserializeOwned + Send + Sync + 'static;
     /// What it wants done outside.

@@ -1,7 +1,7 @@
 //! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
 
 use crate::{
-    ActorId, Follow, Machine, Mail, Perform,
+    ActorId, Content, Follow, Machine, Mail, Perform,
     drive::{Drive, Ended, Failure},
     effect::panic_text,
     load::Loaded,
@@ -143,6 +143,12 @@ impl<M: Machine> Runtime<M> {
             Some(loaded) => loaded,
             None => self.read(actor).await.map_err(|error| (error.into(), 0))?,
         };
+        let next = match &mail.content {
+            Content::Command { body } => Some(body),
+            Content::Continue | Content::Unpark { .. } => None,
+        };
+        let prepare = || self.ports.perform.prepare(actor, &loaded.state, next);
+        while_unavailable(prepare).await.map_err(|error| (error.into(), 0))?;
         let mut drive = Drive::new(&self.ports, actor, loaded);
         let attempts = (delivery.attempt, self.options.max_attempts);
         let run = drive.run(mail, &delivery.body, attempts, cut);

@@ -1,7 +1,8 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
 use crate::{
-    ChatId, FileId, FilePath, PermissionId, QuestionId, StopId, Timestamp, TurnId, Usage, UserId, WorkspaceId, event,
+    ChatId, FileId, FilePath, NodeId, PermissionId, QuestionId, StopId, TaskId, Timestamp, TurnId, Usage, UserId,
+    WorkspaceId, event,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -131,6 +132,38 @@ pub struct ChatConfig {
     pub context_tokens: u64,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Set on the chat that a node of a task talks to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Box<AgentOf>>,
+}
+
+/// What a chat is for a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them
+/// reports to the task when it ends. It is on no list of chats and has no file; the task's history has what it said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentOf {
+    /// The task.
+    pub task: TaskId,
+    /// The node.
+    pub node: NodeId,
+    /// The tools that the node lists; the agent has no others.
+    #[serde(default)]
+    pub tools: Vec<AgentTool>,
+    /// How warm the model is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
+/// A tool that an agent of a task has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentTool {
+    /// The built-in tool.
+    pub name: String,
+    /// The folder that it may touch; everything when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<FilePath>,
 }
 
 /// What one turn may use; a limit that is reached ends the turn with a stop reason and keeps what was made.

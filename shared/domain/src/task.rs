@@ -88,6 +88,10 @@ pub struct Origin {
     pub parent: TaskId,
     /// All tasks above it, the root first and the parent last.
     pub ancestors: Vec<TaskId>,
+    /// Its name and those of the tasks between it and the root, each under the one above: as many as there are ancestors.
+    pub line: Vec<ChildName>,
+    /// The places of the same among their siblings.
+    pub place: Vec<u32>,
     /// What it is.
     pub kind: ChildKind,
     /// The branch or split node that made it.
@@ -167,11 +171,25 @@ pub struct TaskConfig {
     /// Nodes that it pauses before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breakpoints: Vec<NodeId>,
-    /// The finished task whose recorded answers of models, tools and people it uses instead of asking again.
+    /// The task that it is a re-run of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replay_of: Option<TaskId>,
+    pub replay: Option<Replay>,
+    /// Whether outputs of earlier nodes are kept at hand, because an expression of the flow reads them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_outputs: bool,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+/// A re-run of a task that has ended. What it looks at is never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The recorded task; for a child, the recorded child of the same name.
+    pub of: TaskId,
+    /// None: every node runs, with the recorded answers of models, tools and people. A node: what does not come after it
+    /// takes its recorded output, and it and all that comes after it runs for real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeId>,
 }
 
 /// What a task can be told.
@@ -245,6 +263,8 @@ pub struct Arrival {
     pub from: NodeId,
     /// Who came, by the names from the merge's owner down, joined by `/`: the key of the set. Empty for the owner itself.
     pub child: String,
+    /// The places of the same among their siblings: the order of the merge's input.
+    pub place: Vec<u32>,
     /// How it was when it came.
     pub status: Status,
     /// What it brought.
@@ -301,6 +321,15 @@ pub struct ToolUse {
     pub output: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+}
+
+/// Why a node was begun anew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Counts from 1.
+    pub number: u32,
+    /// What went wrong before.
+    pub error: Error,
 }
 
 /// What one execution of a node used.
@@ -366,6 +395,9 @@ pub enum TaskEvent {
         node: NodeId,
         /// Counts from 1; above 1 after a crash or a retry.
         attempt: u32,
+        /// How often it was begun anew because it had failed for a passing reason, which is told here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
         /// How long the task waited in the queue before it, in milliseconds.
         queue_ms: u64,
         /// When.
@@ -462,6 +494,11 @@ pub enum TaskEvent {
         /// When.
         at: Timestamp,
     },
+    /// The artifacts of the task were stored.
+    Archived {
+        /// How many files.
+        files: u32,
+    },
     /// The router decided where the task goes on.
     Routed {
         /// From where.
@@ -475,7 +512,9 @@ pub enum TaskEvent {
         node: NodeId,
         /// What they are.
         kind: ChildKind,
-        /// How many: those of a branch go along one edge each, those of a split over a list go along its edges in turn.
+        /// Where its edges lead.
+        to: Vec<NodeId>,
+        /// How many: the child with the number `n` goes along the edge `n` modulo their number.
         total: u32,
     },
     /// These children were sent off.
@@ -501,8 +540,15 @@ pub enum TaskEvent {
     Merged {
         /// The merge.
         node: NodeId,
-        /// Whose outputs it takes, in the order of its input.
+        /// Whose outputs it takes; everyone's that has come when empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         taken: Vec<String>,
+        /// Those that could have come and failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failed: Vec<ChildName>,
+        /// Whether its input has these, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_failed: bool,
         /// Children that are not waited for any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cancelled: Vec<ChildName>,

@@ -16,8 +16,12 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
         | TaskEvent::StopRequested { .. }
         | TaskEvent::Unparked { .. } => return None,
         TaskEvent::Created { config } => ("task_started", started(config)),
-        TaskEvent::NodeStarted { node, attempt, queue_ms, at } => {
-            ("node_started", json!({ "node": node, "attempt": attempt, "queue_ms": queue_ms, "at": at }))
+        TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at } => {
+            let mut data = json!({ "node": node, "attempt": attempt, "queue_ms": queue_ms, "at": at });
+            if let Some(retry) = retry {
+                data["retry"] = json!(retry);
+            }
+            ("node_started", data)
         }
         TaskEvent::ContextAssembled { node, context } => ("context", context_data(node.as_str(), context)),
         TaskEvent::Denied { node, what, rule } => ("denied", json!({ "node": node, "what": what, "rule": rule })),

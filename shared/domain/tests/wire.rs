@@ -35,6 +35,7 @@ fn events() -> Vec<ChatEvent> {
             system: "You are an assistant.".into(),
             context_tokens: 100_000,
             created_at: at,
+            agent: None,
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));

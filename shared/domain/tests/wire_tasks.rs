@@ -89,7 +89,7 @@ fn events() -> Vec<TaskEvent> {
     };
     vec![
         TaskEvent::Created { config: Box::new(config()) },
-        TaskEvent::NodeStarted { node: node(), attempt: 1, queue_ms: 3, at: AT },
+        TaskEvent::NodeStarted { node: node(), attempt: 1, retry: None, queue_ms: 3, at: AT },
         TaskEvent::ContextAssembled {
             node: node(),
             context: Box::new(AssembledContext {

@@ -301,4 +301,19 @@ pub struct Schema {
     pub name: String,
     /// As it was written.
     pub source: Value,
+    /// It, compiled.
+    pub validator: jsonschema::Validator,
+}
+
+impl Schema {
+    /// Why `value` does not fit it, with the place of each fault; at most ten, none when it does.
+    pub fn errors(&self, value: &Value) -> Vec<String> {
+        const SHOWN: usize = 10;
+        let place = |error: &jsonschema::ValidationError<'_>| {
+            let path = error.instance_path().to_string();
+            if path.is_empty() { "the value".to_owned() } else { path }
+        };
+        let errors = self.validator.iter_errors(value);
+        errors.take(SHOWN).map(|error| format!("{}: {error}", place(&error))).collect()
+    }
 }

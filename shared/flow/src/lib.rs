@@ -10,8 +10,13 @@
 //! every log has one writer and a join is a message. An agent node is a conversation with a chat of its own: the same loop,
 //! models and tools as anywhere else. Nothing routes but the graph.
 
+mod cache;
 pub mod flow;
 pub mod graph;
+pub mod machine;
+pub mod op;
+pub mod router;
 
+pub use cache::FlowCache;
 pub use flow::Flow;
 pub use graph::Graph;

@@ -1,0 +1,342 @@
+//! The task as a state machine of the actor runtime: which input goes to which part, and what a task looks like from outside.
+//!
+//! ```text
+//!   Start ─ router.begin ─┐
+//!   a node is done ───────┼─ router ─ Route ─ carry_out ─┬─ NodeStarted + effect Run
+//!   a child came, ended ──┘                              ├─ Forked + letters that make children
+//!                                                        └─ Finished + letter to the parent
+//! ```
+
+mod agent;
+mod human;
+mod inspect;
+mod state;
+mod step;
+
+pub use state::{Execution, Mode, TaskState};
+
+use crate::{cache::FlowCache, router::Router};
+use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, View};
+use domain::{
+    ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView,
+    Timestamp, WorkspaceId, event::Question,
+    task::{AssembledContext, ToolUse},
+};
+use ports::Key;
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use step::Step;
+
+/// The task machine.
+#[derive(Clone)]
+pub struct TaskMachine {
+    /// The flows of the tasks that are driven.
+    pub flows: FlowCache,
+}
+
+/// What a task wants done outside.
+#[derive(Debug)]
+pub enum TaskEffect {
+    /// Execute a node.
+    Run(Box<Run>),
+    /// Store the artifacts of a task that has ended.
+    Archive(Arc<TaskConfig>),
+    /// Have the worker of a chat stop what it runs.
+    StopAgent(ActorId, StopRequest),
+}
+
+/// One execution of a node.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The task.
+    pub config: Arc<TaskConfig>,
+    /// The node.
+    pub node: NodeId,
+    /// Counts from 1.
+    pub attempt: u32,
+    /// How often it was begun anew because it failed for a passing reason.
+    pub retry: u32,
+    /// Its input.
+    pub input: Arc<Value>,
+    /// What earlier nodes gave, where an expression of the flow reads it.
+    pub outputs: BTreeMap<NodeId, Arc<Value>>,
+}
+
+/// What those have to tell.
+#[derive(Debug)]
+pub enum TaskReport {
+    /// A node is done.
+    Done(Box<Done>),
+    /// A node is to ask its agent this.
+    AgentReady(Box<AgentReady>),
+    /// A node is to ask people this.
+    Questions {
+        /// The node.
+        node: NodeId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When no answer becomes a failure.
+        expires_at: Option<Timestamp>,
+    },
+    /// The artifacts are stored.
+    Archived {
+        /// How many.
+        files: u32,
+    },
+    /// A chat was told to stop.
+    Told,
+}
+
+/// How the execution of a node ended.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The node.
+    pub node: Option<NodeId>,
+    /// Why it failed; none when it did not.
+    pub error: Option<Error>,
+    /// Whether it may well succeed when it is tried again.
+    pub passing: bool,
+    /// What it gave.
+    pub output: Value,
+    /// Whether only some of it succeeded.
+    pub partial: bool,
+    /// For a split over a list: how many elements the output has.
+    pub elements: Option<u32>,
+    /// The context it was given, where it was given one.
+    pub context: Option<Box<AssembledContext>>,
+    /// What a policy refused: what, and by which rule.
+    pub denied: Vec<(String, String)>,
+    /// The tools it called.
+    pub tools: Vec<ToolUse>,
+    /// Why its output was refused by its schema.
+    pub rejected: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// An agent node that is ready to ask.
+#[derive(Debug)]
+pub struct AgentReady {
+    /// The node.
+    pub node: NodeId,
+    /// The chat that it makes.
+    pub config: Box<domain::ChatConfig>,
+    /// What it says.
+    pub prompt: String,
+    /// The context it was given.
+    pub context: Option<Box<AssembledContext>>,
+    /// What a policy refused.
+    pub denied: Vec<(String, String)>,
+}
+
+/// The actor of a task.
+pub fn actor_id(workspace: WorkspaceId, task: TaskId) -> ActorId {
+    ActorId::new(TaskMachine::KIND, format_args!("{workspace}/{task}"))
+}
+
+/// The chat that a node talks to.
+pub fn chat_of(task: TaskId, node: &NodeId, retry: u32) -> ChatId {
+    ChatId::from_key(&task.to_string(), &format!("{node}/{retry}"))
+}
+
+/// Where the view of a task is.
+pub(crate) fn view_key(workspace: WorkspaceId, task: TaskId) -> Key {
+    Key::new(format!("{workspace}/tasks"), task.to_string())
+}
+
+/// Where the index has it: root tasks of a workspace, or children of a task, by when they were made.
+pub(crate) fn view_index(config: &TaskConfig) -> Key {
+    let under = match &config.origin {
+        None => format!("{}/tasks", config.workspace),
+        Some(origin) => format!("{}/children", origin.parent),
+    };
+    let order = match &config.origin {
+        None => config.created_at.to_string(),
+        Some(origin) => format!("{:010}", origin.index),
+    };
+    Key::new(under, format!("{order}/{}", config.task))
+}
+
+pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
+    EffectKey(format!("node/{node}/{attempt}"))
+}
+
+impl Machine for TaskMachine {
+    const KIND: &'static str = "task";
+    type State = TaskState;
+    type Command = TaskCommand;
+    type Event = TaskEvent;
+    type Effect = TaskEffect;
+    type Report = TaskReport;
+
+    fn apply(state: &mut TaskState, _number: u64, event: &TaskEvent) {
+        state.apply(event);
+    }
+
+    fn handle(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+        match input {
+            Input::Command { by, at, command, .. } => self.command(state, &by, at, command, stamp),
+            Input::Report(report) => self.report(state, report, stamp),
+            Input::Resume => self.with(state, stamp, |step| step.resume()),
+            Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
+            Input::Park { reason } => just(TaskEvent::Parked { reason, at: stamp.at }),
+            Input::Unpark { drop } => {
+                let mut decision = just(TaskEvent::Unparked { at: stamp.at });
+                if drop {
+                    let given_up = self.with(state, stamp, |step| step.give_up());
+                    decision.events.extend(given_up.events);
+                    decision.send.extend(given_up.send);
+                    decision.effects.extend(given_up.effects);
+                }
+                decision
+            }
+        }
+    }
+
+    fn in_flight(state: &TaskState) -> bool {
+        state.is_running() || state.archiving
+    }
+
+    fn attempt(state: &TaskState) -> u32 {
+        state.execution.as_ref().filter(|_| state.is_running()).map_or(0, |execution| execution.crashes + 1)
+    }
+
+    fn is_transient(_event: &TaskEvent) -> bool {
+        false
+    }
+
+    fn view(state: &TaskState) -> Option<View> {
+        let config = state.config.as_ref()?;
+        let key = view_key(config.workspace, config.task);
+        let body = Some(serde_json::to_string(&view(state, config)).ok()?);
+        Some(View { key, index: Some(view_index(config)), body })
+    }
+}
+
+impl TaskMachine {
+    fn command(
+        &self,
+        state: &TaskState,
+        by: &Principal,
+        at: Timestamp,
+        command: TaskCommand,
+        stamp: &Stamp,
+    ) -> Decision<Self> {
+        match command {
+            TaskCommand::Start { config } => self.start(state, *config, at, stamp),
+            TaskCommand::Arrived { arrival } => self.with(state, stamp, |step| {
+                let route = step.router().arrived(*arrival);
+                step.carry_out(route, 0);
+            }),
+            TaskCommand::ChildEnded { child, end } => self.with(state, stamp, |step| {
+                let route = step.router().child_ended(&child, *end);
+                step.carry_out(route, 0);
+            }),
+            TaskCommand::SpawnMore { node } => self.with(state, stamp, |step| step.spawn_more(&node)),
+            TaskCommand::AgentAnswered { answer } => self.with(state, stamp, |step| step.agent_answered(*answer)),
+            TaskCommand::Answer { node, answers } => {
+                self.with(state, stamp, |step| step.answered(&node, answers, &by.to_string()))
+            }
+            TaskCommand::Expire { question_id } => self.with(state, stamp, |step| step.expired(question_id)),
+            TaskCommand::Stop { stop_id, reason } => self.with(state, stamp, |step| step.stop(stop_id, &reason)),
+            TaskCommand::Pause { before } => self.with(state, stamp, |step| step.pause(before)),
+            TaskCommand::Step => self.with(state, stamp, |step| step.go_on(true)),
+            TaskCommand::Resume => self.with(state, stamp, |step| step.go_on(false)),
+        }
+    }
+
+    fn start(&self, state: &TaskState, config: TaskConfig, at: Timestamp, stamp: &Stamp) -> Decision<Self> {
+        if state.config.is_some() {
+            return Decision::default();
+        }
+        // The first step decides on the state that its own first event makes.
+        let created = TaskEvent::Created { config: Box::new(config) };
+        let mut begun = TaskState::default();
+        begun.apply(&created);
+        begun.early.clone_from(&state.early);
+        begun.stopping.clone_from(&state.stopping);
+        let queue_ms = stamp.at.since(at).as_millis() as u64;
+        let mut decision = self.with(&begun, stamp, |step| {
+            let route = step.router().begin();
+            step.carry_out(route, queue_ms);
+        });
+        decision.events.insert(0, created);
+        decision
+    }
+
+    fn report(&self, state: &TaskState, report: TaskReport, stamp: &Stamp) -> Decision<Self> {
+        self.with(state, stamp, |step| match report {
+            TaskReport::Done(done) => step.done(*done),
+            TaskReport::AgentReady(ready) => step.ask_agent(*ready),
+            TaskReport::Questions { node, questions, expires_at } => step.ask_people(&node, questions, expires_at),
+            TaskReport::Archived { files } => step.push(TaskEvent::Archived { files }),
+            TaskReport::Told => {}
+        })
+    }
+
+    /// One step on a state that has a task and a flow; nothing happens to one that has none.
+    fn with(&self, state: &TaskState, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) -> Decision<Self> {
+        let Some(config) = &state.config else { return Decision::default() };
+        if state.finished.is_some() && !state.archiving {
+            return Decision::default();
+        }
+        let Some(flow) = self.flows.get(&config.flow.hash) else {
+            let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
+            let output = Value::Null;
+            let at = stamp.at;
+            return just(TaskEvent::Finished { status: Status::Failure, output, exit: None, error: Some(error), at });
+        };
+        let mut step = Step::new(state, config, &flow, stamp);
+        act(&mut step);
+        step.decision
+    }
+}
+
+impl Step<'_> {
+    pub(crate) fn router(&self) -> Router<'_> {
+        Router { graph: &self.flow.graph, config: self.config, place: &self.state.place, now: self.stamp.at }
+    }
+}
+
+/// A decision of one event.
+fn just(event: TaskEvent) -> Decision<TaskMachine> {
+    Decision { events: vec![event], ..Decision::default() }
+}
+
+/// A task as lists and clients see it.
+pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
+    let execution = state.execution.as_ref();
+    let asked = execution.and_then(|execution| match &execution.mode {
+        Mode::Asking { question_id, questions, expires_at } => Some(json!({
+            "event": "question",
+            "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
+        })),
+        Mode::Running | Mode::Agent { .. } => None,
+    });
+    let phase = match execution.map(|execution| &execution.mode) {
+        _ if state.parked.is_some() => TaskPhase::Parked,
+        _ if state.finished.is_some() => TaskPhase::Finished,
+        _ if state.inspector.paused_at.is_some() => TaskPhase::Paused,
+        Some(Mode::Agent { .. } | Mode::Asking { .. }) => TaskPhase::Suspended,
+        Some(Mode::Running) | None => TaskPhase::Running,
+    };
+    let finished = state.finished.as_ref();
+    TaskView {
+        task_id: config.task,
+        workspace_id: config.workspace,
+        flow: config.flow.clone(),
+        phase,
+        status: state.place.status(),
+        node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
+        parked_reason: state.parked.clone(),
+        waiting_for: asked.into_iter().collect(),
+        origin: config.origin.clone(),
+        output: finished.map(|_| (*state.place.current).clone()),
+        error: finished.and_then(|finished| finished.error.clone()),
+        steps: state.steps,
+        children: state.place.forks.values().map(|fork| u64::from(fork.total)).sum(),
+        usage: state.usage,
+        created_at: config.created_at,
+        finished_at: finished.map(|finished| finished.at),
+    }
+}

@@ -1,0 +1,144 @@
+//! Agent nodes: a conversation with a chat of its own, until its answer fits the node's schema.
+
+use crate::machine::{AgentReady, Done, Mode, TaskEffect, step::Step};
+use actor::{EffectKey, StopRequest};
+use domain::{
+    ChatCommand, ChatId, Code, Error, NodeId, StopId, TaskEvent,
+    task::AgentAnswer,
+};
+use serde_json::Value;
+
+/// How often an answer that does not fit goes back to the model with what the validator says.
+const SECOND_CHANCES: u32 = 2;
+
+impl Step<'_> {
+    /// Asks the node's agent for the first time.
+    pub fn ask_agent(&mut self, ready: AgentReady) {
+        let AgentReady { node, config, prompt, context, denied } = ready;
+        if self.state.execution.as_ref().is_none_or(|execution| execution.node != node) {
+            return;
+        }
+        if let Some(context) = context {
+            self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
+        }
+        self.denied(&node, denied);
+        if let Some((_, reason)) = self.state.stopping.clone() {
+            let route = self.router().stop(domain::task::stopped(&reason));
+            return self.carry_out(route, 0);
+        }
+        let chat = config.chat;
+        self.push(TaskEvent::AgentAsked { node, chat, round: 1 });
+        self.say(chat, prompt, Some(config));
+    }
+
+    fn say(&mut self, chat: ChatId, content: String, create: Option<Box<domain::ChatConfig>>) {
+        let (files, context) = (Vec::new(), String::new());
+        let command = ChatCommand::StartTurn { content, files, context, create, limits: None, interrupt: false };
+        self.send(chat::actor_id(self.config.workspace, chat), &command, None);
+    }
+
+    /// The agent has answered.
+    pub fn agent_answered(&mut self, answer: AgentAnswer) {
+        let Some(execution) = &self.state.execution else { return };
+        let Mode::Agent { chat, round } = execution.mode else { return };
+        if chat != answer.chat || round != answer.round {
+            return;
+        }
+        let node = execution.node.clone();
+        self.push(TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer.clone()) });
+        if answer.stop_reason != "end_turn" {
+            let error = answer.error.unwrap_or_else(|| not_to_its_end(&answer.stop_reason));
+            let passing = matches!(error.code, Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout);
+            return self.done(Done { node: Some(node), error: Some(error), passing, ..Done::default() });
+        }
+        let schema = self.agent_of(&node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
+        let schema = schema.and_then(|name| self.flow.schemas.get(name));
+        let role = self.flow.graph.node(&node).map(|node| node.role);
+        let wants_json = schema.is_some() || role == Some(crate::graph::Role::Decision);
+        let (output, errors) = match (parse(&answer.text), schema) {
+            (Some(output), Some(schema)) => {
+                let errors = schema.errors(&output);
+                (output, errors)
+            }
+            (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
+            (Some(output), None) if wants_json => (output, Vec::new()),
+            (_, None) => (Value::String(answer.text.clone()), Vec::new()),
+        };
+        if errors.is_empty() {
+            return self.done(Done { node: Some(node), output, ..Done::default() });
+        }
+        self.push(TaskEvent::OutputRejected { node: node.clone(), round, errors: errors.clone() });
+        if round > SECOND_CHANCES {
+            let error = Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
+                .hint("the schema and what was said are in the task's history");
+            return self.done(Done { node: Some(node), error: Some(error), output, ..Done::default() });
+        }
+        let prompt = format!(
+            "Your answer does not fit the schema:\n- {}\nAnswer again with nothing but JSON that fits it.",
+            errors.join("\n- ")
+        );
+        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1 });
+        self.say(chat, prompt, None);
+    }
+
+    /// Stops the agent that is being asked: its answer is not wanted any more.
+    pub fn stop_agent(&mut self, stop_id: StopId) {
+        let Some(execution) = &self.state.execution else { return };
+        let Mode::Agent { chat, .. } = execution.mode else { return };
+        let to = chat::actor_id(self.config.workspace, chat);
+        let request = StopRequest {
+            stop_id,
+            target: actor::Target::First,
+            at: self.stamp.at,
+            reason: "the task was stopped".into(),
+        };
+        // The command is for a chat that waits for a person, the request for one whose turn runs: no command reaches that.
+        self.send(to.clone(), &ChatCommand::Stop { stop_id, turn_id: None }, None);
+        let key = EffectKey(format!("stop/{chat}/{stop_id}"));
+        self.decision.effects.push((key, TaskEffect::StopAgent(to, request)));
+    }
+
+    /// Whether an agent is being asked by this node.
+    pub fn is_asking(&self, node: &NodeId) -> bool {
+        self.state.execution.as_ref().is_some_and(|execution| execution.node == *node)
+    }
+}
+
+fn not_to_its_end(stop_reason: &str) -> Error {
+    let code = if stop_reason == "stopped" { Code::Cancelled } else { Code::LimitReached };
+    Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
+        .hint("raise the limits of the agent in agents.yaml, or give it less to do")
+}
+
+/// The JSON of an answer: the whole text, or its one fenced block, or what stands between its outermost brackets.
+fn parse(text: &str) -> Option<Value> {
+    let text = text.trim();
+    if let Ok(value) = serde_json::from_str(text) {
+        return Some(value);
+    }
+    if let Some((_, rest)) = text.split_once("```")
+        && let Some((block, _)) = rest.split_once("```")
+    {
+        let block = block.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
+        if let Ok(value) = serde_json::from_str(block.trim()) {
+            return Some(value);
+        }
+    }
+    let begin = text.find(['{', '['])?;
+    let end = text.rfind(['}', ']'])?;
+    serde_json::from_str(text.get(begin..=end)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use serde_json::json;
+
+    #[test]
+    fn the_json_of_an_answer_is_found_in_what_models_write_around_it() {
+        for text in ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here you are: {\"a\": 1}. Good luck!", "```\n{\"a\":1}```"] {
+            assert_eq!(parse(text), Some(json!({ "a": 1 })), "{text}");
+        }
+        assert_eq!(parse("I cannot do that."), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Human steps: a node asks and the task is only rows until somebody answers. An answer that comes early is kept.
+
+use crate::{
+    flow::Op,
+    machine::{Done, Mode, step::Step},
+};
+use domain::{Code, Error, NodeId, QuestionId, TaskCommand, TaskEvent, Timestamp, event::Question};
+use serde_json::{Map, Value};
+
+impl Step<'_> {
+    /// A node asks people, unless they have answered before.
+    pub fn ask_people(&mut self, node: &NodeId, questions: Vec<Question>, expires_at: Option<Timestamp>) {
+        if !self.is_asking(node) {
+            return;
+        }
+        if let Some((_, reason)) = self.state.stopping.clone() {
+            let route = self.router().stop(domain::task::stopped(&reason));
+            return self.carry_out(route, 0);
+        }
+        let question_id = QuestionId(self.stamp.id(1));
+        let at = self.stamp.at;
+        self.push(TaskEvent::Asked { node: node.clone(), question_id, questions: questions.clone(), at, expires_at });
+        if let Some((answers, by)) = self.state.early.get(node).cloned()
+            && tools::check_answers(&questions, &answers).is_ok()
+        {
+            return self.take(node, answers, by);
+        }
+        if let Some(at) = expires_at {
+            let to = super::actor_id(self.config.workspace, self.config.task);
+            self.send(to, &TaskCommand::Expire { question_id }, Some(at));
+        }
+    }
+
+    /// People have answered a node, maybe one that has not asked yet.
+    pub fn answered(&mut self, node: &NodeId, answers: Map<String, Value>, by: &str) {
+        if !matches!(self.node(node).map(|node| &node.op), Some(Op::Ask(_))) {
+            return;
+        }
+        let asked = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+        match asked.map(|execution| &execution.mode) {
+            Some(Mode::Asking { questions, .. }) => {
+                if tools::check_answers(questions, &answers).is_ok() {
+                    self.take(node, answers, by.to_owned());
+                }
+            }
+            Some(Mode::Running | Mode::Agent { .. }) | None => {
+                let (node, by, at) = (node.clone(), by.to_owned(), self.stamp.at);
+                self.push(TaskEvent::Answered { node, answers, by, at });
+            }
+        }
+    }
+
+    fn take(&mut self, node: &NodeId, answers: Map<String, Value>, by: String) {
+        let at = self.stamp.at;
+        let declined = answers.get("approved") == Some(&Value::Bool(false));
+        self.push(TaskEvent::Answered { node: node.clone(), answers: answers.clone(), by, at });
+        let approval = self.node(node).is_some_and(|node| matches!(&node.op, Op::Ask(rule) if rule.approve.is_some()));
+        let role = self.flow.graph.node(node).map(|node| node.role);
+        // A decision takes a no as one of its ways; anywhere else it is a failure.
+        let error = (approval && declined && role != Some(crate::graph::Role::Decision)).then(|| {
+            let comment = answers.get("comment").and_then(Value::as_str).unwrap_or("no comment");
+            Error::new(Code::Forbidden, format!("not approved: {comment}"))
+        });
+        let output = match (approval, role) {
+            (true, Some(crate::graph::Role::Decision)) => {
+                serde_json::json!({ "selected_edge": if declined { "declined" } else { "approved" }, "answers": answers })
+            }
+            // An approval lets its input pass.
+            (true, _) => (*self.state.place.current).clone(),
+            (false, _) => Value::Object(answers),
+        };
+        self.done(Done { node: Some(node.clone()), error, output, ..Done::default() });
+    }
+
+    /// Nobody answered in time.
+    pub fn expired(&mut self, id: QuestionId) {
+        let Some(execution) = &self.state.execution else { return };
+        if matches!(execution.mode, Mode::Asking { question_id, .. } if question_id == id) {
+            self.fail(Error::new(Code::Timeout, "nobody answered in time"));
+        }
+    }
+}

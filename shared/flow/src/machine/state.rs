@@ -1,0 +1,236 @@
+//! The state of a task: the fold of its events.
+
+use crate::router::Place;
+use domain::{
+    ChatId, Error, NodeId, QuestionId, Status, StopId, TaskConfig, TaskEvent, Timestamp, Usage, event::Question,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A task.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct TaskState {
+    /// How it is set up; none before its first command.
+    pub config: Option<Arc<TaskConfig>>,
+    /// Where it is.
+    pub place: Place,
+    /// The node that executes or waits for an answer.
+    pub execution: Option<Execution>,
+    /// What earlier nodes gave, where an expression of the flow reads it.
+    pub outputs: BTreeMap<NodeId, Arc<Value>>,
+    /// Answers of people to questions that are not asked yet, with who gave them.
+    pub early: BTreeMap<NodeId, (Map<String, Value>, String)>,
+    /// What the inspector wants.
+    pub inspector: Inspector,
+    /// A stop that waits for a running tool.
+    pub stopping: Option<(StopId, String)>,
+    /// How it ended.
+    pub finished: Option<Finished>,
+    /// Whether its artifacts are still to be stored.
+    pub archiving: bool,
+    /// Whether something happened that artifacts are kept of.
+    pub has_artifacts: bool,
+    /// Nodes executed.
+    pub steps: u64,
+    /// What they used.
+    pub usage: Usage,
+    /// Why it is parked.
+    pub parked: Option<String>,
+}
+
+/// The node that executes or waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// The node.
+    pub node: NodeId,
+    /// How often it was begun, crashes and retries together.
+    pub attempt: u32,
+    /// How often a worker died with it since it was last begun by decision.
+    pub crashes: u32,
+    /// How often it was begun anew because it failed for a passing reason.
+    pub retries: u32,
+    /// When it was first begun.
+    pub started_at: Timestamp,
+    /// How long it waited in the queue.
+    pub queue_ms: u64,
+    /// What it does.
+    pub mode: Mode,
+    /// Tokens of its context.
+    pub context_tokens: u64,
+    /// What it used so far.
+    pub usage: Usage,
+    /// Tools called so far.
+    pub tool_calls: u32,
+}
+
+/// What an executing node does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum Mode {
+    /// A worker runs it.
+    Running,
+    /// Its agent answers.
+    Agent {
+        /// The chat.
+        chat: ChatId,
+        /// Counts from 1.
+        round: u32,
+    },
+    /// People are asked.
+    Asking {
+        /// The set of questions.
+        question_id: QuestionId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When no answer becomes a failure.
+        expires_at: Option<Timestamp>,
+    },
+}
+
+/// What the inspector wants of a task (seed 002 §10.7).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inspector {
+    /// Pause before the next node.
+    pub next: bool,
+    /// Pause before these nodes.
+    pub before: Vec<NodeId>,
+    /// The node that it is paused before.
+    pub paused_at: Option<NodeId>,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Why it failed.
+    pub error: Option<Error>,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl TaskState {
+    /// Whether a worker runs a node.
+    pub fn is_running(&self) -> bool {
+        self.finished.is_none()
+            && self.execution.as_ref().is_some_and(|execution| matches!(execution.mode, Mode::Running))
+    }
+
+    /// Folds one event.
+    pub fn apply(&mut self, event: &TaskEvent) {
+        self.place.apply(event);
+        match event {
+            TaskEvent::Created { config } => {
+                self.inspector.next = config.stepping;
+                self.inspector.before.clone_from(&config.breakpoints);
+                self.config = Some(Arc::new((**config).clone()));
+            }
+            TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at } => {
+                self.node_started(node, *attempt, retry.as_ref().map(|retry| retry.number), *queue_ms, *at);
+            }
+            TaskEvent::ContextAssembled { context, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.context_tokens = context.tokens;
+                }
+            }
+            TaskEvent::AgentAsked { chat, round, .. } => {
+                self.has_artifacts = true;
+                if let Some(execution) = &mut self.execution {
+                    execution.mode = Mode::Agent { chat: *chat, round: *round };
+                }
+            }
+            TaskEvent::AgentReplied { answer, .. } => {
+                self.usage += answer.usage;
+                if let Some(execution) = &mut self.execution {
+                    execution.usage += answer.usage;
+                    execution.tool_calls += answer.tools.len() as u32;
+                }
+            }
+            TaskEvent::ToolUsed { .. } => {
+                self.has_artifacts = true;
+                if let Some(execution) = &mut self.execution {
+                    execution.tool_calls += 1;
+                }
+            }
+            TaskEvent::Asked { question_id, questions, expires_at, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    let (question_id, questions, expires_at) = (*question_id, questions.clone(), *expires_at);
+                    execution.mode = Mode::Asking { question_id, questions, expires_at };
+                }
+            }
+            TaskEvent::Answered { node, answers, by, .. } => {
+                let waits = self.execution.as_ref().is_some_and(|execution| {
+                    execution.node == *node && matches!(execution.mode, Mode::Asking { .. })
+                });
+                if !waits {
+                    self.early.insert(node.clone(), (answers.clone(), by.clone()));
+                }
+            }
+            TaskEvent::NodeFinished { node, status, output, .. } => {
+                self.execution = None;
+                self.steps += 1;
+                self.early.remove(node);
+                if *status != Status::Failure && self.config.as_ref().is_some_and(|config| config.keep_outputs) {
+                    self.outputs.insert(node.clone(), Arc::new(output.clone()));
+                }
+            }
+            TaskEvent::PauseRequested { before } if before.is_empty() => self.inspector.next = true,
+            TaskEvent::PauseRequested { before } => self.inspector.before.extend(before.iter().cloned()),
+            TaskEvent::PausedBefore { node, .. } => {
+                self.inspector.next = false;
+                self.inspector.paused_at = Some(node.clone());
+            }
+            TaskEvent::Continued { step, .. } => {
+                self.inspector.next = *step;
+                self.inspector.paused_at = None;
+            }
+            TaskEvent::StopRequested { stop_id, reason } => self.stopping = Some((*stop_id, reason.clone())),
+            TaskEvent::Finished { error, at, .. } => {
+                self.execution = None;
+                self.inspector.paused_at = None;
+                self.archiving = self.has_artifacts;
+                self.finished = Some(Finished { error: error.clone(), at: *at });
+                self.outputs.clear();
+            }
+            TaskEvent::Archived { .. } => self.archiving = false,
+            TaskEvent::Parked { reason, .. } => self.parked = Some(reason.clone()),
+            TaskEvent::Unparked { .. } => self.parked = None,
+            TaskEvent::Denied { .. }
+            | TaskEvent::OutputRejected { .. }
+            | TaskEvent::Routed { .. }
+            | TaskEvent::Forked { .. }
+            | TaskEvent::Spawned { .. }
+            | TaskEvent::ChildArrived { .. }
+            | TaskEvent::ChildFinished { .. }
+            | TaskEvent::Merged { .. }
+            | TaskEvent::WentUp { .. } => {}
+        }
+    }
+
+    fn node_started(&mut self, node: &NodeId, attempt: u32, retry: Option<u32>, queue_ms: u64, at: Timestamp) {
+        self.inspector.paused_at = None;
+        match self.execution.as_mut().filter(|execution| execution.node == *node) {
+            Some(execution) => {
+                execution.attempt = attempt;
+                execution.mode = Mode::Running;
+                match retry {
+                    Some(retries) => (execution.retries, execution.crashes) = (retries, 0),
+                    None => execution.crashes += 1,
+                }
+            }
+            None => {
+                self.execution = Some(Execution {
+                    node: node.clone(),
+                    attempt,
+                    crashes: 0,
+                    retries: 0,
+                    started_at: at,
+                    queue_ms,
+                    mode: Mode::Running,
+                    context_tokens: 0,
+                    usage: Usage::default(),
+                    tool_calls: 0,
+                });
+            }
+        }
+    }
+}

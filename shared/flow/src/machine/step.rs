@@ -1,0 +1,318 @@
+//! One step of a task: carrying out what the router decided, and ending a node.
+
+use crate::{
+    Flow,
+    flow::{Node, Op},
+    machine::{Done, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    router::{Next, Outcome, Post, Route, selected},
+};
+use actor::{ActorId, Decision, EffectKey, Letter};
+use domain::{
+    Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
+    task::{ChildKind, ChildName, NodeMetrics, Origin, Retry, stopped},
+};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Children that are sent off in one step; the others follow in steps of their own, so that no entry grows without bound and
+/// a stop is heard in between.
+const SPAWNED_AT_ONCE: u32 = 100;
+
+pub(crate) struct Step<'a> {
+    pub state: &'a TaskState,
+    pub config: &'a Arc<TaskConfig>,
+    pub flow: &'a Arc<Flow>,
+    pub stamp: &'a Stamp,
+    pub decision: Decision<TaskMachine>,
+}
+
+impl<'a> Step<'a> {
+    pub fn new(state: &'a TaskState, config: &'a Arc<TaskConfig>, flow: &'a Arc<Flow>, stamp: &'a Stamp) -> Self {
+        Self { state, config, flow, stamp, decision: Decision::default() }
+    }
+
+    pub fn push(&mut self, event: TaskEvent) {
+        self.decision.events.push(event);
+    }
+
+    pub fn tell(&mut self, task: TaskId, command: &TaskCommand) {
+        self.send(actor_id(self.config.workspace, task), command, None);
+    }
+
+    pub fn send(&mut self, to: ActorId, command: &impl serde::Serialize, deliver_at: Option<domain::Timestamp>) {
+        if let Ok(command) = serde_json::to_value(command) {
+            self.decision.send.push(Letter { to, command, deliver_at });
+        }
+    }
+
+    pub fn node(&self, id: &NodeId) -> Option<&'a Node> {
+        self.flow.nodes.get(id)
+    }
+
+    /// Makes what the router decided happen.
+    pub fn carry_out(&mut self, route: Route, queue_ms: u64) {
+        let Route { events, posts, next } = route;
+        self.decision.events.extend(events);
+        for post in posts {
+            match post {
+                Post::Arrived(task, arrival) => self.tell(task, &TaskCommand::Arrived { arrival: Box::new(arrival) }),
+                Post::Ended(task, child, end) => self.tell(task, &TaskCommand::ChildEnded { child, end: Box::new(end) }),
+                Post::Cancel(child) => self.cancel(&child),
+            }
+        }
+        match next {
+            Next::Same => {}
+            Next::Execute(node, input) => self.execute(&node, input, queue_ms),
+            Next::Spawn(node) => self.spawn_first(&node),
+            Next::End => self.archive(),
+        }
+    }
+
+    fn cancel(&mut self, child: &ChildName) {
+        let task = self.config.task.child(child);
+        let stop_id = StopId::from_key(&self.config.task.to_string(), child.as_str());
+        self.tell(task, &TaskCommand::Stop { stop_id, reason: "not needed any more".into() });
+    }
+
+    /// Begins a node, unless the inspector wants to look first.
+    fn execute(&mut self, node: &NodeId, input: Arc<Value>, queue_ms: u64) {
+        let inspector = &self.state.inspector;
+        if inspector.next || inspector.before.contains(node) {
+            return self.push(TaskEvent::PausedBefore { node: node.clone(), at: self.stamp.at });
+        }
+        self.begin_node(node, input, 1, None, queue_ms);
+    }
+
+    pub fn begin_node(
+        &mut self,
+        node: &NodeId,
+        input: Arc<Value>,
+        attempt: u32,
+        retry: Option<Retry>,
+        queue_ms: u64,
+    ) {
+        let number = retry.as_ref().map_or_else(|| self.retries_of(node), |retry| retry.number);
+        self.push(TaskEvent::NodeStarted { node: node.clone(), attempt, retry, queue_ms, at: self.stamp.at });
+        let mut outputs = self.state.outputs.clone();
+        if self.config.keep_outputs {
+            // What this very step has ended is not in the state yet.
+            for event in &self.decision.events {
+                if let TaskEvent::NodeFinished { node, status: Status::Success | Status::Partial, output, .. } = event {
+                    outputs.insert(node.clone(), Arc::new(output.clone()));
+                }
+            }
+        }
+        let run = Run { config: self.config.clone(), node: node.clone(), attempt, retry: number, input, outputs };
+        self.decision.effects.push((run_key(node, attempt), TaskEffect::Run(Box::new(run))));
+    }
+
+    fn retries_of(&self, node: &NodeId) -> u32 {
+        self.state.execution.as_ref().filter(|execution| execution.node == *node).map_or(0, |execution| execution.retries)
+    }
+
+    /// The worker that ran this is gone: the same again, as a new attempt under the same idempotency key.
+    pub fn resume(&mut self) {
+        if self.state.finished.is_some() {
+            return self.archive();
+        }
+        let Some(execution) = self.state.execution.as_ref().filter(|execution| execution.mode == Mode::Running) else {
+            return;
+        };
+        let input = self.state.place.current.clone();
+        self.begin_node(&execution.node.clone(), input, execution.attempt + 1, None, 0);
+    }
+
+    /// A node is done.
+    pub fn done(&mut self, done: Done) {
+        let Some(execution) = self.state.execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
+        else {
+            return;
+        };
+        let Done { error, passing, output, partial, elements, context, denied, tools, rejected, .. } = done;
+        let node = execution.node.clone();
+        let mut metrics = NodeMetrics {
+            duration_ms: self.stamp.at.since(execution.started_at).as_millis() as u64,
+            queue_ms: execution.queue_ms,
+            context_tokens: execution.context_tokens,
+            usage: execution.usage,
+            tool_calls: execution.tool_calls + tools.len() as u32,
+        };
+        if let Some(context) = context {
+            metrics.context_tokens = context.tokens;
+            self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
+        }
+        self.denied(&node, denied);
+        for used in tools {
+            self.push(TaskEvent::ToolUsed { node: node.clone(), used: Box::new(used) });
+        }
+        if !rejected.is_empty() {
+            self.push(TaskEvent::OutputRejected { node: node.clone(), round: 1, errors: rejected });
+        }
+        let allowed = self.node(&node).map_or(0, |node| node.retries);
+        if let Some(error) = error.clone().filter(|_| passing && execution.retries < allowed && self.state.stopping.is_none()) {
+            let retry = Retry { number: execution.retries + 1, error };
+            let input = self.state.place.current.clone();
+            return self.begin_node(&node, input, execution.attempt + 1, Some(retry), 0);
+        }
+        let selects = self.flow.graph.node(&node).filter(|node| node.role == crate::graph::Role::Decision);
+        let astray = selects.filter(|node| error.is_none() && selected(node, &output).is_none());
+        let error = error.or_else(|| {
+            astray.map(|node| {
+                let names: Vec<&str> =
+                    node.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
+                Error::new(Code::Unprocessable, format!("the decision {} selected no edge that exists", node.id))
+                    .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {}", names.join(", ")))
+            })
+        });
+        let status = match (&error, partial) {
+            (Some(_), _) => Status::Failure,
+            (None, true) => Status::Partial,
+            (None, false) => Status::Success,
+        };
+        let attempt = execution.attempt;
+        let at = self.stamp.at;
+        let route = match &self.state.stopping {
+            Some((_, reason)) => self.router().stop(stopped(reason)),
+            None => {
+                let outcome = Outcome { status, output: &output, error: error.as_ref(), elements };
+                self.router().finished(&node, &outcome)
+            }
+        };
+        self.push(TaskEvent::NodeFinished { node, attempt, status, output, error, metrics, at });
+        self.carry_out(route, 0);
+    }
+
+    pub fn denied(&mut self, node: &NodeId, denied: Vec<(String, String)>) {
+        for (what, rule) in denied {
+            self.push(TaskEvent::Denied { node: node.clone(), what, rule });
+        }
+    }
+
+    /// Ends the node that executes with a failure.
+    pub fn fail(&mut self, error: Error) {
+        let node = self.state.execution.as_ref().map(|execution| execution.node.clone());
+        self.done(Done { node, error: Some(error), ..Done::default() });
+    }
+
+    fn spawn_first(&mut self, node: &NodeId) {
+        // The fork and the output it is over are in this very step, not in the state.
+        let current = self.decision.events.iter().rev().find_map(|event| match event {
+            TaskEvent::NodeFinished { node: ended, status, output, .. } if ended == node && *status != Status::Failure => {
+                Some(Arc::new(output.clone()))
+            }
+            _ => None,
+        });
+        let forked = self.decision.events.iter().rev().find_map(|event| match event {
+            TaskEvent::Forked { node: forked, kind, to, total } if forked == node => Some((*kind, to.clone(), *total)),
+            _ => None,
+        });
+        if let Some((kind, to, total)) = forked {
+            let current = current.unwrap_or_else(|| self.state.place.current.clone());
+            self.spawn(node, kind, &to, total, 0, &current);
+        }
+    }
+
+    /// Sends off the next children of a large split.
+    pub fn spawn_more(&mut self, node: &NodeId) {
+        let Some(fork) = self.state.place.forks.get(node) else { return };
+        let waits = self.state.place.last_fork.as_ref() == Some(node) && self.state.finished.is_none();
+        if waits && fork.spawned < fork.total {
+            let current = self.state.place.current.clone();
+            self.spawn(node, fork.kind, &fork.to.clone(), fork.total, fork.spawned, &current);
+        }
+    }
+
+    fn spawn(&mut self, node: &NodeId, kind: ChildKind, to: &[NodeId], total: u32, from: u32, current: &Value) {
+        let rule = self.node(node).and_then(|node| node.split.as_ref());
+        let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some());
+        let item = rule.and_then(|rule| rule.item.clone());
+        let until = total.min(from + SPAWNED_AT_ONCE);
+        for index in from..until {
+            let Some(target) = (index as usize).checked_rem(to.len()).and_then(|edge| to.get(edge)) else { return };
+            let input = match (over, &item) {
+                (false, _) => current.clone(),
+                (true, None) => current.get(index as usize).cloned().unwrap_or_default(),
+                (true, Some(name)) => {
+                    let element = current.get(index as usize).cloned().unwrap_or_default();
+                    Value::Object(Map::from_iter([(name.clone(), element)]))
+                }
+            };
+            let config = self.child(node, kind, target, index, input);
+            let task = config.task;
+            self.tell(task, &TaskCommand::Start { config: Box::new(config) });
+        }
+        self.push(TaskEvent::Spawned { node: node.clone(), until });
+        if until < total {
+            self.tell(self.config.task, &TaskCommand::SpawnMore { node: node.clone() });
+        }
+    }
+
+    fn child(&self, node: &NodeId, kind: ChildKind, to: &NodeId, index: u32, input: Value) -> TaskConfig {
+        let name = ChildName::of(node, to, index, kind);
+        let (mut ancestors, mut line, mut place) = match &self.config.origin {
+            None => (Vec::new(), Vec::new(), Vec::new()),
+            Some(origin) => (origin.ancestors.clone(), origin.line.clone(), origin.place.clone()),
+        };
+        ancestors.push(self.config.task);
+        line.push(name.clone());
+        place.push(index);
+        let parent = self.config.task;
+        let origin = Origin { parent, ancestors, line, place, kind, node: node.clone(), to: to.clone(), index };
+        let mut replay = self.config.replay.clone();
+        if let Some(replay) = &mut replay {
+            replay.of = replay.of.child(&name);
+        }
+        TaskConfig {
+            task: self.config.task.child(&name),
+            input,
+            start: to.clone(),
+            origin: Some(origin),
+            replay,
+            stepping: false,
+            created_at: self.stamp.at,
+            ..(**self.config).clone()
+        }
+    }
+
+    /// Has the artifacts of a task that has ended stored.
+    fn archive(&mut self) {
+        let more = self.decision.events.iter().any(|event| {
+            matches!(event, TaskEvent::ToolUsed { .. } | TaskEvent::AgentAsked { .. })
+        });
+        if self.state.archiving || self.state.has_artifacts || more {
+            let key = EffectKey(format!("archive/{}", self.state.steps));
+            self.decision.effects.push((key, TaskEffect::Archive(self.config.clone())));
+        }
+    }
+
+    /// Somebody wants the task to end. A node that a worker runs ends first: it may be writing.
+    pub fn stop(&mut self, stop_id: StopId, reason: &str) {
+        if self.state.finished.is_some() || self.state.stopping.is_some() {
+            return;
+        }
+        self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
+        if self.state.is_running() {
+            return;
+        }
+        self.stop_agent(stop_id);
+        let route = self.router().stop(stopped(reason));
+        self.carry_out(route, 0);
+    }
+
+    /// What a paused task was at is given up.
+    pub fn give_up(&mut self) {
+        let why = self.state.parked.as_deref().unwrap_or("it failed again and again");
+        let error = Error::new(Code::Paused, format!("given up: {why}"));
+        let route = self.router().stop(error);
+        self.carry_out(route, 0);
+    }
+
+    /// What a node's agent is asked, by the manifest.
+    pub fn agent_of(&self, node: &NodeId) -> Option<(&'a crate::flow::Agent, &'a Node)> {
+        let node = self.node(node)?;
+        match &node.op {
+            Op::Agent { agent, .. } => Some((self.flow.agents.get(agent)?, node)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! What a task has done outside: executing one node, from its context to its checked output (seed 002 §3.2).
+//!
+//! ```text
+//!   replayed? ─ policy ─ schema_in ─ context ─ op ─ schema_out ─ remember ─ Done
+//!                                               └─ an agent: AgentReady; people: Questions
+//! ```
+
+mod agents;
+mod recorded;
+mod tool;
+
+use crate::{
+    Flow, FlowCache,
+    flow::{ContextUse, Node, Op, StoreKind},
+    graph::Role,
+    machine::{Done, Run, TaskEffect, TaskMachine, TaskReport},
+    memory::{Memory, Scope as MemoryScope},
+    op::{self, Functions, Scope},
+    policy::{self, Use},
+};
+use actor::{EffectContext, Mailbox, Perform};
+use async_trait::async_trait;
+use domain::{
+    Code, Error, NodeId, TaskConfig,
+    task::{AssembledContext, ToolUse},
+};
+use ports::{Clock, Table};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tools::Registry;
+use workspace::Workspaces;
+
+/// The longest output of a node as JSON, in bytes: a task is told of it by one message of the queue.
+const MAX_OUTPUT: usize = 192 * 1024;
+
+/// Runs the effects of tasks.
+pub struct TaskEffects {
+    /// The flows of the tasks that are driven.
+    pub flows: FlowCache,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// Registered Rust functions.
+    pub functions: Arc<Functions>,
+    /// The files that tools work on.
+    pub workspaces: Workspaces,
+    /// Task, project and global memory.
+    pub memory: Memory,
+    /// Where logs are.
+    pub table: Arc<dyn Table>,
+    /// The way to the chats of agents.
+    pub mailbox: Mailbox,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The context budget of agents, in tokens.
+    pub context_tokens: u64,
+}
+
+#[async_trait]
+impl Perform<TaskMachine> for TaskEffects {
+    async fn perform(&self, effect: TaskEffect, context: EffectContext<TaskMachine>) -> TaskReport {
+        match effect {
+            TaskEffect::Run(run) => self.run(&run).await,
+            TaskEffect::Archive(config) => TaskReport::Archived { files: self.archive(&config).await },
+            TaskEffect::StopAgent(chat, request) => {
+                if let Err(error) = self.mailbox.stop(&chat, &request).await {
+                    tracing::warn!(%chat, %error, key = context.key.0, "an agent runs to its end: it could not be stopped");
+                }
+                TaskReport::Told
+            }
+        }
+    }
+}
+
+/// What a node's execution has gathered so far.
+#[derive(Default)]
+struct Gathered {
+    context: Option<Box<AssembledContext>>,
+    denied: Vec<(String, String)>,
+    tools: Vec<ToolUse>,
+    rejected: Vec<String>,
+}
+
+/// A failed node: why, and whether it may well succeed when it is tried again.
+struct Failure {
+    error: Error,
+    passing: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let passing = matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::RateLimited);
+        Self { error, passing }
+    }
+}
+
+/// What a node's operation came to.
+enum Came {
+    Output { output: Value, elements: Option<u32>, partial: bool },
+    Instead(TaskReport),
+}
+
+impl TaskEffects {
+    async fn run(&self, run: &Run) -> TaskReport {
+        let Some(flow) = self.flows.get(&run.config.flow.hash) else {
+            return failed(&run.node, Error::new(Code::Internal, "the flow's manifests are gone"));
+        };
+        let Some(node) = flow.nodes.get(&run.node) else {
+            return failed(&run.node, Error::new(Code::Internal, "the flow has no such node"));
+        };
+        let mut gathered = Gathered::default();
+        let running = self.execute(run, &flow, node, &mut gathered);
+        let outcome = match node.timeout.filter(|_| !matches!(node.op, Op::Agent { .. } | Op::Ask(_))) {
+            None => running.await,
+            Some(limit) => tokio::time::timeout(limit, running).await.unwrap_or_else(|_| Err(timed_out(limit).into())),
+        };
+        let Gathered { context, denied, tools, rejected } = gathered;
+        let done = Done { node: Some(run.node.clone()), context, denied, tools, rejected, ..Done::default() };
+        match outcome {
+            Ok(Came::Instead(report)) => report,
+            Ok(Came::Output { output, elements, partial }) => {
+                TaskReport::Done(Box::new(Done { output, elements, partial, ..done }))
+            }
+            Err(Failure { error, passing }) => {
+                TaskReport::Done(Box::new(Done { error: Some(error), passing, ..done }))
+            }
+        }
+    }
+
+    async fn execute(
+        &self,
+        run: &Run,
+        flow: &Arc<Flow>,
+        node: &Node,
+        gathered: &mut Gathered,
+    ) -> Result<Came, Failure> {
+        if let Some(recorded) = self.recorded(run, flow, node).await? {
+            return Ok(recorded);
+        }
+        self.permit(flow, node, &Use::Node, gathered)?;
+        let input = self.input_of(run, node)?;
+        fits(flow, node.schema_in.as_deref(), &input)
+            .map_err(|errors| schema_mismatch("input", node.schema_in.as_deref(), &errors))?;
+        let context = self.context(run, flow, node, &input, gathered).await?;
+        let context = serde_json::to_value(&context).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        let task = about(&run.config);
+        let outputs = |id: &str| run.outputs.get(id).cloned();
+        let scope = Scope { input: &input, context: &context, outputs: &outputs, task: &task };
+        let came = match &node.op {
+            Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, gathered).await?,
+            Op::Command(_) => {
+                return Err(Error::new(Code::Forbidden, "no sandbox is configured, and commands run nowhere else")
+                    .hint("use a tool or a function, or configure a sandbox")
+                    .into());
+            }
+            Op::Agent { agent, prompt } => {
+                return Ok(Came::Instead(self.agent(run, flow, node, agent, prompt.as_deref(), &scope, gathered).await?));
+            }
+            Op::Ask(rule) => return Ok(Came::Instead(self.questions(run, rule, &scope)?)),
+            pure => match op::pure(pure, &self.functions, &scope) {
+                Some(output) => (output?, false),
+                None => return Err(Error::new(Code::Internal, "the node has no operation").into()),
+            },
+        };
+        let (output, partial) = came;
+        fits(flow, node.schema_out.as_deref(), &output).map_err(|errors| {
+            gathered.rejected.clone_from(&errors);
+            schema_mismatch("output", node.schema_out.as_deref(), &errors)
+        })?;
+        let (output, elements) = split(node, output, &scope)?;
+        let bytes = size_of(&output);
+        if bytes > MAX_OUTPUT && node.role != Role::Merge && node.role != Role::Split && node.role != Role::Exit {
+            let text = format!("the output of {} is {bytes} bytes long; {MAX_OUTPUT} fit", node.id);
+            return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
+        }
+        self.remember(run, flow, node, &output).await?;
+        Ok(Came::Output { output, elements, partial })
+    }
+
+    fn input_of(&self, run: &Run, node: &Node) -> Result<Arc<Value>, Failure> {
+        let best = node.role == Role::Merge && node.score.is_some();
+        let Some(score) = node.score.as_deref().filter(|_| best) else { return Ok(run.input.clone()) };
+        let task = about(&run.config);
+        let mut winner: Option<(f64, &Value)> = None;
+        for entry in run.input.as_array().into_iter().flatten() {
+            let scope = Scope { task: &task, ..Scope::of(entry) };
+            let points = op::score(score, entry, &scope)?;
+            // The first of equals, in the order of the manifest.
+            if winner.is_none_or(|(best, _)| points > best) {
+                winner = Some((points, entry));
+            }
+        }
+        Ok(winner.map_or_else(|| run.input.clone(), |(_, entry)| Arc::new(json!([entry]))))
+    }
+
+    fn permit(&self, flow: &Flow, node: &Node, what: &Use<'_>, gathered: &mut Gathered) -> Result<(), Failure> {
+        match policy::permit(flow, node, what) {
+            policy::Decision::Permit => Ok(()),
+            policy::Decision::Deny { rule, what, reason } => {
+                tracing::info!(node = %node.id, what, rule, "denied");
+                gathered.denied.push((what.clone(), rule.clone()));
+                let error = Error::new(Code::Forbidden, format!("{what} is denied by {rule}"));
+                Err(match reason {
+                    Some(reason) => error.hint(reason),
+                    None => error,
+                }
+                .into())
+            }
+        }
+    }
+
+    async fn context(
+        &self,
+        run: &Run,
+        flow: &Flow,
+        node: &Node,
+        input: &Value,
+        gathered: &mut Gathered,
+    ) -> Result<AssembledContext, Failure> {
+        if node.context == ContextUse::None {
+            return Ok(AssembledContext::default());
+        }
+        for store in [StoreKind::Task, StoreKind::Project, StoreKind::Global] {
+            if flow.memory.uses(&node.context, store) {
+                self.permit(flow, node, &Use::Context(store), gathered)?;
+            }
+        }
+        let scope = memory_scope(&run.config);
+        let query = match input {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let context = self.memory.assemble(&scope, &flow.memory, &node.context, &query).await?;
+        gathered.context = Some(Box::new(context.clone()));
+        Ok(context)
+    }
+
+    async fn remember(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), Failure> {
+        let Some(remember) = &node.remember else { return Ok(()) };
+        let _ = flow;
+        let key = remember.key.clone().unwrap_or_else(|| node.id.to_string());
+        let scope = memory_scope(&run.config);
+        self.memory.remember(&scope, remember.store, &key, output, &remember.tags, self.clock.now()).await?;
+        Ok(())
+    }
+}
+
+/// Which memory a task sees.
+pub(crate) fn memory_scope(config: &TaskConfig) -> MemoryScope {
+    let root = config.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(config.task);
+    MemoryScope { workspace: config.workspace, flow: config.flow.name.clone(), root }
+}
+
+/// What expressions know as `task`.
+fn about(config: &TaskConfig) -> Value {
+    json!({
+        "id": config.task,
+        "flow": config.flow.name,
+        "name": config.origin.as_ref().map(|origin| origin.name()),
+        "index": config.origin.as_ref().map(|origin| origin.index),
+        "files": config.files,
+    })
+}
+
+fn split(node: &Node, output: Value, scope: &Scope<'_>) -> Result<(Value, Option<u32>), Failure> {
+    let Some((rule, over)) = node.split.as_ref().and_then(|rule| Some((rule, rule.over.as_ref()?))) else {
+        return Ok((output, None));
+    };
+    let elements = op::expr::eval_list(over, &scope.with_input(&output))?;
+    if elements.len() > rule.max_subtasks as usize {
+        let text = format!("{} would make {} subtasks; {} are allowed", node.id, elements.len(), rule.max_subtasks);
+        return Err(Error::new(Code::LimitReached, text).hint("raise split.max_subtasks, or split in two steps").into());
+    }
+    if let Some(large) = elements.iter().map(size_of).find(|bytes| *bytes > MAX_OUTPUT) {
+        let text = format!("an element of {} is {large} bytes long; {MAX_OUTPUT} fit", node.id);
+        return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
+    }
+    let count = elements.len() as u32;
+    Ok((Value::Array(elements), Some(count)))
+}
+
+fn fits(flow: &Flow, schema: Option<&str>, value: &Value) -> Result<(), Vec<String>> {
+    let errors = schema.and_then(|name| flow.schemas.get(name)).map(|schema| schema.errors(value)).unwrap_or_default();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn schema_mismatch(what: &str, schema: Option<&str>, errors: &[String]) -> Error {
+    let first = errors.first().map(String::as_str).unwrap_or_default();
+    let schema = schema.unwrap_or_default();
+    Error::new(Code::Unprocessable, format!("the {what} does not fit the schema {schema}: {first}"))
+        .detail("errors", errors.to_vec())
+}
+
+/// The length of a value as JSON, without making it.
+fn size_of(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+fn timed_out(limit: Duration) -> Error {
+    Error::new(Code::Timeout, format!("the node did not end within {} s", limit.as_secs_f64()))
+}
+
+fn failed(node: &NodeId, error: Error) -> TaskReport {
+    TaskReport::Done(Box::new(Done { node: Some(node.clone()), error: Some(error), ..Done::default() }))
+}
+

@@ -1,0 +1,126 @@
+//! What agent nodes and human steps ask: prompts and questions, rendered from the manifest.
+
+use crate::{
+    Flow,
+    flow::{AskRule, Node, ToolTarget},
+    machine::{AgentReady, Run, TaskReport, chat_of},
+    op::{self, Scope},
+    perform::{Failure, Gathered, TaskEffects},
+    policy::Use,
+};
+use domain::{
+    AgentOf, AgentTool, ChatConfig, Code, Error, FilePath, Mode,
+    event::Question,
+};
+use serde_json::{Value, json};
+use std::{fmt::Write as _, sync::Arc};
+
+impl TaskEffects {
+    #[expect(clippy::too_many_arguments, reason = "the parts of one execution, each used once")]
+    pub(super) async fn agent(
+        &self,
+        run: &Run,
+        flow: &Arc<Flow>,
+        node: &Node,
+        agent: &str,
+        prompt: Option<&str>,
+        scope: &Scope<'_>,
+        gathered: &mut Gathered,
+    ) -> Result<TaskReport, Failure> {
+        let Some(agent) = flow.agents.get(agent) else {
+            return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
+        };
+        self.permit(flow, node, &Use::Model(agent.model.as_deref().unwrap_or("default")), gathered)?;
+        let mut tools = Vec::new();
+        for id in &node.tools {
+            let Some(binding) = flow.tools.get(id) else { continue };
+            self.permit(flow, node, &Use::Tool(binding), gathered)?;
+            if let ToolTarget::Builtin(name) = &binding.target {
+                let root = binding.permissions.root.as_deref().map(FilePath::parse).transpose().map_err(Error::from)?;
+                tools.push(AgentTool { name: name.clone(), root });
+            }
+        }
+        let prompt = match prompt {
+            Some(template) => op::template::render_text(template, scope)?,
+            None => match scope.input {
+                Value::String(text) => text.clone(),
+                other => serde_json::to_string_pretty(other).unwrap_or_default(),
+            },
+        };
+        let config = &run.config;
+        let chat = chat_of(config.task, &node.id, run.retry);
+        let files = self.workspaces.open(config.workspace).await?;
+        let mut system = match &agent.persona {
+            Some(persona) => chat::system_text(&files, persona).await?,
+            None => String::new(),
+        };
+        if let Some(own) = &agent.system {
+            let _ = write!(system, "{}{own}", if system.is_empty() { "" } else { "\n\n" });
+        }
+        if let Some(schema) = node.schema_out.as_ref().or(agent.schema_out.as_ref()).and_then(|name| flow.schemas.get(name)) {
+            let _ = write!(system, "\n\nAnswer with nothing but JSON that fits this schema:\n{}", schema.source);
+        }
+        if let Some(choice) = choices(flow, node) {
+            let _ = write!(system, "\n\nYou decide which way the work goes on. {choice}");
+        }
+        let mut content = String::new();
+        for item in gathered.context.iter().flat_map(|context| &context.items) {
+            let text = match &item.content {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let _ = writeln!(content, "<memory store=\"{}\" key=\"{}\">\n{text}\n</memory>", item.store, item.key);
+        }
+        content.push_str(&prompt);
+        let settings = ChatConfig {
+            workspace: config.workspace,
+            chat,
+            user: config.user,
+            title: format!("{}/{}", config.flow.name, node.id),
+            role: agent.persona.clone().unwrap_or_else(|| agent.id.clone()),
+            model: agent.model.clone(),
+            mode: Mode::Chat,
+            limits: agent.limits,
+            system: system.trim().to_owned(),
+            context_tokens: self.context_tokens,
+            created_at: self.clock.now(),
+            agent: Some(Box::new(AgentOf {
+                task: config.task,
+                node: node.id.clone(),
+                tools,
+                temperature: agent.temperature,
+                max_tokens: agent.max_tokens,
+            })),
+        };
+        Ok(TaskReport::AgentReady(Box::new(AgentReady {
+            node: node.id.clone(),
+            config: Box::new(settings),
+            prompt: content,
+            context: gathered.context.take(),
+            denied: std::mem::take(&mut gathered.denied),
+        })))
+    }
+
+    pub(super) fn questions(&self, run: &Run, rule: &AskRule, scope: &Scope<'_>) -> Result<TaskReport, Failure> {
+        let mut questions = Vec::new();
+        for question in &rule.questions {
+            let text = op::template::render_text(&question.question, scope)?;
+            questions.push(Question { question: text, ..question.clone() });
+        }
+        if let Some(approve) = &rule.approve {
+            let (name, question) = ("approved".to_owned(), op::template::render_text(approve, scope)?);
+            let buttons = Some(vec![Value::Bool(true), Value::Bool(false)]);
+            questions.push(Question { name, question, schema: json!({ "type": "boolean" }), buttons });
+        }
+        let expires_at = rule.timeout.map(|timeout| self.clock.now() + timeout);
+        Ok(TaskReport::Questions { node: run.node.clone(), questions, expires_at })
+    }
+}
+
+/// How an agent at a decision is told of the ways on.
+fn choices(flow: &Flow, node: &Node) -> Option<String> {
+    let node = flow.graph.node(&node.id).filter(|node| node.role == crate::graph::Role::Decision)?;
+    let names: Vec<&str> =
+        node.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
+    Some(format!("Answer with nothing but {{\"selected_edge\": name}}, the name being one of: {}.", names.join(", ")))
+}

@@ -1,0 +1,73 @@
+//! Re-runs: what a recorded task was answered is taken from its log instead of asking again (seed 002 §6, §10.7).
+
+use crate::{
+    Flow,
+    flow::{Node, Op},
+    graph::Role,
+    machine::{Run, actor_id},
+    perform::{Came, Failure, TaskEffects},
+};
+use domain::{Code, Error, NodeId, Status, TaskEvent};
+use serde_json::Value;
+
+/// How a recorded node ended.
+struct Recorded {
+    status: Status,
+    output: Value,
+    error: Option<Error>,
+}
+
+impl TaskEffects {
+    /// What the recorded task has for this node, where it is to be taken.
+    pub(super) async fn recorded(&self, run: &Run, flow: &Flow, node: &Node) -> Result<Option<Came>, Failure> {
+        let Some(replay) = &run.config.replay else { return Ok(None) };
+        let wanted = match &replay.from {
+            // All is recomputed but what came from outside.
+            None => matches!(node.op, Op::Agent { .. } | Op::Ask(_) | Op::Tool { .. } | Op::Command(_)),
+            Some(from) => *from != node.id && !flow.graph.reaches(from, &node.id),
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        match self.last_of(run, &node.id).await? {
+            Some(Recorded { status: Status::Failure, error, .. }) => {
+                let error = error.unwrap_or_else(|| Error::new(Code::Unprocessable, "it failed in the recorded task"));
+                Err(Failure { error, passing: false })
+            }
+            Some(Recorded { status, output, .. }) => {
+                let over = node.role == Role::Split && node.split.as_ref().is_some_and(|rule| rule.over.is_some());
+                let elements = output.as_array().filter(|_| over).map(|elements| elements.len() as u32);
+                Ok(Some(Came::Output { output, elements, partial: status == Status::Partial }))
+            }
+            // It went another way then: now it has to run.
+            None if replay.from.is_some() => Ok(None),
+            None => Err(Error::new(Code::Conflict, format!("the recorded task has no answer for {}", node.id))
+                .hint("the flow takes another way than it did; run it anew instead")
+                .into()),
+        }
+    }
+
+    async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<Recorded>, Failure> {
+        let Some(replay) = &run.config.replay else { return Ok(None) };
+        let actor = actor_id(run.config.workspace, replay.of);
+        let mut found = None;
+        let mut after = 0;
+        loop {
+            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, 256).await;
+            let page = page.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+            for entry in page.entries {
+                after = entry.next - 1;
+                for event in entry.events {
+                    if let TaskEvent::NodeFinished { node: ended, status, output, error, .. } = event
+                        && ended == *node
+                    {
+                        found = Some(Recorded { status, output, error });
+                    }
+                }
+            }
+            if !page.more {
+                return Ok(found);
+            }
+        }
+    }
+}

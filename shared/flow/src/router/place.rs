@@ -1,0 +1,316 @@
+//! Where a task is: the fold of the events that the router decides by.
+
+use domain::{
+    NodeId, Status, TaskEvent,
+    task::{Arrival, ChildEnd, ChildKind, ChildName},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    sync::Arc,
+};
+
+/// Where a task is, and what has come to it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// Where it is itself.
+    pub position: Position,
+    /// How it is so far; none before anything went wrong.
+    pub status: Option<Status>,
+    /// Its current output: the input of the node that executes, or of the next one.
+    pub current: Arc<Value>,
+    /// The forks that it executed.
+    pub forks: BTreeMap<NodeId, Fork>,
+    /// What came to its merges until they begin, under keys that sort as the merge's input does.
+    pub arrivals: BTreeMap<NodeId, BTreeMap<String, Arrived>>,
+    /// Merges that have begun: what comes to them later is not waited for.
+    pub begun: BTreeSet<NodeId>,
+    /// The fork that it waits for.
+    pub last_fork: Option<NodeId>,
+}
+
+/// Where a task is itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// Nothing has begun.
+    #[default]
+    Nowhere,
+    /// At a node, which executes, or is about to.
+    At(NodeId),
+    /// It waits for its children.
+    Waiting,
+    /// It has ended.
+    Ended,
+}
+
+/// What came to a merge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arrived {
+    /// Who.
+    pub child: String,
+    /// From where.
+    pub from: NodeId,
+    /// How it was.
+    pub status: Status,
+    /// What it brought.
+    pub output: Arc<Value>,
+}
+
+impl From<&Arrival> for Arrived {
+    fn from(arrival: &Arrival) -> Self {
+        let Arrival { from, child, status, output, .. } = arrival;
+        Self { child: child.clone(), from: from.clone(), status: *status, output: Arc::new(output.clone()) }
+    }
+}
+
+/// The children that one branch or split made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fork {
+    /// What they are.
+    pub kind: ChildKind,
+    /// Where the edges lead.
+    pub to: Vec<NodeId>,
+    /// How many there will be.
+    pub total: u32,
+    /// How many were sent off.
+    pub spawned: u32,
+    /// Those that have come to their end, by their place.
+    pub ended: BTreeMap<u32, ChildEnd>,
+    /// How many have not, an edge.
+    pub live: Vec<u32>,
+    /// How many failed, an edge.
+    pub failed: Vec<u32>,
+    /// How many went on into a merge.
+    pub merged: u32,
+}
+
+impl Fork {
+    /// The name of the child at this place.
+    pub fn name(&self, node: &NodeId, index: u32) -> Option<ChildName> {
+        Some(ChildName::of(node, self.target(index)?, index, self.kind))
+    }
+
+    /// Where the child at this place begins.
+    pub fn target(&self, index: u32) -> Option<&NodeId> {
+        self.to.get(self.edge(index)?)
+    }
+
+    fn edge(&self, index: u32) -> Option<usize> {
+        (index as usize).checked_rem(self.to.len())
+    }
+
+    /// How many children have not ended.
+    pub fn live_in_all(&self) -> u32 {
+        self.live.iter().sum()
+    }
+
+    /// The names of those that have been sent off and have not ended.
+    pub fn live_names<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = ChildName> + 'a {
+        (0..self.spawned).filter(|index| !self.ended.contains_key(index)).filter_map(|index| self.name(node, index))
+    }
+
+    /// Takes in the end of a child; false when it had ended before.
+    pub(crate) fn end(&mut self, index: u32, end: ChildEnd) -> bool {
+        let Some(edge) = self.edge(index) else { return false };
+        if index >= self.total || self.ended.contains_key(&index) {
+            return false;
+        }
+        if let Some(live) = self.live.get_mut(edge) {
+            *live = live.saturating_sub(1);
+        }
+        if is_failure(&end)
+            && let Some(failed) = self.failed.get_mut(edge)
+        {
+            *failed += 1;
+        }
+        self.merged += u32::from(end.merged);
+        self.ended.insert(index, end);
+        true
+    }
+}
+
+/// Whether a merge has to count it as failed: it failed, or something below it did while the rest went on.
+pub(crate) fn is_failure(end: &ChildEnd) -> bool {
+    end.status == Status::Failure || (end.merged && end.status == Status::Partial)
+}
+
+/// The node that made a child, and its place, by its name.
+pub(crate) fn parse(name: &ChildName, forks: &BTreeMap<NodeId, Fork>) -> Option<(NodeId, u32)> {
+    forks.iter().find_map(|(node, fork)| {
+        let rest = name.as_str().strip_prefix(node.as_str())?.strip_prefix('/')?;
+        let index = match fork.kind {
+            ChildKind::Clone => fork.to.iter().position(|to| to.as_str() == rest)? as u32,
+            ChildKind::Subtask => rest.strip_suffix(']')?.rsplit_once('[')?.1.parse().ok()?,
+        };
+        (fork.name(node, index).as_ref() == Some(name)).then(|| (node.clone(), index))
+    })
+}
+
+impl Place {
+    /// How the task is so far.
+    pub fn status(&self) -> Status {
+        self.status.unwrap_or(Status::Success)
+    }
+
+    /// Folds one event. Total; what does not concern the router changes nothing.
+    pub fn apply(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::Created { config } => {
+                self.current = Arc::new(config.input.clone());
+                self.position = Position::At(config.start.clone());
+            }
+            TaskEvent::NodeStarted { node, .. } => self.position = Position::At(node.clone()),
+            TaskEvent::NodeFinished { status, output, .. } => match status {
+                Status::Success => self.current = Arc::new(output.clone()),
+                Status::Partial => {
+                    self.current = Arc::new(output.clone());
+                    self.status = Some(Status::Partial);
+                }
+                // What failed and is gone past gives its input on.
+                Status::Failure => self.status = Some(Status::Partial),
+            },
+            TaskEvent::Routed { to, .. } => self.position = Position::At(to.clone()),
+            TaskEvent::Forked { node, kind, to, total } => {
+                let edges = to.len() as u32;
+                let live = (0..edges).map(|edge| total / edges + u32::from(edge < total % edges)).collect();
+                let fork = Fork {
+                    kind: *kind,
+                    to: to.clone(),
+                    total: *total,
+                    spawned: 0,
+                    ended: BTreeMap::new(),
+                    live,
+                    failed: vec![0; to.len()],
+                    merged: 0,
+                };
+                self.forks.insert(node.clone(), fork);
+                self.last_fork = Some(node.clone());
+                self.position = Position::Waiting;
+            }
+            TaskEvent::Spawned { node, until } => {
+                if let Some(fork) = self.forks.get_mut(node) {
+                    fork.spawned = *until;
+                }
+            }
+            TaskEvent::ChildArrived { arrival } => self.arrive(arrival),
+            TaskEvent::ChildFinished { child, end } => {
+                if let Some((node, index)) = parse(child, &self.forks)
+                    && let Some(fork) = self.forks.get_mut(&node)
+                {
+                    fork.end(index, (**end).clone());
+                }
+            }
+            TaskEvent::Merged { node, taken, failed, with_failed, cancelled } => {
+                let shown = if *with_failed { failed.as_slice() } else { &[] };
+                self.current = Arc::new(self.input_of(node, None, taken, shown));
+                if !failed.is_empty() {
+                    self.status = Some(Status::Partial);
+                }
+                failed.iter().for_each(|child| self.settle(child));
+                cancelled.iter().for_each(|child| self.settle(child));
+                self.arrivals.remove(node);
+                self.begun.insert(node.clone());
+                self.position = Position::At(node.clone());
+            }
+            TaskEvent::Finished { status, output, .. } => {
+                self.status = Some(*status);
+                self.current = Arc::new(output.clone());
+                self.position = Position::Ended;
+                // Nobody asks for these any more, and a log of many children is long.
+                self.arrivals.clear();
+                self.forks.values_mut().for_each(|fork| fork.ended.clear());
+            }
+            TaskEvent::ContextAssembled { .. }
+            | TaskEvent::Denied { .. }
+            | TaskEvent::AgentAsked { .. }
+            | TaskEvent::AgentReplied { .. }
+            | TaskEvent::ToolUsed { .. }
+            | TaskEvent::OutputRejected { .. }
+            | TaskEvent::Asked { .. }
+            | TaskEvent::Answered { .. }
+            | TaskEvent::Archived { .. }
+            | TaskEvent::WentUp { .. }
+            | TaskEvent::PauseRequested { .. }
+            | TaskEvent::PausedBefore { .. }
+            | TaskEvent::Continued { .. }
+            | TaskEvent::StopRequested { .. }
+            | TaskEvent::Parked { .. }
+            | TaskEvent::Unparked { .. } => {}
+        }
+    }
+
+    fn arrive(&mut self, arrival: &Arrival) {
+        if arrival.place.is_empty() {
+            self.position = Position::Waiting;
+        }
+        // A child of this very task has ended with it; of one further down its parent tells.
+        if arrival.place.len() == 1 {
+            self.settle(&ChildName(arrival.child.as_str().into()));
+        }
+        if !self.begun.contains(&arrival.merge) {
+            let set = self.arrivals.entry(arrival.merge.clone()).or_default();
+            set.entry(key(&arrival.place, &arrival.child)).or_insert_with(|| arrival.into());
+        }
+    }
+
+    /// Counts a child as one that nothing more is expected of, and that failed nothing.
+    fn settle(&mut self, child: &ChildName) {
+        let Some((node, index)) = parse(child, &self.forks) else { return };
+        let Some(fork) = self.forks.get_mut(&node) else { return };
+        let settled = ChildEnd { status: Status::Success, output: Value::Null, merged: true, error: None };
+        if let Some(end) = fork.ended.get_mut(&index) {
+            if is_failure(end)
+                && let Some(edge) = (index as usize).checked_rem(fork.to.len())
+                && let Some(failed) = fork.failed.get_mut(edge)
+            {
+                *failed = failed.saturating_sub(1);
+                *end = settled;
+            }
+        } else {
+            fork.end(index, settled);
+        }
+    }
+
+    /// The input of a merge: what came, in the order of the manifest and of lists, `extra` being what comes just now, and
+    /// the children of this task that `failed`.
+    pub(crate) fn input_of(&self, merge: &NodeId, extra: Option<&Arrival>, taken: &[String], failed: &[ChildName]) -> Value {
+        let mut entries: BTreeMap<String, Value> = BTreeMap::new();
+        let taken: Option<BTreeSet<&str>> = (!taken.is_empty()).then(|| taken.iter().map(String::as_str).collect());
+        let mut add = |key: String, child: &str, from: &NodeId, status: Status, output: &Value| {
+            if taken.as_ref().is_none_or(|taken| taken.contains(child)) {
+                let entry = json!({ "from": from, "child": child, "status": status, "output": output });
+                entries.entry(key).or_insert(entry);
+            }
+        };
+        for (key, arrived) in self.arrivals.get(merge).into_iter().flatten() {
+            add(key.clone(), &arrived.child, &arrived.from, arrived.status, &arrived.output);
+        }
+        if let Some(arrival) = extra {
+            let key = key(&arrival.place, &arrival.child);
+            add(key, &arrival.child, &arrival.from, arrival.status, &arrival.output);
+        }
+        for child in failed {
+            let Some((node, index)) = parse(child, &self.forks) else { continue };
+            let end = self.forks.get(&node).and_then(|fork| fork.ended.get(&index));
+            let mut entry = json!({ "from": node, "child": child, "status": Status::Failure, "output": Value::Null });
+            if let (Some(error), Value::Object(fields)) = (end.and_then(|end| end.error.as_ref()), &mut entry) {
+                fields.insert("error".into(), json!({ "code": error.code, "message": error.message }));
+            }
+            entries.entry(key(&[index], child.as_str())).or_insert(entry);
+        }
+        entries.into_values().collect()
+    }
+}
+
+/// Sorts by place, then by name.
+fn key(place: &[u32], child: &str) -> String {
+    let mut key = String::with_capacity(place.len() * 11 + child.len());
+    for number in place {
+        let _ = write!(key, "{number:010}.");
+    }
+    key.push_str(child);
+    key
+}

@@ -1,0 +1,516 @@
+//! The way in for people: commands to tasks, and what is known of them. Knows no HTTP.
+//!
+//! A command is accepted when the queue has it; what comes of it is told by the task's events.
+
+use crate::{
+    Flow,
+    flow::Op,
+    flows::Flows,
+    graph::Role,
+    machine::{TaskState, actor_id, view_index, view_key},
+};
+use actor::{Content, Mail, Mailbox, StopRequest};
+use domain::{
+    Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
+    TaskPhase, TaskView, Timestamp, Usage, WorkspaceId,
+    event::Question,
+    task::{FlowRef, Origin, Replay, start_command},
+};
+use ports::{Bus, Clock, Expect, Query, Queue, Table, Write, validate::MAX_MESSAGE};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use workspace::Workspaces;
+
+/// The longest input of a task as JSON, in bytes: it has to fit into a message of the queue.
+const MAX_INPUT: usize = 192 * 1024;
+
+/// Tasks, for those who ask for them.
+#[derive(Clone)]
+pub struct Tasks {
+    pub(crate) table: Arc<dyn Table>,
+    queue: Arc<dyn Queue>,
+    mailbox: Mailbox,
+    workspaces: Workspaces,
+    flows: Flows,
+    clock: Arc<dyn Clock>,
+}
+
+/// A task to make.
+#[derive(Clone, Debug, Default)]
+pub struct NewTask {
+    /// Its input.
+    pub input: Value,
+    /// The start node; the default one when none.
+    pub start: Option<String>,
+    /// Files to give along.
+    pub files: Vec<FileId>,
+    /// Which tasks go first; -100 to 100.
+    pub priority: i8,
+    /// Whether it pauses before each node.
+    pub stepping: bool,
+    /// Nodes that it pauses before.
+    pub breakpoints: Vec<String>,
+}
+
+/// A task that will be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AcceptedTask {
+    /// The task.
+    pub task_id: TaskId,
+    /// The flow, with the hash of the manifests that it runs.
+    pub flow: FlowRef,
+}
+
+/// Which tasks to list.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Those of this flow.
+    pub flow: Option<String>,
+    /// Those that do this.
+    pub phase: Option<TaskPhase>,
+    /// Those that are, or were, like this.
+    pub status: Option<Status>,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskPage {
+    /// The tasks; root tasks with the newest first, children in their order.
+    pub tasks: Vec<TaskView>,
+    /// Where the next page begins; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+impl Tasks {
+    /// Over these ports.
+    pub fn new(
+        table: Arc<dyn Table>,
+        queue: Arc<dyn Queue>,
+        bus: Arc<dyn Bus>,
+        clock: Arc<dyn Clock>,
+        workspaces: Workspaces,
+        flows: Flows,
+    ) -> Self {
+        let mailbox = Mailbox { queue: queue.clone(), table: table.clone(), bus };
+        Self { table, queue, mailbox, workspaces, flows, clock }
+    }
+
+    /// The flows that tasks are made of.
+    pub fn flows(&self) -> &Flows {
+        &self.flows
+    }
+
+    /// Makes a task of a flow of the workspace. The same ids again have no further effect.
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        flow: &str,
+        new: NewTask,
+        by: &Principal,
+    ) -> Result<AcceptedTask, Error> {
+        let flow = self.flows.load(workspace, flow).await?;
+        let start = start_of(&flow, new.start.as_deref())?;
+        let mut breakpoints = Vec::new();
+        for name in &new.breakpoints {
+            breakpoints.push(node_of(&flow, name, "breakpoints")?);
+        }
+        if !(-100..=100).contains(&new.priority) {
+            return Err(Error::invalid("priority", "a priority is a number from -100 to 100"));
+        }
+        let mut files = Vec::new();
+        let opened = self.workspaces.open(workspace).await?;
+        for file in &new.files {
+            files.push(opened.by_id(*file).await?.path);
+        }
+        let config = TaskConfig {
+            workspace,
+            task,
+            flow: flow.reference.clone(),
+            user: by.user(),
+            input: new.input,
+            start,
+            origin: None,
+            files,
+            priority: new.priority,
+            stepping: new.stepping,
+            breakpoints,
+            replay: None,
+            keep_outputs: flow.reads_outputs(),
+            created_at: self.clock.now(),
+        };
+        self.begin(&flow, config, by).await
+    }
+
+    /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
+    /// tools and people; with it, what does not come after that node takes its recorded output, and the rest runs for real.
+    pub async fn replay(
+        &self,
+        workspace: WorkspaceId,
+        of: TaskId,
+        task: TaskId,
+        from: Option<&str>,
+        by: &Principal,
+    ) -> Result<AcceptedTask, Error> {
+        let view = self.get(workspace, of).await?;
+        if view.origin.is_some() {
+            return Err(Error::new(Code::Conflict, "a child runs again with the task that made it")
+                .hint("replay the root task from the node that you mean"));
+        }
+        if view.phase != TaskPhase::Finished {
+            return Err(Error::new(Code::Conflict, "only a task that has ended can run again").hint("stop it first"));
+        }
+        let recorded = self.state(workspace, of).await?;
+        let Some(config) = recorded.config else {
+            return Err(Error::new(Code::NotFound, "the task has no log"));
+        };
+        let flow = self.flows.by_hash(workspace, &config.flow).await?;
+        let from = from.map(|name| node_of(&flow, name, "from")).transpose()?;
+        let again = TaskConfig {
+            task,
+            user: by.user(),
+            replay: Some(Replay { of, from }),
+            stepping: false,
+            breakpoints: Vec::new(),
+            created_at: self.clock.now(),
+            ..(*config).clone()
+        };
+        self.begin(&flow, again, by).await
+    }
+
+    /// Runs a failed task again from the node that failed, as a new task.
+    pub async fn retry(
+        &self,
+        workspace: WorkspaceId,
+        of: TaskId,
+        task: TaskId,
+        by: &Principal,
+    ) -> Result<AcceptedTask, Error> {
+        let mut last = of;
+        // The failure may be of a child, or of one of its children.
+        loop {
+            let (failed, child) = self.failed_in(workspace, last).await?;
+            match (failed, child) {
+                (Some(node), _) => return self.replay(workspace, of, task, Some(node.as_str()), by).await,
+                (None, Some(child)) => last = child,
+                (None, None) => {
+                    return Err(Error::new(Code::Conflict, "no node of this task failed").hint("replay it instead"));
+                }
+            }
+        }
+    }
+
+    /// The node that failed last in a task, or the child that did.
+    async fn failed_in(&self, workspace: WorkspaceId, task: TaskId) -> Result<(Option<NodeId>, Option<TaskId>), Error> {
+        let (mut node, mut child) = (None, None);
+        self.each_event(workspace, task, |_, event| match event {
+            TaskEvent::NodeFinished { node: ended, status: Status::Failure, .. } => node = Some(ended.clone()),
+            TaskEvent::ChildFinished { child: ended, end } if end.status == Status::Failure => {
+                child = child.or_else(|| Some(task.child(ended)));
+            }
+            _ => {}
+        })
+        .await?;
+        Ok((node, child))
+    }
+
+    async fn begin(&self, flow: &Arc<Flow>, config: TaskConfig, by: &Principal) -> Result<AcceptedTask, Error> {
+        let input = serde_json::to_string(&config.input).map_err(internal)?;
+        if input.len() > MAX_INPUT {
+            let text = format!("the input is {} bytes long as JSON; {MAX_INPUT} fit", input.len());
+            return Err(Error::new(Code::PayloadTooLarge, text).hint("put it into a file and give that along"));
+        }
+        self.admit(flow, config.workspace).await?;
+        self.flows.keep(config.workspace, flow).await?;
+        let (workspace, task) = (config.workspace, config.task);
+        let accepted = AcceptedTask { task_id: task, flow: config.flow.clone() };
+        let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
+        let put = Write::put(view_key(workspace, task), view, Expect::Absent).indexed(view_index(&config));
+        match self.table.commit(vec![put]).await {
+            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
+            Err(error) => return Err(internal(error)),
+        }
+        let command = TaskCommand::Start { config: Box::new(config) };
+        self.send(workspace, task, start_command(task), by, command).await?;
+        Ok(accepted)
+    }
+
+    /// Refuses a task when too many wait: an answer now is worth more than a place at the end of a queue without bound.
+    async fn admit(&self, flow: &Flow, workspace: WorkspaceId) -> Result<(), Error> {
+        let Some(most) = flow.limits.max_queued else { return Ok(()) };
+        let mut waiting = 0;
+        let mut cursor = None;
+        loop {
+            let filter = TaskFilter { flow: Some(flow.reference.name.clone()), ..TaskFilter::default() };
+            let page = self.list(workspace, &filter, 256, cursor).await?;
+            waiting += page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished).count();
+            if waiting >= most as usize {
+                let text = format!("{waiting} tasks of this flow run or wait; {most} may");
+                return Err(Error::new(Code::RateLimited, text).detail("retry_after", "5").hint("try again in a few seconds"));
+            }
+            cursor = page.next_cursor;
+            // Older ones than these have ended, or nobody bounds their number.
+            if cursor.is_none() || page.tasks.iter().all(|task| task.phase == TaskPhase::Finished) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One task. `NOT_FOUND` when the workspace has none of this id.
+    pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
+        match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
+            Some(item) => serde_json::from_str(&item.body).map_err(internal),
+            None => Err(Error::new(Code::NotFound, format!("there is no task {task}"))
+                .hint("GET …/tasks lists the tasks of this workspace")),
+        }
+    }
+
+    /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<TaskPage, Error> {
+        let query = Query::all(format!("{workspace}/tasks"), limit).descending().after(cursor);
+        self.page(&query, filter).await
+    }
+
+    /// The children of a task, in their order.
+    pub async fn children(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<TaskPage, Error> {
+        self.get(workspace, task).await?;
+        self.page(&Query::all(format!("{task}/children"), limit).after(cursor), filter).await
+    }
+
+    async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
+        let page = self.table.query_index(query).await.map_err(|error| match error {
+            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
+            error => internal(error),
+        })?;
+        let mut tasks = Vec::new();
+        for item in &page.items {
+            let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
+            let fits = filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
+                && filter.phase.is_none_or(|phase| view.phase == phase)
+                && filter.status.is_none_or(|status| view.status == status);
+            if fits {
+                tasks.push(view);
+            }
+        }
+        Ok(TaskPage { tasks, next_cursor: page.next })
+    }
+
+    /// Stops a task and its children. Again is harmless.
+    pub async fn stop(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.get(workspace, task).await?;
+        if view.phase == TaskPhase::Finished {
+            return Ok(());
+        }
+        let stop_id = StopId(command.0);
+        let reason = "user_cancelled".to_owned();
+        let request =
+            StopRequest { stop_id, target: actor::Target::First, at: self.clock.now(), reason: reason.clone() };
+        self.mailbox.stop(&actor_id(workspace, task), &request).await.map_err(internal)?;
+        self.send(workspace, task, command, by, TaskCommand::Stop { stop_id, reason }).await
+    }
+
+    /// Pauses a task before its next node, or before the nodes of these names.
+    pub async fn pause(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        before: &[String],
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.alive(workspace, task).await?;
+        let flow = self.flows.by_hash(workspace, &view.flow).await?;
+        let before = before.iter().map(|name| node_of(&flow, name, "before")).collect::<Result<_, _>>()?;
+        self.send(workspace, task, command, by, TaskCommand::Pause { before }).await
+    }
+
+    /// Executes one node of a paused task. `CONFLICT` when it is not paused.
+    pub async fn step(&self, workspace: WorkspaceId, task: TaskId, command: CommandId, by: &Principal) -> Result<(), Error> {
+        let view = self.alive(workspace, task).await?;
+        if view.phase != TaskPhase::Paused {
+            return Err(Error::new(Code::Conflict, "this task is not paused").hint("pause it first"));
+        }
+        self.send(workspace, task, command, by, TaskCommand::Step).await
+    }
+
+    /// Goes on with a task that is paused, or parked because a command failed again and again; with `drop`, what failed is
+    /// given up.
+    pub async fn resume(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        drop: bool,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.alive(workspace, task).await?;
+        match view.phase {
+            TaskPhase::Parked => {
+                let mail: Mail<TaskCommand> =
+                    Mail { id: command, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
+                let message = mail.to(&actor_id(workspace, task)).map_err(internal)?;
+                self.mailbox.send(message).await.map_err(internal)
+            }
+            TaskPhase::Queued | TaskPhase::Running | TaskPhase::Suspended | TaskPhase::Paused => {
+                self.send(workspace, task, command, by, TaskCommand::Resume).await
+            }
+            TaskPhase::Finished => Ok(()),
+        }
+    }
+
+    /// Answers a human step, also before it asks. `INVALID_ARGUMENT` when an answer does not fit its question.
+    pub async fn answer(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        node: &str,
+        answers: Map<String, Value>,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.alive(workspace, task).await?;
+        let flow = self.flows.by_hash(workspace, &view.flow).await?;
+        let node = node_of(&flow, node, "node")?;
+        let Some(Op::Ask(rule)) = flow.nodes.get(&node).map(|node| &node.op) else {
+            return Err(Error::new(Code::Conflict, format!("{node} asks nobody")));
+        };
+        let mut questions: Vec<Question> = rule.questions.clone();
+        if rule.approve.is_some() {
+            let schema = serde_json::json!({ "type": "boolean" });
+            questions.push(Question { name: "approved".into(), question: String::new(), schema, buttons: None });
+        }
+        let mut asked = answers.clone();
+        asked.remove("comment");
+        tools::check_answers(&questions, &asked)?;
+        self.send(workspace, task, command, by, TaskCommand::Answer { node, answers }).await
+    }
+
+    async fn alive(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
+        let view = self.get(workspace, task).await?;
+        if view.phase == TaskPhase::Finished {
+            return Err(Error::new(Code::Conflict, format!("this task has ended: {}", view.status))
+                .hint("replay it, or make a new one"));
+        }
+        Ok(view)
+    }
+
+    async fn send(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        id: CommandId,
+        by: &Principal,
+        command: TaskCommand,
+    ) -> Result<(), Error> {
+        let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
+        let message = mail.to(&actor_id(workspace, task)).map_err(internal)?;
+        if message.body.len() > MAX_MESSAGE {
+            return Err(Error::new(Code::PayloadTooLarge, "the command does not fit into a message"));
+        }
+        self.mailbox.send(message).await.map_err(internal)
+    }
+
+    /// The state of a task as its log has it now.
+    pub async fn state(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskState, Error> {
+        let mut state = TaskState::default();
+        self.each_event(workspace, task, |_, event| state.apply(event)).await?;
+        Ok(state)
+    }
+
+    /// Every event of a task with its number, in order.
+    pub async fn each_event(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        mut see: impl FnMut(u64, &TaskEvent),
+    ) -> Result<(), Error> {
+        const PAGE: usize = 256;
+        let actor = actor_id(workspace, task);
+        let mut after = 0;
+        loop {
+            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, PAGE).await.map_err(internal)?;
+            for entry in &page.entries {
+                entry.numbered().for_each(|(number, event)| see(number, event));
+                after = entry.next - 1;
+            }
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How many messages wait in the queue for tasks and chats of this process's queue; for gauges.
+    pub fn queue(&self) -> &Arc<dyn Queue> {
+        &self.queue
+    }
+}
+
+fn start_of(flow: &Flow, name: Option<&str>) -> Result<NodeId, Error> {
+    let Some(name) = name else { return Ok(flow.default_start.clone()) };
+    let node = node_of(flow, name, "start")?;
+    if flow.graph.node(&node).is_some_and(|node| node.role == Role::Start) {
+        return Ok(node);
+    }
+    let starts = flow.graph.nodes().iter().filter(|node| node.role == Role::Start);
+    let names: Vec<&str> = starts.map(|node| node.id.as_str()).collect();
+    Err(Error::invalid("start", format!("{name} is no start node")).hint(format!("start nodes: {}", names.join(", "))))
+}
+
+fn node_of(flow: &Flow, name: &str, field: &str) -> Result<NodeId, Error> {
+    let id = NodeId::from(name);
+    if flow.nodes.contains_key(&id) {
+        return Ok(id);
+    }
+    let shown: String = name.chars().take(64).collect();
+    let names: Vec<&str> = flow.graph.nodes().iter().map(|node| node.id.as_str()).take(50).collect();
+    Err(Error::invalid(field, format!("the flow has no node {shown:?}")).hint(format!("its nodes: {}", names.join(", "))))
+}
+
+fn first_view(config: &TaskConfig) -> TaskView {
+    TaskView {
+        task_id: config.task,
+        workspace_id: config.workspace,
+        flow: config.flow.clone(),
+        phase: TaskPhase::Queued,
+        status: Status::Success,
+        node: None,
+        parked_reason: None,
+        waiting_for: Vec::new(),
+        origin: None::<Origin>,
+        output: None,
+        error: None,
+        steps: 0,
+        children: 0,
+        usage: Usage::default(),
+        created_at: config.created_at,
+        finished_at: None::<Timestamp>,
+    }
+}
+
+/// What went wrong inside is for the log; a client learns that it was not its fault.
+pub(crate) fn internal(error: impl std::error::Error) -> Error {
+    let cause: &dyn std::error::Error = &error;
+    tracing::error!(cause = %cause, "a task could not be reached");
+    Error::new(Code::Internal, "the task could not be reached").hint("try again; what was accepted before is kept")
+}

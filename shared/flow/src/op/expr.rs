@@ -1,0 +1,372 @@
+//! Expressions: CEL over `input`, `context`, `outputs.<node>` and `task`.
+//!
+//! An expression is parsed once and kept, since tasks of thousands of steps evaluate the same few. Most are paths such as
+//! `outputs.plan.steps[0]`, and lists or objects of paths: those read the JSON as it is, every key in its place, and never
+//! enter CEL. The rest runs in CEL over the fields that it names.
+//!
+//! Hostile expressions are expected: sources and nesting are bounded, parsing happens on a stack of its own, evaluation
+//! is metered ([`super::bridge`]), and a panic in either is an error.
+
+use super::{
+    Scope,
+    bridge::{self, ENV, Metered},
+    rewrite::{MAX_DEPTH, Reads, Rewrite, root, text},
+};
+use cel::{
+    Context, ExecutionError,
+    common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators},
+};
+use domain::{Code, Error};
+use serde_json::{Map, Value};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
+
+/// The longest expression, in bytes.
+pub const MAX_SOURCE: usize = 4096;
+/// How many compiled expressions are kept.
+const KEPT: usize = 4096;
+/// What parsing may use of stack. The parser recurses where the source does; the source is short.
+const PARSER_STACK: usize = 16 * 1024 * 1024;
+/// Messages show values cut to this many characters.
+const SHOWN: usize = 200;
+
+/// A compiled expression.
+enum Plan {
+    /// A root and the way down from it.
+    Path(&'static str, Vec<Step>),
+    Literal(Value),
+    List(Vec<Plan>),
+    Object(Vec<(String, Plan)>),
+    Cel(IdedExpr, Reads),
+}
+
+enum Step {
+    Field(String),
+    At(u64),
+}
+
+static COMPILED: LazyLock<RwLock<HashMap<String, Arc<Plan>>>> = LazyLock::new(RwLock::default);
+
+/// Whether `source` is an expression that can be evaluated: it parses, and every name and function in it exists. The
+/// fault, in words.
+pub fn check(source: &str) -> Result<(), String> {
+    compiled(source).map(drop)
+}
+
+/// The nodes whose outputs an expression reads.
+pub fn outputs_read(source: &str) -> Result<Vec<String>, String> {
+    let mut nodes = Vec::new();
+    compiled(source)?.outputs(&mut nodes);
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(nodes)
+}
+
+/// Evaluates `source`. `UNPROCESSABLE` says what went wrong and where.
+pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
+    let wrong = |message: String| {
+        let source = shorten(source, SHOWN);
+        Error::new(Code::Unprocessable, format!("the expression {source:?} failed: {message}"))
+            .detail("expression", source)
+    };
+    compiled(source).and_then(|plan| plan.eval(scope)).map_err(wrong)
+}
+
+/// Evaluates `source` to a list, as a split over it needs.
+pub fn eval_list(source: &str, scope: &Scope<'_>) -> Result<Vec<Value>, Error> {
+    match eval(source, scope)? {
+        Value::Array(items) => Ok(items),
+        other => {
+            let message = format!("the expression {source:?} gives {}, not a list", shown(&other));
+            Err(Error::new(Code::Unprocessable, message))
+        }
+    }
+}
+
+/// A value as messages show it: as JSON, cut.
+pub(super) fn shown(value: &Value) -> String {
+    shorten(&value.to_string(), SHOWN)
+}
+
+fn shorten(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into(),
+    }
+}
+
+fn compiled(source: &str) -> Result<Arc<Plan>, String> {
+    if let Some(plan) = COMPILED.read().unwrap_or_else(PoisonError::into_inner).get(source) {
+        return Ok(Arc::clone(plan));
+    }
+    let plan = Arc::new(compile(source)?);
+    let mut all = COMPILED.write().unwrap_or_else(PoisonError::into_inner);
+    // Flows come and go; to begin anew now and then costs less than to keep an order of use.
+    if all.len() >= KEPT {
+        all.clear();
+    }
+    all.insert(source.into(), Arc::clone(&plan));
+    Ok(plan)
+}
+
+fn compile(source: &str) -> Result<Plan, String> {
+    if source.trim().is_empty() {
+        return Err("it is empty".into());
+    }
+    if source.len() > MAX_SOURCE {
+        return Err(format!("it is {} bytes long; the limit is {MAX_SOURCE}", source.len()));
+    }
+    let text = source.to_owned();
+    let parser = std::thread::Builder::new().name("expression".into()).stack_size(PARSER_STACK);
+    let parsed =
+        parser.spawn(move || catch_unwind(|| parse(&text)).unwrap_or_else(|_| Err("it cannot be parsed".into())));
+    let parsed = parsed.map_err(|error| error.to_string())?;
+    parsed.join().unwrap_or_else(|_| Err("it cannot be parsed".into()))
+}
+
+fn parse(source: &str) -> Result<Plan, String> {
+    let parser = ENV.parser().max_recursion_depth(MAX_DEPTH as u16).error_recovery_limit(4);
+    let mut expr = parser.parse(source).map_err(|errors| {
+        let first = errors.errors.first();
+        let message = first.map_or_else(|| "it cannot be parsed".into(), |error| shorten(&error.msg, SHOWN));
+        match first.map(|error| error.pos) {
+            Some((line, column)) if line > 0 => format!("{message} (line {line}, column {column})"),
+            _ => message,
+        }
+    })?;
+    // Checks all of it, also what then becomes a path; and only now is it known to be shallow.
+    let mut checked = expr.clone();
+    let mut rewrite = Rewrite::default();
+    rewrite.visit(&mut checked)?;
+    Ok(plan(&mut expr))
+}
+
+/// The parts that are plain JSON are taken out of CEL's hands.
+fn plan(expr: &mut IdedExpr) -> Plan {
+    if let Some((root, steps)) = path(expr) {
+        return Plan::Path(root, steps);
+    }
+    match &mut expr.expr {
+        Expr::Literal(literal) => match json_literal(literal) {
+            Some(value) => Plan::Literal(value),
+            None => in_cel(expr),
+        },
+        Expr::List(list) if list.optional_indices.is_empty() => {
+            Plan::List(list.elements.iter_mut().map(plan).collect())
+        }
+        Expr::Map(map) if keys(map).is_some() => {
+            let names = keys(map).unwrap_or_default();
+            let values = map.entries.iter_mut().filter_map(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => Some(plan(&mut entry.value)),
+                EntryExpr::StructField(_) => None,
+            });
+            Plan::Object(names.into_iter().zip(values).collect())
+        }
+        _ => in_cel(expr),
+    }
+}
+
+fn in_cel(expr: &mut IdedExpr) -> Plan {
+    let mut expr = std::mem::take(expr);
+    let mut rewrite = Rewrite::default();
+    // It has been checked as a part of the whole.
+    match rewrite.visit(&mut expr) {
+        Ok(()) => Plan::Cel(expr, rewrite.reads),
+        Err(_) => Plan::Literal(Value::Null),
+    }
+}
+
+/// The keys of an object whose keys are all written out, and different.
+fn keys(map: &cel::common::ast::MapExpr) -> Option<Vec<String>> {
+    let key = |entry: &cel::common::ast::IdedEntryExpr| match &entry.expr {
+        EntryExpr::MapEntry(entry) if !entry.optional => text(&entry.key),
+        _ => None,
+    };
+    let keys: Vec<String> = map.entries.iter().map(key).collect::<Option<_>>()?;
+    let different: std::collections::BTreeSet<&String> = keys.iter().collect();
+    (different.len() == keys.len()).then_some(keys)
+}
+
+fn json_literal(literal: &LiteralValue) -> Option<Value> {
+    match literal {
+        LiteralValue::Boolean(value) => Some(Value::Bool(*value.inner())),
+        LiteralValue::Int(value) => Some(Value::from(*value.inner())),
+        LiteralValue::UInt(value) => Some(Value::from(*value.inner())),
+        LiteralValue::Double(value) => serde_json::Number::from_f64(*value.inner()).map(Value::Number),
+        LiteralValue::String(value) => Some(Value::String(value.inner().into())),
+        LiteralValue::Null => Some(Value::Null),
+        LiteralValue::Bytes(_) => None,
+    }
+}
+
+fn path(expr: &IdedExpr) -> Option<(&'static str, Vec<Step>)> {
+    match &expr.expr {
+        Expr::Ident(name) => Some((root(name)?, Vec::new())),
+        Expr::Select(select) if !select.test => {
+            let (root, mut steps) = path(&select.operand)?;
+            steps.push(Step::Field(select.field.clone()));
+            Some((root, steps))
+        }
+        Expr::Call(call) if call.func_name == operators::INDEX && call.target.is_none() => {
+            let [of, key] = call.args.as_slice() else { return None };
+            let step = match &key.expr {
+                Expr::Literal(LiteralValue::String(key)) => Step::Field(key.inner().into()),
+                Expr::Literal(LiteralValue::Int(at)) => Step::At(u64::try_from(*at.inner()).ok()?),
+                Expr::Literal(LiteralValue::UInt(at)) => Step::At(*at.inner()),
+                _ => return None,
+            };
+            let (root, mut steps) = path(of)?;
+            steps.push(step);
+            Some((root, steps))
+        }
+        _ => None,
+    }
+}
+
+impl Plan {
+    fn eval(&self, scope: &Scope<'_>) -> Result<Value, String> {
+        match self {
+            Self::Path(root, steps) => follow(root, steps, scope),
+            Self::Literal(value) => Ok(value.clone()),
+            Self::List(items) => items.iter().map(|item| item.eval(scope)).collect::<Result<_, _>>().map(Value::Array),
+            Self::Object(entries) => {
+                let entry = |(key, value): &(String, Plan)| Ok((key.clone(), value.eval(scope)?));
+                entries.iter().map(entry).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+            }
+            Self::Cel(expr, reads) => catch_unwind(AssertUnwindSafe(|| run(expr, reads, scope)))
+                .unwrap_or_else(|_| Err("it cannot be evaluated".into())),
+        }
+    }
+
+    fn outputs(&self, into: &mut Vec<String>) {
+        match self {
+            Self::Path("outputs", steps) => into.extend(match steps.first() {
+                Some(Step::Field(node)) => Some(node.clone()),
+                _ => None,
+            }),
+            Self::Path(..) | Self::Literal(_) => {}
+            Self::List(items) => items.iter().for_each(|item| item.outputs(into)),
+            Self::Object(entries) => entries.iter().for_each(|(_, value)| value.outputs(into)),
+            Self::Cel(_, reads) => into.extend(reads.get("outputs").cloned().flatten().unwrap_or_default()),
+        }
+    }
+}
+
+/// The value under a root; outputs are found by their first step.
+fn follow(root: &str, steps: &[Step], scope: &Scope<'_>) -> Result<Value, String> {
+    let (mut at, mut shown) = (root.to_owned(), root.to_owned());
+    let (output, steps) = match (root, steps) {
+        ("outputs", [Step::Field(node), rest @ ..]) => {
+            shown = format!("outputs.{node}");
+            at.clone_from(&shown);
+            let output = (scope.outputs)(node).ok_or_else(|| format!("the node {node:?} has given no output"))?;
+            (Some(output), rest)
+        }
+        _ => (None, steps),
+    };
+    let mut value = match (&output, root) {
+        (Some(output), _) => &**output,
+        (None, "input") => scope.input,
+        (None, "context") => scope.context,
+        (None, "task") => scope.task,
+        (None, _) => return Err("outputs are read by node, such as outputs.plan".into()),
+    };
+    for step in steps {
+        let found = match step {
+            Step::Field(name) => {
+                shown.push_str(&format!(".{name}"));
+                value.get(name)
+            }
+            Step::At(position) => {
+                shown.push_str(&format!("[{position}]"));
+                usize::try_from(*position).ok().and_then(|position| value.get(position))
+            }
+        };
+        value = found.ok_or_else(|| format!("there is no {shown}: {at} is {}", describe(value)))?;
+        at.clone_from(&shown);
+    }
+    Ok(value.clone())
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Object(object) if object.is_empty() => "an empty object".into(),
+        Value::Object(object) => {
+            let names: Vec<&str> = object.keys().take(12).map(String::as_str).collect();
+            format!("an object with {}{}", names.join(", "), if object.len() > 12 { ", …" } else { "" })
+        }
+        Value::Array(items) => format!("a list of {}", items.len()),
+        other => shown(other),
+    }
+}
+
+fn run(expr: &IdedExpr, reads: &Reads, scope: &Scope<'_>) -> Result<Value, String> {
+    let metered = Metered::begin();
+    let done = in_context(expr, reads, scope);
+    if metered.is_spent() {
+        return Err("it asks for too much work: make its input smaller, or split it over several nodes".into());
+    }
+    done.map_err(|error| explain(&error))
+}
+
+fn in_context(expr: &IdedExpr, reads: &Reads, scope: &Scope<'_>) -> Result<Value, ExecutionError> {
+    let outputs: Vec<(&String, Arc<Value>)> = reads
+        .get("outputs")
+        .and_then(Option::as_ref)
+        .into_iter()
+        .flatten()
+        .filter_map(|node| Some((node, (scope.outputs)(node)?)))
+        .collect();
+    let mut context = Context::with_env(Arc::clone(&ENV));
+    for (root, fields) in reads {
+        let whole = match *root {
+            "input" => scope.input,
+            "context" => scope.context,
+            "task" => scope.task,
+            _ => {
+                for (_, output) in &outputs {
+                    bridge::spend(bridge::weight_of_json(output))?;
+                }
+                let entries = outputs.iter().map(|(node, output)| (node.as_str(), bridge::from_json(output)));
+                context.add_variable_as_val(*root, bridge::from_entries(entries));
+                continue;
+            }
+        };
+        let value = match (fields, whole) {
+            // Only what is named: the rest of a large input is not touched.
+            (Some(fields), Value::Object(object)) => {
+                let named: Vec<(&str, &Value)> =
+                    fields.iter().filter_map(|field| Some((field.as_str(), object.get(field)?))).collect();
+                bridge::spend(named.iter().map(|(_, value)| bridge::weight_of_json(value)).sum())?;
+                bridge::from_entries(named.into_iter().map(|(name, value)| (name, bridge::from_json(value))))
+            }
+            (_, whole) => {
+                bridge::spend(bridge::weight_of_json(whole))?;
+                bridge::from_json(whole)
+            }
+        };
+        context.add_variable_as_val(*root, value);
+    }
+    let value = cel::Value::resolve_val(expr, &context)?;
+    bridge::to_json(value.as_ref())
+}
+
+/// CEL's error in words that fit a person's screen: some show whole values.
+fn explain(error: &ExecutionError) -> String {
+    let text: Cow<'_, str> = match error {
+        ExecutionError::FunctionError { message, .. } => message.into(),
+        ExecutionError::NoSuchKey(key) => format!("there is no {key:?}").into(),
+        ExecutionError::UndeclaredReference(name) => format!("there is no {name:?}").into(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "it divides by zero".into(),
+        ExecutionError::Overflow(..) => "a number gets too large".into(),
+        other => other.to_string().into(),
+    };
+    shorten(&text.replace("@copy", "_").replace("@look", "_"), SHOWN)
+}
+
+#[cfg(test)]
+mod tests;

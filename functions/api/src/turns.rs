@@ -142,8 +142,9 @@ pub(crate) async fn stop_chat(
     State(context): State<Arc<Context>>,
     Path(at): Path<InChat>,
     By(by): By,
+    ids: Ids,
 ) -> Answer<impl IntoResponse> {
-    context.chats.stop(at.workspace_id, at.chat_id, &by).await?;
+    context.chats.stop(at.workspace_id, at.chat_id, CommandId(ids.id("command")), &by).await?;
     Ok(axum::Json(Cancelled { status: "cancelled", chat_id: at.chat_id }))
 }
 
@@ -155,9 +156,13 @@ pub(crate) async fn answer_question(
     State(context): State<Arc<Context>>,
     Path(at): Path<AtQuestion>,
     By(by): By,
+    ids: Ids,
     Json(given): Json<Answers>,
 ) -> Answer<impl IntoResponse> {
-    context.chats.answer(at.workspace_id, at.chat_id, at.question_id, given.answers, &by).await?;
+    context
+        .chats
+        .answer(at.workspace_id, at.chat_id, CommandId(ids.id("command")), at.question_id, given.answers, &by)
+        .await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 
@@ -169,9 +174,13 @@ pub(crate) async fn decide_permission(
     State(context): State<Arc<Context>>,
     Path(at): Path<AtPermission>,
     By(by): By,
+    ids: Ids,
     Json(decision): Json<Decision>,
 ) -> Answer<impl IntoResponse> {
-    context.chats.decide(at.workspace_id, at.chat_id, at.permission_id, decision.outcome, &by).await?;
+    context
+        .chats
+        .decide(at.workspace_id, at.chat_id, CommandId(ids.id("command")), at.permission_id, decision.outcome, &by)
+        .await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 
@@ -182,8 +191,9 @@ pub(crate) async fn resume_chat(
     State(context): State<Arc<Context>>,
     Path(at): Path<InChat>,
     By(by): By,
+    ids: Ids,
     Json(resume): Json<Resume>,
 ) -> Answer<impl IntoResponse> {
-    context.chats.resume(at.workspace_id, at.chat_id, resume.drop, &by).await?;
+    context.chats.resume(at.workspace_id, at.chat_id, CommandId(ids.id("command")), resume.drop, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }

@@ -32,6 +32,44 @@ pub(crate) struct Loaded<M: Machine> {
     pub snapshot_bytes: usize,
 }
 
+/// Whether the actor is known to have consumed this command: for a sender that never heard what became of it. What it did,
+/// above all to the view, was there before this says yes. Those longer ago than the actor remembers are no longer known.
+pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId) -> Result<bool> {
+    const PAGE: usize = 256;
+    #[derive(Deserialize)]
+    struct Remembered {
+        next: u64,
+        consumed: VecDeque<CommandId>,
+    }
+    #[derive(Deserialize)]
+    struct Consumes {
+        command: Option<CommandId>,
+    }
+    let mut next = 1;
+    if let Some(item) = table.get(&actor.snapshot_key()).await? {
+        let remembered: Remembered = log::parse(&item.body)?;
+        if remembered.consumed.contains(&command) {
+            return Ok(true);
+        }
+        next = remembered.next;
+    }
+    let from = actor.entry_key(next).sk;
+    let mut range =
+        ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
+    loop {
+        let page = table.query(&range).await?;
+        for item in &page.items {
+            if log::parse::<Consumes>(&item.body)?.command == Some(command) {
+                return Ok(true);
+            }
+        }
+        match page.next {
+            None => return Ok(false),
+            cursor => range.cursor = cursor,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Snapshot<S> {
     next: u64,

@@ -206,8 +206,14 @@ impl Chats {
     }
 
     /// Stops the running turn (seed 000 §6). `NOT_FOUND` when there is no such chat, or when it has been idle for the
-    /// inactivity time-out.
-    pub async fn stop(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
+    /// inactivity time-out. The same id again stops nothing more.
+    pub async fn stop(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
         if view.status == ChatStatus::Paused {
             return Err(paused(&view));
@@ -217,11 +223,11 @@ impl Chats {
             return Err(Error::new(Code::NotFound, "nothing is running in this chat").hint(hint));
         }
         // Also when it is seen idle: a message may have been accepted a moment ago. A stop that finds nothing is harmless.
-        let stop_id = StopId(self.clock.id());
+        let stop_id = StopId(command.0);
         self.request_stop(workspace, chat, seen_running(&view), cancel::USER_CANCELLED, stop_id).await?;
         // A turn that waits for a person has no worker that watches: it is told through its mailbox.
-        let command = ChatCommand::Stop { stop_id, turn_id: view.turn_id };
-        self.send(workspace, chat, CommandId(stop_id.0), by, command).await
+        let stop = ChatCommand::Stop { stop_id, turn_id: view.turn_id };
+        self.send(workspace, chat, command, by, stop).await
     }
 
     async fn request_stop(
@@ -236,37 +242,55 @@ impl Chats {
         self.mailbox.stop(&actor_id(workspace, chat), &request).await.map_err(internal)
     }
 
-    /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), `INVALID_ARGUMENT` when an answer does
-    /// not fit its question's schema.
+    /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), unless by this very command;
+    /// `INVALID_ARGUMENT` when an answer does not fit its question's schema.
     pub async fn answer(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
+        command: CommandId,
         question_id: QuestionId,
         answers: Map<String, Value>,
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
-        let asked = waiting(&view, "question", "question_id", &question_id.to_string())
-            .ok_or_else(|| not_asked("question", "question_id", &question_id.to_string()))?;
+        let Some(asked) = waiting(&view, "question", "question_id", &question_id.to_string()) else {
+            let refusal = not_asked("question", "question_id", &question_id.to_string());
+            return self.unless_done(workspace, chat, command, refusal).await;
+        };
         let questions: Vec<Question> = serde_json::from_value(asked["questions"].clone()).map_err(internal)?;
         tools::check_answers(&questions, &answers)?;
-        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::Answer { question_id, answers }).await
+        self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers }).await
     }
 
-    /// Decides on a permission. `CONFLICT` when it is not asked for (any more).
+    /// Decides on a permission. `CONFLICT` when it is not asked for (any more), unless by this very command.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
+        command: CommandId,
         permission_id: PermissionId,
         outcome: PermissionOutcome,
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
-        waiting(&view, "permission_required", "permission_id", &permission_id.to_string())
-            .ok_or_else(|| not_asked("permission", "permission_id", &permission_id.to_string()))?;
-        self.send(workspace, chat, CommandId(self.clock.id()), by, ChatCommand::Decide { permission_id, outcome }).await
+        if waiting(&view, "permission_required", "permission_id", &permission_id.to_string()).is_none() {
+            let refusal = not_asked("permission", "permission_id", &permission_id.to_string());
+            return self.unless_done(workspace, chat, command, refusal).await;
+        }
+        self.send(workspace, chat, command, by, ChatCommand::Decide { permission_id, outcome }).await
+    }
+
+    /// What is no longer possible is fine for whoever sends the command again that did it, and never heard of it.
+    async fn unless_done(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        refusal: Error,
+    ) -> Result<(), Error> {
+        let done = actor::has_consumed(&*self.table, &actor_id(workspace, chat), command).await;
+        if done.map_err(internal)? { Ok(()) } else { Err(refusal) }
     }
 
     /// Changes the title, the model or the mode, from the next step on.
@@ -284,18 +308,23 @@ impl Chats {
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
 
-    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused.
-    pub async fn resume(&self, workspace: WorkspaceId, chat: ChatId, drop: bool, by: &Principal) -> Result<(), Error> {
+    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused, unless this very
+    /// command resumed it.
+    pub async fn resume(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        drop: bool,
+        by: &Principal,
+    ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
         if view.status != ChatStatus::Paused {
-            return Err(Error::new(Code::Conflict, "this chat is not paused"));
+            let refusal = Error::new(Code::Conflict, "this chat is not paused");
+            return self.unless_done(workspace, chat, command, refusal).await;
         }
-        let mail: Mail<ChatCommand> = Mail {
-            id: CommandId(self.clock.id()),
-            at: self.clock.now(),
-            by: by.clone(),
-            content: Content::Unpark { drop },
-        };
+        let mail: Mail<ChatCommand> =
+            Mail { id: command, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
         let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
         self.mailbox.send(message).await.map_err(internal)
     }

@@ -91,22 +91,25 @@ impl Person {
             Act::PostOnBusy(chat, content, on_busy) => self.post(chat, content, on_busy).await,
             Act::Stop(chat) => {
                 let chat = self.chat(chat);
+                let command = self.command();
                 // Nothing to stop is an answer, too.
-                let _ = self.ask(async |chats| chats.stop(workspace, chat, &by).await).await;
+                let _ = self.ask(async |chats| chats.stop(workspace, chat, command, &by).await).await;
             }
             Act::Answer(chat) => {
                 let chat = self.chat(chat);
                 let Some(id) = self.open(chat, "question_id").await else { return };
+                let (command, id) = (self.command(), QuestionId(id));
                 let answers = Map::from_iter([("colour".to_owned(), Value::from("blue"))]);
                 let answer =
-                    async |chats: &Chats| chats.answer(workspace, chat, QuestionId(id), answers.clone(), &by).await;
+                    async |chats: &Chats| chats.answer(workspace, chat, command, id, answers.clone(), &by).await;
                 let _ = self.ask(answer).await;
             }
             Act::Decide(chat, yes) => {
                 let chat = self.chat(chat);
                 let Some(id) = self.open(chat, "permission_id").await else { return };
+                let (command, id) = (self.command(), PermissionId(id));
                 let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
-                let decide = async |chats: &Chats| chats.decide(workspace, chat, PermissionId(id), outcome, &by).await;
+                let decide = async |chats: &Chats| chats.decide(workspace, chat, command, id, outcome, &by).await;
                 let _ = self.ask(decide).await;
             }
             Act::Delete(chat) => {
@@ -125,6 +128,11 @@ impl Person {
         }
     }
 
+    /// The id of a command, the same however often it is sent.
+    fn command(&self) -> CommandId {
+        CommandId(self.world.clock.id())
+    }
+
     fn chat(&self, number: usize) -> ChatId {
         self.chats.get(number).copied().unwrap_or(ChatId(uuid::Uuid::nil()))
     }
@@ -132,20 +140,20 @@ impl Person {
     /// Resumes a chat, if it is paused.
     pub async fn resume(&self, chat: usize, drop: bool) {
         let (workspace, chat) = (self.world.workspace, self.chat(chat));
-        let by = Principal::local();
-        let _ = self.ask(async |chats| chats.resume(workspace, chat, drop, &by).await).await;
+        let (command, by) = (self.command(), Principal::local());
+        let _ = self.ask(async |chats| chats.resume(workspace, chat, command, drop, &by).await).await;
     }
 
     async fn create(&mut self, chat: usize, new: NewChat) {
         let (workspace, chat) = (self.world.workspace, self.chat(chat));
-        let (command, by) = (CommandId(self.world.clock.id()), Principal::local());
+        let (command, by) = (self.command(), Principal::local());
         let made = self.ask(async |chats| chats.create(workspace, chat, command, new.clone(), &by).await).await;
         self.sent.push(Sent { chat, turn: TurnId(command.0), content: new.goal, accepted: made.is_ok() });
     }
 
     async fn post(&mut self, number: usize, content: &str, on_busy: OnBusy) {
         let (workspace, chat) = (self.world.workspace, self.chat(number));
-        let (command, by) = (CommandId(self.world.clock.id()), Principal::local());
+        let (command, by) = (self.command(), Principal::local());
         let post = Post { content: content.into(), on_busy, ..Post::default() };
         let posted = self.ask(async |chats| chats.post(workspace, chat, command, post.clone(), &by).await).await;
         self.sent.push(Sent { chat, turn: TurnId(command.0), content: content.into(), accepted: posted.is_ok() });

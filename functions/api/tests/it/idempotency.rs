@@ -1,6 +1,6 @@
 //! The same request twice, once under a key and once without.
 
-use crate::support::Door;
+use crate::support::{Door, long_ago};
 use serde_json::json;
 
 #[tokio::test]
@@ -41,19 +41,47 @@ async fn a_crash_between_the_record_and_the_answer_is_harmless() {
     let workspace = door.workspace().await;
     let body = json!({ "path": "/projects/a.md", "content": "x" });
     let made = door.keyed("k", &format!("{workspace}/files"), body.clone()).await.is(201);
-    // As if the process had died before it could keep the answer.
+    forget_the_answer(&door, &workspace).await;
+    // Without the key this would be a CONFLICT: the file is there.
+    let again = door.keyed("k", &format!("{workspace}/files"), body).await.is(201);
+    assert_eq!(again.json, made.json);
+    assert_eq!(again.header("idempotency-replayed"), "");
+}
+
+/// As if the process had died before it could keep its answer to the key `k`. Returns the scope of the key.
+async fn forget_the_answer(door: &Door, workspace: &str) -> String {
     let id = workspace.rsplit('/').next().unwrap();
     let scope = format!("idempotency/{id}/{}", domain::Principal::local().user());
-    let key = ports::Key::new(scope, "k");
+    let key = ports::Key::new(&scope, "k");
     let item = door.table.get(&key).await.unwrap().unwrap();
     assert!(item.expires_at.is_some());
     let mut record: serde_json::Value = serde_json::from_str(&item.body).unwrap();
     record["answer"] = json!(null);
     door.table.commit(vec![ports::Write::put(key, record.to_string(), ports::Expect::Any)]).await.unwrap();
-    // Without the key this would be a CONFLICT: the file is there.
-    let again = door.keyed("k", &format!("{workspace}/files"), body).await.is(201);
-    assert_eq!(again.json, made.json);
-    assert_eq!(again.header("idempotency-replayed"), "");
+    scope
+}
+
+#[tokio::test]
+async fn a_decision_that_was_taken_in_is_accepted_again_under_its_key_alone() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, id) = door.chat(&workspace).await;
+    let permission = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+    let asked = json!([{ "event": "permission_required", "data": { "permission_id": permission } }]);
+    door.put_view(&chat, json!({ "status": "suspended", "waiting_for": asked })).await;
+    let (path, yes) = (format!("{chat}/permissions/{permission}"), json!({ "outcome": "approved" }));
+    door.keyed("k", &path, yes.clone()).await.is(202);
+
+    // A worker has taken it in, so that nothing is asked any more; and nobody has kept the answer.
+    let scope = forget_the_answer(&door, &workspace).await;
+    door.put_view(&chat, json!({ "status": "running", "waiting_for": [] })).await;
+    let command = domain::CommandId::from_key(&format!("{scope}/command"), "k");
+    let entry = json!({ "first": 1, "next": 2, "at": long_ago(), "step": permission, "command": command });
+    let actor = chat::actor_id(workspace.rsplit('/').next().unwrap().parse().unwrap(), id.parse().unwrap());
+    let put = ports::Write::put(actor.entry_key(1), entry.to_string(), ports::Expect::Absent);
+    door.table.commit(vec![put]).await.unwrap();
+    door.keyed("k", &path, yes.clone()).await.is(202);
+    door.keyed("other", &path, yes).await.refuses(409, "CONFLICT");
 }
 
 #[tokio::test]

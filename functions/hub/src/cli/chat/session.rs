@@ -94,14 +94,17 @@ impl Session {
 
     /// Goes on with a chat that exists. Its stream is open before anything is posted, so that no event of ours is missed.
     pub(crate) async fn join(&mut self, chat: String, out: &mut Output) -> Result<(), Failure> {
+        self.follow(chat.clone(), None);
+        if let Some(follower) = &mut self.follower {
+            follower.ready().await?;
+        }
         let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
         let title = one_line(text(&view, "title"), 80);
         out.notice(format_args!("going on with: {title}"))?;
-        self.follow(chat, None);
-        match &mut self.follower {
-            Some(follower) => follower.ready().await,
-            None => Ok(()),
-        }
+        // What it asks may still be on its way: the next line is the answer, and not another message. The stream was open
+        // before, so it tells how the turn ends.
+        self.running = ["queued", "running", "suspended"].contains(&text(&view, "status"));
+        Ok(())
     }
 
     /// Talks, beginning with `goal`, until it is over.

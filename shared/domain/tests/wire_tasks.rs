@@ -8,7 +8,7 @@ use domain::{
     event::Question,
     task::{
         AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, ContextItem, FlowRef, NodeMetrics,
-        Origin, Replay, ToolUse, stopped,
+        Origin, Replay, Retry, ToolUse, stopped,
     },
     task_native,
 };
@@ -90,6 +90,13 @@ fn events() -> Vec<TaskEvent> {
     vec![
         TaskEvent::Created { config: Box::new(config()) },
         TaskEvent::NodeStarted { node: node(), attempt: 1, retry: None, queue_ms: 3, at: AT },
+        TaskEvent::NodeStarted {
+            node: node(),
+            attempt: 2,
+            retry: Some(Retry { number: 1, error: error() }),
+            queue_ms: 3,
+            at: AT,
+        },
         TaskEvent::ContextAssembled {
             node: node(),
             context: Box::new(AssembledContext {
@@ -167,7 +174,7 @@ fn events() -> Vec<TaskEvent> {
             node: "merge".into(),
             taken: vec!["items/worker[17]".into()],
             with_failed: true,
-            failed: 1,
+            failed: vec![child()],
             cancelled: vec![child()],
         },
         TaskEvent::WentUp { merge: "merge".into(), owner: TaskId(id(20)) },

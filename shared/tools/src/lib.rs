@@ -15,6 +15,7 @@ mod args;
 mod ask;
 mod call;
 mod caps;
+mod confine;
 mod disk;
 mod edit;
 mod find;
@@ -28,4 +29,5 @@ mod write;
 
 pub use ask::{check_answers, parse_questions};
 pub use call::{Call, Outcome};
-pub use registry::{Kind, Registry};
+pub use confine::{confine, confined};
+pub use registry::{Kind, Registry, unknown};

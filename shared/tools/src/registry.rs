@@ -127,7 +127,8 @@ impl Registry {
     }
 
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
-        let (spec, tool) = self.find(name).ok_or_else(|| self.unknown(name))?;
+        let (spec, tool) =
+            self.find(name).ok_or_else(|| unknown(name, self.0.specs.iter().map(|spec| spec.name.as_str())))?;
         let args = args::check(&tool.validator, &spec.parameters, text)?;
         (tool.run)(call, args).await
     }
@@ -135,14 +136,16 @@ impl Registry {
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
         self.0.specs.iter().zip(&self.0.tools).find(|(spec, _)| spec.name == name)
     }
+}
 
-    fn unknown(&self, name: &str) -> Error {
-        let shown: String = name.chars().take(64).collect();
-        let names: Vec<&str> = self.0.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let error = Error::new(Code::NotFound, format!("there is no tool {shown:?}")).detail("field", "tool");
-        match similar::get_close_matches(shown.as_str(), &names, 1, 0.5).first() {
-            Some(near) => error.hint(format!("did you mean {near:?}? The tools are: {}", names.join(", "))),
-            None => error.hint(format!("the tools are: {}", names.join(", "))),
-        }
+/// The refusal of a call of a tool that is not among `names`, which are all that the caller has.
+pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    let shown: String = name.chars().take(64).collect();
+    let names: Vec<&str> = names.collect();
+    let error = Error::new(Code::NotFound, format!("there is no tool {shown:?}")).detail("field", "tool");
+    match similar::get_close_matches(shown.as_str(), &names, 1, 0.5).first() {
+        _ if names.is_empty() => error.hint("there are no tools here"),
+        Some(near) => error.hint(format!("did you mean {near:?}? The tools are: {}", names.join(", "))),
+        None => error.hint(format!("the tools are: {}", names.join(", "))),
     }
 }

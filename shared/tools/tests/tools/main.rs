@@ -3,6 +3,7 @@
 
 mod ask;
 mod common;
+mod confine;
 mod read;
 mod registry;
 mod search;

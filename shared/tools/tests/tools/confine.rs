@@ -1,0 +1,140 @@
+//! A confined tool neither shows nor changes anything outside of its root, whatever its arguments look like.
+
+use crate::common::Hands;
+use domain::{FilePath, Sha256};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+use serde_json::{Map, Value, json};
+use std::{cell::Cell, collections::BTreeMap};
+use tools::{Registry, confined};
+
+const ROOT: &str = "/projects/app";
+const INSIDE: &str = "/projects/app/src/a.md";
+const OUTSIDE: [&str; 3] = ["/projects/app2/outside.md", "/projects/outside.md", "/data/outside.md"];
+const SECRET: &str = "S3CRET";
+/// No call can name this one: only what looks around could show it.
+const UNNAMED: &str = "l34k.md";
+
+fn path() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just("projects"),
+        Just("app"),
+        Just("app2"),
+        Just("src"),
+        Just("a.md"),
+        Just("outside.md"),
+        Just("data"),
+        Just(".."),
+        Just("."),
+        Just(""),
+        Just("%2e%2e"),
+        Just("..\\"),
+        Just("app\0"),
+        Just("app/"),
+        Just("../app2"),
+        Just("*"),
+    ];
+    let free = (any::<bool>(), proptest::collection::vec(part, 0..5))
+        .prop_map(|(absolute, parts)| format!("{}{}", if absolute { "/" } else { "" }, parts.join("/")));
+    let below = free.clone().prop_map(|rest| format!("{ROOT}/{rest}"));
+    prop_oneof![
+        3 => free,
+        2 => below,
+        3 => Just(INSIDE.to_owned()),
+        2 => proptest::sample::select([&[INSIDE, ROOT][..], &OUTSIDE[..]].concat()).prop_map(String::from),
+    ]
+}
+
+/// A path, or what a model may write instead of one.
+fn shape() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        12 => path().prop_map(Value::String),
+        1 => Just(Value::Null),
+        1 => Just(json!(7)),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            proptest::collection::vec(inner.clone().prop_map(|path| json!({ "path": path })), 0..3)
+                .prop_map(Value::Array),
+            inner.prop_map(|path| json!({ "path": path })),
+        ]
+    })
+}
+
+/// A call of some tool: what it needs to do something, and paths of any shape.
+fn call() -> impl Strategy<Value = (String, Value)> {
+    let specs = Registry::builtin().specs();
+    let tool = proptest::sample::select(specs.iter().cloned().collect::<Vec<_>>());
+    let pattern = proptest::sample::select(vec!["*", "**", "/**", "/projects/**", "../**", "/data/*", SECRET]);
+    (tool, proptest::collection::vec((shape(), any::<u8>()), 4), pattern).prop_map(|(tool, mut paths, pattern)| {
+        let mut args = Map::new();
+        for name in tool.parameters["properties"].as_object().unwrap().keys() {
+            let value = match name.as_str() {
+                "path" | "from" | "to" | "paths" | "files" => match paths.pop().unwrap() {
+                    (_, 0..40) => continue,
+                    (value, 40..160) if name == "paths" => json!([value, INSIDE]),
+                    (value, 40..160) if name == "files" => json!([{ "path": value }, { "path": INSIDE }]),
+                    (value, _) => value,
+                },
+                "pattern" => json!(pattern),
+                "content" | "title" => json!("x"),
+                "steps" => json!(["one"]),
+                "step" => json!(1),
+                "status" => json!("done"),
+                "edits" => json!([{ "old": "text", "new": "other" }]),
+                "mode" => json!("content"),
+                _ => continue,
+            };
+            args.insert(name.clone(), value);
+        }
+        (tool.name, Value::Object(args))
+    })
+}
+
+async fn outside(hands: &Hands) -> BTreeMap<String, Option<Sha256>> {
+    let root: FilePath = ROOT.parse().unwrap();
+    let (all, whole) = hands.workspace.list_tree(&FilePath::root(), 10_000).await.unwrap();
+    assert!(whole);
+    all.into_iter()
+        .filter(|info| !info.path.is_within(&root))
+        .map(|info| (info.path.to_string(), info.sha256))
+        .collect()
+}
+
+#[test]
+fn s5_no_shape_of_arguments_escapes_the_root() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let root: FilePath = ROOT.parse().unwrap();
+    let hands = runtime.block_on(async {
+        let hands = Hands::agent().await;
+        for path in
+            OUTSIDE.map(String::from).into_iter().chain([format!("/data/{UNNAMED}"), format!("/projects/{UNNAMED}")])
+        {
+            hands.put(&path, format!("text {SECRET}\n- [ ] {SECRET}\n")).await;
+        }
+        hands
+    });
+    let before = runtime.block_on(outside(&hands));
+    let (allowed, worked) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(1_000) });
+    let held = runner.run(&call(), |(tool, args)| {
+        let Ok(args) = confined(&tool, args, &root) else { return Ok(()) };
+        // A person overwrites what is there without having read it: nothing but the root is in the way.
+        let outcome = runtime.block_on(async {
+            hands.put(INSIDE, "text\n- [ ] step\n").await;
+            hands.person().call(&tool, &args.to_string()).await
+        });
+        allowed.set(allowed.get() + 1);
+        worked.set(worked.get() + u32::from(outcome.success));
+        let shown = format!("{}{}", outcome.output, outcome.result);
+        prop_assert!(!shown.contains(SECRET) && !shown.contains(UNNAMED), "{tool} {args} shows {shown}");
+        prop_assert_eq!(&runtime.block_on(outside(&hands)), &before, "{} {}", tool, args);
+        Ok(())
+    });
+    held.unwrap_or_else(|failure| panic!("{failure}"));
+    let (allowed, worked) = (allowed.get(), worked.get());
+    assert!(worked > 40, "{worked} of {allowed} allowed calls did something: the test proves little");
+}

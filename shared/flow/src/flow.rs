@@ -1,7 +1,12 @@
 //! A loaded flow: everything a running task needs of its manifests, checked and immutable (seed 002 §2.2, §8).
 
-use crate::graph::{Graph, Role};
+use crate::{
+    graph::{Graph, Role},
+    manifest::{Settings, Trigger},
+    op,
+};
 use domain::{NodeId, task::FlowRef};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{
@@ -33,6 +38,12 @@ pub struct Flow {
     pub policy: Vec<PolicyRule>,
     /// `execution.yaml` (or `scheduler.yaml`).
     pub limits: FlowLimits,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Files whose change starts a task of it.
+    pub on: Vec<Trigger>,
+    /// All other manifests.
+    pub settings: Settings,
     /// The files it was loaded from: paths in the folder and their texts. What the hash is over.
     pub bundle: Arc<BTreeMap<String, String>>,
 }
@@ -146,7 +157,7 @@ pub struct Remember {
 }
 
 /// The layers of memory (seed 002 §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreKind {
     /// Of one root task and its descendants.
@@ -232,7 +243,7 @@ pub struct Profile {
 }
 
 /// How items of memory are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Retrieval {
     /// The newest first.
@@ -270,7 +281,7 @@ pub struct PolicyRule {
 }
 
 /// What a policy rule is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyTarget {
     /// Uses of tools, by id.
@@ -284,7 +295,7 @@ pub enum PolicyTarget {
 }
 
 /// How many tasks of a flow may run and wait (seed 002 §10.8, §10.12).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowLimits {
     /// Root tasks that run at once; the others wait.
     pub max_concurrency: Option<u32>,
@@ -301,19 +312,90 @@ pub struct Schema {
     pub name: String,
     /// As it was written.
     pub source: Value,
-    /// It, compiled.
-    pub validator: jsonschema::Validator,
+    validator: jsonschema::Validator,
+}
+
+/// A text that is no JSON Schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SchemaError {
+    /// Where in it, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
 }
 
 impl Schema {
-    /// Why `value` does not fit it, with the place of each fault; at most ten, none when it does.
+    /// The most errors that are told of one value.
+    const MOST_ERRORS: usize = 10;
+
+    /// Compiles a schema. References lead to places in itself only; nothing is fetched.
+    ///
+    /// # Errors
+    /// It is no schema.
+    pub fn compile(name: &str, source: Value) -> Result<Self, SchemaError> {
+        let validator = jsonschema::draft202012::options().build(&source).map_err(|error| SchemaError {
+            pointer: error.instance_path().to_string(),
+            message: format!("this is no JSON Schema: {error}"),
+        })?;
+        Ok(Self { name: name.into(), source, validator })
+    }
+
+    /// Whether the value fits.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// What is wrong with a value: paths and messages, the first ten; empty when it fits.
     pub fn errors(&self, value: &Value) -> Vec<String> {
-        const SHOWN: usize = 10;
-        let place = |error: &jsonschema::ValidationError<'_>| {
-            let path = error.instance_path().to_string();
-            if path.is_empty() { "the value".to_owned() } else { path }
+        let errors = self.validator.iter_errors(value).take(Self::MOST_ERRORS);
+        errors
+            .map(|error| match error.instance_path().to_string() {
+                root if root.is_empty() => error.to_string(),
+                path => format!("{path}: {error}"),
+            })
+            .collect()
+    }
+}
+
+impl Flow {
+    /// Whether an expression of some node reads the outputs of nodes before it, so that tasks have to keep them at hand.
+    pub fn reads_outputs(&self) -> bool {
+        self.nodes.values().any(Node::reads_outputs)
+    }
+}
+
+impl Node {
+    fn reads_outputs(&self) -> bool {
+        let expression = |source: &str| op::expr::outputs_read(source).is_ok_and(|nodes| !nodes.is_empty());
+        let template = |value: &Value| op::template::outputs_read(value).is_ok_and(|nodes| !nodes.is_empty());
+        let text = |text: &str| template(&Value::String(text.to_owned()));
+        let reads = match &self.op {
+            Op::Expr(source) => expression(source),
+            Op::Template(value) => template(value),
+            Op::Tool { args, .. } => args.values().any(template),
+            Op::Command(words) => words.iter().any(|word| text(word)),
+            Op::Agent { prompt, .. } => prompt.as_deref().is_some_and(text),
+            Op::Ask(rule) => {
+                rule.approve.as_deref().is_some_and(text) || rule.questions.iter().any(|asked| text(&asked.question))
+            }
+            // What a function reads is not known.
+            Op::Function(_) => true,
+            Op::Identity => false,
         };
-        let errors = self.validator.iter_errors(value);
-        errors.take(SHOWN).map(|error| format!("{}: {error}", place(&error))).collect()
+        reads || self.split.as_ref().and_then(|rule| rule.over.as_deref()).is_some_and(expression)
+    }
+}
+
+impl Memory {
+    /// Whether a node with this use of context reads that store.
+    pub fn uses(&self, context: &ContextUse, store: StoreKind) -> bool {
+        match context {
+            ContextUse::None => false,
+            ContextUse::Global => true,
+            ContextUse::Profile(id) => {
+                self.profiles.get(id).is_some_and(|profile| profile.sources.iter().any(|source| source.store == store))
+            }
+        }
     }
 }

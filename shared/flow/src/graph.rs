@@ -36,11 +36,12 @@ mod owner;
 pub use fault::{FaultAt, GraphFault, GraphFaultKind};
 
 use domain::NodeId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, fmt};
 
 /// What a node does with the task (seed 002 §3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Normalises the raw input: no edge in, one out.
@@ -84,7 +85,7 @@ pub enum Strategy {
 }
 
 /// What a merge makes of those that failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// They are left out.

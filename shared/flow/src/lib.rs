@@ -11,12 +11,19 @@
 //! models and tools as anywhere else. Nothing routes but the graph.
 
 mod cache;
+pub mod draw;
 pub mod flow;
+pub mod flows;
 pub mod graph;
+pub mod load;
 pub mod machine;
+pub mod manifest;
 pub mod op;
 pub mod router;
+pub mod tasks;
 
 pub use cache::FlowCache;
 pub use flow::Flow;
+pub use flows::{FlowInfo, Flows};
 pub use graph::Graph;
+pub use tasks::{AcceptedTask, NewTask, TaskFilter, TaskPage, Tasks};

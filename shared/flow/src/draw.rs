@@ -1,0 +1,78 @@
+//! Pictures of flows: Mermaid, DOT, and SVG with a layout of our own. A run can be painted onto each.
+//!
+//! The same flow and the same paint are the same bytes.
+
+mod layout;
+mod svg;
+mod text;
+
+pub use svg::svg;
+pub use text::{dot, mermaid};
+
+use crate::flow::{AskRule, Flow, Op};
+use domain::{NodeId, task::Status};
+use std::collections::HashMap;
+
+/// What a run did at a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodePaint {
+    /// How it ended, the last time.
+    pub status: Option<Status>,
+    /// How often it was executed, over all clones and subtasks.
+    pub visits: u64,
+    /// How long that took, all together, in milliseconds.
+    pub duration_ms: u64,
+    /// Whether it is executing.
+    pub running: bool,
+}
+
+/// A run: what it did at the nodes that it came to. Empty for none.
+pub type Paint = HashMap<NodeId, NodePaint>;
+
+/// The name of the class that a painted node has: what colours it.
+fn class(paint: &Paint, id: &NodeId) -> Option<&'static str> {
+    let paint = paint.get(id)?;
+    match (paint.running, paint.status) {
+        (true, _) => Some("running"),
+        (false, Some(Status::Success)) => Some("success"),
+        (false, Some(Status::Failure)) => Some("failure"),
+        (false, Some(Status::Partial)) => Some("partial"),
+        (false, None) => None,
+    }
+}
+
+/// What a node is called: its name, or its id.
+fn title<'a>(flow: &'a Flow, id: &'a NodeId) -> &'a str {
+    flow.nodes.get(id).and_then(|node| node.name.as_deref()).unwrap_or(id.as_str())
+}
+
+/// What a node does, in a few words; nothing for one that gives its input back.
+fn does(flow: &Flow, id: &NodeId) -> Option<String> {
+    Some(match &flow.nodes.get(id)?.op {
+        Op::Identity => return None,
+        Op::Expr(_) => "expression".into(),
+        Op::Template(_) => "template".into(),
+        Op::Tool { tool, .. } => format!("tool {tool}"),
+        Op::Command(_) => "command".into(),
+        Op::Function(name) => name.clone(),
+        Op::Agent { agent, .. } => format!("agent {agent}"),
+        Op::Ask(AskRule { approve: Some(_), .. }) => "approval".into(),
+        Op::Ask(_) => "question".into(),
+    })
+}
+
+/// What a run did at a node, in a few words, such as `3× · 1.2 s`.
+fn did(paint: &Paint, id: &NodeId) -> Option<String> {
+    let paint = paint.get(id).filter(|paint| paint.visits > 0)?;
+    let visits = if paint.visits > 1 { format!("{}× · ", paint.visits) } else { String::new() };
+    Some(format!("{visits}{}", duration(paint.duration_ms)))
+}
+
+fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}

@@ -1,0 +1,204 @@
+//! From a folder of manifests to a [`Flow`], or to everything that is wrong with it (seed 002 §8).
+//!
+//! ```text
+//!   files ─ 1 load_manifests ─ 2 validate_references ─ 3 construct_nodes ─ 4 check_graph ─┐
+//!                                                                                         │
+//!   Flow or Report ─ 8 finish ─ 7 load_plugins ─ 6 register_tools ─ 5 initialise_memory ──┘
+//! ```
+//!
+//! No step stops at a fault. A value that is wrong is reported and taken out, and what is left is looked at by the steps that
+//! follow; an id that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is
+//! pure: it reads no file, no clock and no environment, so the same files are the same flow everywhere.
+
+mod bundle;
+mod documents;
+mod known;
+mod nodes;
+mod parts;
+mod references;
+mod report;
+mod shape;
+mod tree;
+
+pub use bundle::{hash, read_folder};
+pub use known::{Known, Syntax};
+pub use report::{Fault, Report};
+
+use crate::{
+    Graph,
+    flow::{Agent, Flow, FlowLimits, Memory, Node, PolicyRule, Schema, ToolBinding},
+    graph::{FaultAt, GraphFaultKind, NewEdge, NewNode},
+    manifest::Settings,
+};
+use documents::Documents;
+use domain::{NodeId, task::FlowRef};
+use report::{Faults, nearest};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+/// Loads a flow from the texts of its files, by their paths in the folder. `name` is what tasks call it by: the folder's name.
+///
+/// # Errors
+/// Everything that is wrong, sorted by place.
+pub fn load(name: &str, files: BTreeMap<String, String>, known: &Known) -> Result<Flow, Report> {
+    let mut loader = Loader::load_manifests(&files, known);
+    loader.validate_references();
+    let nodes = loader.construct_nodes();
+    let graph = loader.check_graph();
+    let memory = loader.initialise_memory();
+    let tools = loader.register_tools();
+    let settings = loader.load_plugins();
+    loader.finish(name, files, graph, nodes, memory, tools, settings)
+}
+
+impl Flow {
+    /// The flow of a bundle, as [`Flow::bundle`] keeps it: the same bundle is the same flow.
+    ///
+    /// # Errors
+    /// Everything that is wrong: something that it needs may not be there any more.
+    pub fn from_bundle(name: &str, bundle: BTreeMap<String, String>, known: &Known) -> Result<Self, Report> {
+        load(name, bundle, known)
+    }
+}
+
+/// A folder while it is loaded.
+struct Loader<'a> {
+    known: &'a Known,
+    faults: Faults,
+    docs: Documents,
+    schemas: HashMap<String, Arc<Schema>>,
+}
+
+impl<'a> Loader<'a> {
+    /// Step 1: reads every file, checks its shape, and compiles the schemas.
+    fn load_manifests(files: &BTreeMap<String, String>, known: &'a Known) -> Self {
+        let mut faults = Faults::default();
+        let (docs, schemas) = Documents::read(files, &mut faults);
+        Self { known, faults, docs, schemas }
+    }
+
+    /// Step 4: builds the graph; its faults get the places of the nodes and edges that they are about.
+    fn check_graph(&mut self) -> Graph {
+        let (nodes, node_places) = self.new_nodes();
+        let (edges, edge_places) = self.new_edges();
+        let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let faults = match Graph::build(nodes, edges) {
+            Ok(graph) => return graph,
+            Err(faults) => faults,
+        };
+        for fault in faults {
+            let own_role = |place: &usize| {
+                let node = node_places.get(*place).and_then(|index| self.docs.workflow.value.nodes.get(*index));
+                node.is_some_and(|node| node.role.is_some())
+            };
+            let pointer = match fault.at {
+                FaultAt::Graph => "/nodes".into(),
+                // The role was guessed, because what was written is none; that has its own fault.
+                FaultAt::Node(place) if matches!(fault.kind, GraphFaultKind::Degree { .. }) && !own_role(&place) => {
+                    continue;
+                }
+                FaultAt::Node(place) => {
+                    let key = match fault.kind {
+                        GraphFaultKind::Degree { .. } => "role",
+                        GraphFaultKind::AlwaysFail { .. } => "always_fail",
+                        GraphFaultKind::OfWhat { .. } | GraphFaultKind::OfNotAbove { .. } => "merge/of",
+                        _ => "id",
+                    };
+                    format!("/nodes/{}/{key}", node_places.get(place).copied().unwrap_or_default())
+                }
+                FaultAt::Edge(place) => {
+                    let index = edge_places.get(place).copied().unwrap_or_default();
+                    let edge = self.docs.workflow.value.edges.get(index);
+                    let key = match &fault.kind {
+                        GraphFaultKind::UnknownEnd(id)
+                            if edge.is_some_and(|edge| edge.from.as_deref() == Some(id.as_str())) =>
+                        {
+                            "/from"
+                        }
+                        GraphFaultKind::UnknownEnd(_) => "/to",
+                        GraphFaultKind::DuplicateLabel { .. } => "/label",
+                        _ => "",
+                    };
+                    format!("/edges/{index}{key}")
+                }
+            };
+            let hint = match &fault.kind {
+                GraphFaultKind::UnknownEnd(id) | GraphFaultKind::OfWhat { of: id, .. } => {
+                    nearest(id.as_str(), ids.iter().map(NodeId::as_str))
+                }
+                kind => kind.hint().map(Into::into),
+            };
+            let at = self.docs.workflow.at(&pointer);
+            self.faults.add(at, fault.kind.code(), fault.to_string(), hint);
+        }
+        Graph::default()
+    }
+
+    /// Step 8: the flow, if nothing was wrong.
+    #[expect(clippy::too_many_arguments, reason = "one argument for what each step made")]
+    fn finish(
+        self,
+        name: &str,
+        mut files: BTreeMap<String, String>,
+        graph: Graph,
+        nodes: HashMap<NodeId, Node>,
+        memory: Memory,
+        tools: HashMap<String, ToolBinding>,
+        settings: Settings,
+    ) -> Result<Flow, Report> {
+        let default_start = self.default_start();
+        let (Some(default_start), true) = (default_start, self.faults.is_empty()) else {
+            return Err(self.faults.report());
+        };
+        files.retain(|path, _| bundle::part(path) != bundle::Part::Other);
+        let workflow = &self.docs.workflow.value;
+        Ok(Flow {
+            reference: FlowRef { name: name.into(), hash: hash(&files) },
+            description: workflow.description.clone(),
+            on: workflow.on.clone(),
+            default_start,
+            agents: self.agents(),
+            policy: self.policy(),
+            limits: self.limits(),
+            graph,
+            nodes,
+            tools,
+            schemas: self.schemas,
+            memory,
+            settings,
+            bundle: Arc::new(files),
+        })
+    }
+
+    /// The nodes that have an id, with their places in the manifest.
+    fn new_nodes(&self) -> (Vec<NewNode>, Vec<usize>) {
+        let nodes = self.docs.workflow.value.nodes.iter().enumerate();
+        nodes.filter_map(|(place, node)| Some((self.new_node(node)?, place))).unzip()
+    }
+
+    /// The edges that have both ends, with their places in the manifest.
+    fn new_edges(&self) -> (Vec<NewEdge>, Vec<usize>) {
+        let edges = self.docs.workflow.value.edges.iter().enumerate();
+        edges
+            .filter_map(|(place, edge)| {
+                let (from, to) = (edge.from.as_deref()?.into(), edge.to.as_deref()?.into());
+                Some((NewEdge { from, to, label: edge.label.clone() }, place))
+            })
+            .unzip()
+    }
+
+    fn agents(&self) -> HashMap<String, Agent> {
+        let agents = self.docs.agents.value.agents.iter();
+        agents.map(|agent| (agent.id.clone(), parts::agent(agent))).collect()
+    }
+
+    fn policy(&self) -> Vec<PolicyRule> {
+        self.docs.policy.value.rules.iter().map(parts::policy_rule).collect()
+    }
+
+    fn limits(&self) -> FlowLimits {
+        parts::limits(&self.docs.execution.value, &self.docs.providers.value.providers)
+    }
+}

@@ -1,0 +1,86 @@
+//! The files of a flow as one value with one hash.
+
+use crate::manifest::MANIFESTS;
+use domain::Sha256;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Component, Path},
+};
+
+/// The hash of a bundle: what tells two versions of a flow apart.
+///
+/// It is the SHA-256 over, for each file in the order of the bytes of their paths: the length of the path in bytes as 8 bytes,
+/// big end first, the path, the length of the text likewise, and the text. Lengths go first, so that no two different bundles
+/// make the same bytes.
+pub fn hash(files: &BTreeMap<String, String>) -> Sha256 {
+    let mut bytes = Vec::with_capacity(files.iter().map(|(path, text)| path.len() + text.len() + 16).sum());
+    for part in files.iter().flat_map(|(path, text)| [path, text]) {
+        bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    Sha256::of(&bytes)
+}
+
+/// What a file of a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    /// A manifest, by the name of its schema.
+    Manifest(&'static str),
+    /// A schema, by its name.
+    Schema(&'a str),
+    /// It stands where a manifest would, under a name that none has.
+    Unknown,
+    /// Nothing of the flow's: a text, a golden output.
+    Other,
+}
+
+/// What the file at this path is.
+pub(super) fn part(path: &str) -> Part<'_> {
+    let split = path.strip_suffix(".json").or_else(|| path.strip_suffix(".yaml")).or_else(|| path.strip_suffix(".yml"));
+    let Some(stem) = split else { return Part::Other };
+    match stem.split_once('/') {
+        Some(("schemas", name)) => Part::Schema(name),
+        Some(_) => Part::Other,
+        None => MANIFESTS
+            .iter()
+            .find(|(_, stems, _)| stems.contains(&stem))
+            .map_or(Part::Unknown, |(name, ..)| Part::Manifest(name)),
+    }
+}
+
+/// The files of a folder that make up a flow, by their paths in it.
+///
+/// Files that the flow does not read are left out; those that it should not have, such as a manifest with a mistyped name,
+/// are not. Links are not followed.
+///
+/// # Errors
+/// The folder or a file in it cannot be read, or a file is no UTF-8.
+pub fn read_folder(folder: impl AsRef<Path>) -> io::Result<BTreeMap<String, String>> {
+    let folder = folder.as_ref();
+    let mut files = BTreeMap::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(current) = open.pop() {
+        for entry in fs::read_dir(&current)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            let Some(name) = relative(folder, &path) else { continue };
+            if kind.is_dir() && (name == "schemas" || name.starts_with("schemas/")) {
+                open.push(path);
+            } else if kind.is_file() && part(&name) != Part::Other {
+                let text = fs::read_to_string(&path)
+                    .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+                files.insert(name, text);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn relative(folder: &Path, path: &Path) -> Option<String> {
+    let parts = path.strip_prefix(folder).ok()?.components().map(|part| match part {
+        Component::Normal(part) => part.to_str(),
+        _ => None,
+    });
+    Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
+}

@@ -1,0 +1,189 @@
+//! The files of a folder, read and checked by shape (step 1).
+
+use super::{
+    bundle::{self, Part},
+    report::{At, Faults, nearest},
+    shape::Shape,
+    tree::{Content, Place, Tree},
+};
+use crate::{
+    flow::Schema,
+    manifest::{self, MANIFESTS, schema_of},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+/// One manifest, without what is wrong with its shape.
+pub(super) struct Document<T> {
+    /// Its path; the one it would have when it is not there.
+    pub(super) file: String,
+    pub(super) value: T,
+    /// The ids of its list, also those of entries that were taken out.
+    pub(super) ids: BTreeSet<String>,
+    tree: Tree,
+}
+
+impl<T> Document<T> {
+    /// The place that a JSON pointer leads to.
+    pub(super) fn at(&self, pointer: &str) -> At<'_> {
+        At { file: &self.file, place: self.tree.place_of(pointer) }
+    }
+
+    /// The place of a key of the object that a JSON pointer leads to.
+    pub(super) fn at_key(&self, pointer: &str, key: &str) -> At<'_> {
+        At { file: &self.file, place: self.tree.place_of_key(pointer, key) }
+    }
+}
+
+/// All manifests of a folder; those that are not there are empty.
+pub(super) struct Documents {
+    pub(super) workflow: Document<manifest::Workflow>,
+    pub(super) agents: Document<manifest::Agents>,
+    pub(super) tools: Document<manifest::Tools>,
+    pub(super) memory: Document<manifest::MemoryManifest>,
+    pub(super) policy: Document<manifest::Policies>,
+    pub(super) providers: Document<manifest::Providers>,
+    pub(super) credentials: Document<manifest::Credentials>,
+    pub(super) evaluations: Document<manifest::Evaluations>,
+    pub(super) metrics: Document<manifest::Metrics>,
+    pub(super) artifacts: Document<manifest::Artifacts>,
+    pub(super) plugins: Document<manifest::Plugins>,
+    pub(super) execution: Document<manifest::Execution>,
+    pub(super) inspector: Document<manifest::Inspector>,
+    pub(super) cli_profiles: Document<manifest::CliProfiles>,
+    pub(super) persistent_memory: Document<manifest::PersistentMemory>,
+    pub(super) engine_metadata: Document<manifest::EngineMetadata>,
+    pub(super) deployment: Document<Option<manifest::Deployment>>,
+    /// The names of files in `schemas/`, also of those that are no schema.
+    pub(super) schema_names: BTreeSet<String>,
+}
+
+impl Documents {
+    /// Reads all files, and compiles the schemas.
+    pub(super) fn read(files: &BTreeMap<String, String>, faults: &mut Faults) -> (Self, HashMap<String, Arc<Schema>>) {
+        let mut trees: HashMap<&'static str, (&str, Tree)> = HashMap::new();
+        let mut names: BTreeMap<&'static str, &str> = BTreeMap::new();
+        let mut schemas = HashMap::new();
+        let mut schema_names = BTreeSet::new();
+        for (path, text) in files {
+            let start = At { file: path, place: Place::default() };
+            let part = bundle::part(path);
+            match part {
+                Part::Other => continue,
+                Part::Unknown => {
+                    let known: Vec<String> =
+                        MANIFESTS.iter().flat_map(|(_, stems, _)| *stems).map(|stem| format!("{stem}.yaml")).collect();
+                    let hint = nearest(path, known.iter().map(String::as_str));
+                    faults.add(start, "unknown_manifest", format!("no manifest is called `{path}`"), hint);
+                    continue;
+                }
+                Part::Manifest(name) => {
+                    if let Some(earlier) = names.insert(name, path) {
+                        let message = format!("`{earlier}` already says what `{path}` says");
+                        faults.add(start, "duplicate_manifest", message, Some("keep one of them".into()));
+                        continue;
+                    }
+                }
+                Part::Schema(name) => drop(schema_names.insert(name.to_string())),
+            }
+            let tree = match Tree::read(path, text) {
+                Ok(tree) => tree,
+                Err(malformed) => {
+                    faults.add(At { file: path, place: malformed.place }, "malformed", malformed.message, None);
+                    continue;
+                }
+            };
+            match part {
+                Part::Manifest(name) => drop(trees.insert(name, (path, tree))),
+                Part::Schema(name) => match Schema::compile(name, tree.to_value()) {
+                    Ok(schema) => drop(schemas.insert(name.to_string(), Arc::new(schema))),
+                    Err(error) => {
+                        let at = At { file: path, place: tree.place_of(&error.pointer) };
+                        let hint = "it is read as JSON Schema 2020-12".to_string();
+                        faults.add(at, "invalid_schema", error.message, Some(hint));
+                    }
+                },
+                Part::Unknown | Part::Other => {}
+            }
+        }
+        if !names.contains_key("workflow") {
+            let at = At { file: "workflow.yaml", place: Place::default() };
+            let hint = "a flow is a folder with a workflow.yaml that lists `nodes` and `edges`".to_string();
+            faults.add(at, "missing_manifest", "there is no workflow.yaml", Some(hint));
+        }
+        let mut reader = Reader { trees, faults };
+        let docs = Self {
+            workflow: reader.read("workflow"),
+            agents: reader.read("agents"),
+            tools: reader.read("tools"),
+            memory: reader.read("memory"),
+            policy: reader.read("policy"),
+            providers: reader.read("providers"),
+            credentials: reader.read("provider_credentials"),
+            evaluations: reader.read("evaluations"),
+            metrics: reader.read("metrics"),
+            artifacts: reader.read("artifacts"),
+            plugins: reader.read("plugins"),
+            execution: reader.read("execution"),
+            inspector: reader.read("inspector"),
+            cli_profiles: reader.read("cli_profiles"),
+            persistent_memory: reader.read("persistent_memory"),
+            engine_metadata: reader.read("engine_metadata"),
+            deployment: reader.read("deployment"),
+            schema_names,
+        };
+        (docs, schemas)
+    }
+}
+
+struct Reader<'a> {
+    trees: HashMap<&'static str, (&'a str, Tree)>,
+    faults: &'a mut Faults,
+}
+
+impl Reader<'_> {
+    fn read<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Document<T> {
+        let empty = Tree { place: Place::default(), content: Content::Map(Vec::new()) };
+        let Some((file, tree)) = self.trees.remove(name) else {
+            return Document { file: format!("{name}.yaml"), value: T::default(), ids: BTreeSet::new(), tree: empty };
+        };
+        let list = MANIFESTS.iter().find(|(manifest, ..)| *manifest == name).map_or("", |(.., list)| *list);
+        let tree = match tree.content {
+            // An empty file says nothing; a file may be nothing but its list.
+            Content::Scalar(Value::Null) if name != "workflow" => empty.clone(),
+            Content::List(_) if !list.is_empty() && name != "workflow" => {
+                Tree { place: tree.place, content: Content::Map(vec![(list.into(), tree.place, tree)]) }
+            }
+            _ => tree,
+        };
+        let ids = self.ids(file, &tree, list, name != "workflow");
+        let mut shape =
+            Shape { file, root: schema_of(name), secret: name == "provider_credentials", faults: self.faults };
+        let tree = shape.check(tree).unwrap_or(empty);
+        let value = serde_json::from_value(tree.to_value()).unwrap_or_else(|error| {
+            let at = At { file, place: Place::default() };
+            self.faults.add(at, "wrong_type", format!("it cannot be read: {error}"), None);
+            T::default()
+        });
+        Document { file: file.into(), value, ids, tree }
+    }
+
+    /// The ids of a list as they are written, and a fault for each that is there twice.
+    fn ids(&mut self, file: &str, tree: &Tree, list: &str, check: bool) -> BTreeSet<String> {
+        let mut ids = BTreeSet::new();
+        let Some(Content::List(items)) = tree.get(list).map(|list| &list.content) else { return ids };
+        for item in items {
+            let Some(id) = item.get("id").or_else(|| item.get("name")) else { continue };
+            let Content::Scalar(Value::String(text)) = &id.content else { continue };
+            if !ids.insert(text.clone()) && check {
+                let message = format!("the id `{text}` is taken by an earlier entry of `{list}`");
+                self.faults.add(At { file, place: id.place }, "duplicate_id", message, None);
+            }
+        }
+        ids
+    }
+}

@@ -1,0 +1,325 @@
+//! From the nodes of `workflow.yaml` to what they do (step 3).
+
+use super::{Loader, report::listed};
+use crate::{
+    flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
+    graph::{Join, NewNode, Role, Strategy},
+    manifest::{AskManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, StrategyName},
+};
+use domain::{NodeId, event::Question};
+use serde_json::{Value, json};
+use std::{collections::HashMap, time::Duration};
+
+/// The most subtasks of a split that says nothing.
+const MAX_SUBTASKS: u32 = 10_000;
+
+impl Loader<'_> {
+    /// Step 3: makes the nodes, and checks what each may do in its role.
+    pub(super) fn construct_nodes(&mut self) -> HashMap<NodeId, Node> {
+        let manifests = std::mem::take(&mut self.docs.workflow.value.nodes);
+        let mut nodes = HashMap::with_capacity(manifests.len());
+        for (place, manifest) in manifests.iter().enumerate() {
+            let mut check = NodeCheck { loader: self, pointer: format!("/nodes/{place}"), node: manifest };
+            check.role();
+            check.failure_handling();
+            check.merge();
+            let op = check.op();
+            if let (Some(id), Some(role)) = (manifest.id.as_deref(), manifest.role) {
+                nodes.insert(id.into(), node(manifest, id.into(), role, op));
+            }
+        }
+        self.docs.workflow.value.nodes = manifests;
+        self.check_default_start();
+        nodes
+    }
+
+    fn check_default_start(&mut self) {
+        let nodes = &self.docs.workflow.value.nodes;
+        let starts: Vec<usize> = (0..nodes.len()).filter(|place| nodes[*place].role == Some(Role::Start)).collect();
+        let defaults: Vec<usize> = (0..nodes.len()).filter(|place| nodes[*place].default_start).collect();
+        let mut first = None;
+        for place in defaults {
+            let name = nodes[place].id.clone().unwrap_or_default();
+            let at = self.docs.workflow.at(&format!("/nodes/{place}/default_start"));
+            if nodes[place].role.is_some_and(|role| role != Role::Start) {
+                let hint = Some("remove it, or give the node `role: start`".to_string());
+                self.faults.add(at, "default_start_on_non_start", format!("`{name}` is no start"), hint);
+            } else if let Some(first) = &first {
+                let message = format!("`{first}` already is the default start");
+                self.faults.add(at, "second_default_start", message, Some("keep one of them".into()));
+            } else {
+                first = Some(name);
+            }
+        }
+        if let (None, [earliest, _, ..]) = (&first, starts.as_slice()) {
+            let at = self.docs.workflow.at(&format!("/nodes/{earliest}"));
+            let hint = Some("give one of them `default_start: true`".to_string());
+            self.faults.add(at, "no_default_start", "there are several starts, and none is the default one", hint);
+        }
+    }
+
+    /// Where a task begins when nothing is said.
+    pub(super) fn default_start(&self) -> Option<NodeId> {
+        let starts = || self.docs.workflow.value.nodes.iter().filter(|node| node.role == Some(Role::Start));
+        let start = starts().find(|node| node.default_start).or_else(|| starts().next())?;
+        start.id.as_deref().map(Into::into)
+    }
+
+    /// A node as the graph takes it. One whose role is missing or none is given the role that its edges look like.
+    pub(super) fn new_node(&self, node: &NodeManifest) -> Option<NewNode> {
+        let id: NodeId = node.id.as_deref()?.into();
+        let edges = &self.docs.workflow.value.edges;
+        let looks_like = || {
+            let inbound = edges.iter().filter(|edge| edge.to.as_deref() == Some(id.as_str())).count();
+            let outbound = edges.iter().filter(|edge| edge.from.as_deref() == Some(id.as_str())).count();
+            match (inbound, outbound) {
+                (_, 0) => Role::Exit,
+                (0, _) => Role::Start,
+                (1, 1) => Role::Linear,
+                (1, _) => Role::Decision,
+                _ => Role::Merge,
+            }
+        };
+        let role = node.role.unwrap_or_else(looks_like);
+        let join = node.merge.as_ref().filter(|_| role == Role::Merge).map(join).unwrap_or_default();
+        let continue_on_failure = continues(node);
+        Some(NewNode { id, role, continue_on_failure, always_fail: node.always_fail, join })
+    }
+}
+
+/// One node while it is checked.
+struct NodeCheck<'l, 'a> {
+    loader: &'l mut Loader<'a>,
+    pointer: String,
+    node: &'l NodeManifest,
+}
+
+impl NodeCheck<'_, '_> {
+    /// A fault at a key of the node; at the node when it has no such key.
+    fn fault(&mut self, key: &str, code: &'static str, message: String, hint: Option<String>) {
+        let at = self.loader.docs.workflow.at(&format!("{}/{key}", self.pointer));
+        self.loader.faults.add(at, code, message, hint);
+    }
+
+    fn name(&self) -> &str {
+        self.node.id.as_deref().unwrap_or("the node")
+    }
+
+    /// Who does it must fit its role (seed 002 §3.3).
+    fn role(&mut self) {
+        let node = self.node;
+        let Some(role) = node.role else { return };
+        if matches!(role, Role::Start | Role::Exit) && node.kind == Some(Kind::Agent) {
+            let message = format!("`{}` is of role {role}, which is deterministic", self.name());
+            let hint = "put the agent into a linear node beside it".to_string();
+            self.fault("kind", "wrong_kind", message, Some(hint));
+        }
+        if role == Role::Exit {
+            let calls = [
+                ("agent_id", node.agent_id.is_some()),
+                ("tools", !node.tools.is_empty()),
+                ("ask", node.ask.is_some()),
+                ("remember", node.remember.is_some()),
+                ("op", node.op.as_ref().is_some_and(reaches_out)),
+            ];
+            for (key, _) in calls.into_iter().filter(|(_, there)| *there) {
+                let message = format!("the exit `{}` has `{key}`; an exit only presents what is decided", self.name());
+                self.fault(key, "exit_not_read_only", message, Some("do it in a node before the exit".into()));
+            }
+        }
+        if node.split.is_some() && role != Role::Split {
+            let message = format!("`{}` is of role {role}; only a split has `split`", self.name());
+            self.misplaced("split", message);
+        }
+        if node.merge.is_some() && role != Role::Merge {
+            let message = format!("`{}` is of role {role}; only a merge has `merge`", self.name());
+            self.misplaced("merge", message);
+        }
+    }
+
+    fn misplaced(&mut self, key: &str, message: String) {
+        let at = self.loader.docs.workflow.at_key(&self.pointer, key);
+        self.loader.faults.add(at, "misplaced_key", message, Some("remove it, or change the role or kind".into()));
+    }
+
+    fn failure_handling(&mut self) {
+        let name = self.name().to_string();
+        match (self.node.continue_on_failure, self.node.fail_on_failure) {
+            (Some(true), Some(true)) => {
+                let message = format!("`{name}` has both `continue_on_failure` and `fail_on_failure`");
+                self.fault("fail_on_failure", "conflicting_failure_handling", message, Some("keep one of them".into()));
+            }
+            (Some(false), Some(false)) => {
+                let message = format!("`{name}` neither continues nor fails when it fails");
+                self.fault("fail_on_failure", "conflicting_failure_handling", message, Some("one must be true".into()));
+            }
+            _ => {}
+        }
+    }
+
+    fn merge(&mut self) {
+        let Some(merge) = self.node.merge.as_ref() else { return };
+        let name = self.name().to_string();
+        if merge.quorum.is_some() && merge.strategy != StrategyName::Quorum {
+            let hint = Some("write `strategy: quorum`, or remove it".to_string());
+            self.fault("merge/quorum", "misplaced_key", format!("`{name}` has a quorum and another strategy"), hint);
+        }
+        match (&merge.score, merge.strategy == StrategyName::BestOf) {
+            (None, true) => {
+                let hint = Some("an expression that gives a number, such as `input.output.score`".to_string());
+                self.fault("merge", "missing_key", format!("`{name}` takes the best and has no `score`"), hint);
+            }
+            (Some(_), false) => {
+                let hint = Some("write `strategy: best_of`, or remove it".to_string());
+                self.fault("merge/score", "misplaced_key", format!("`{name}` has a score and another strategy"), hint);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the node does; identity where that is wrong.
+    fn op(&mut self) -> Op {
+        let node = self.node;
+        let name = self.name().to_string();
+        let agent = node.kind == Some(Kind::Agent);
+        match (&node.agent_id, node.kind) {
+            (None, Some(Kind::Agent)) => {
+                let hint = listed(self.loader.docs.agents.ids.iter().map(String::as_str))
+                    .or_else(|| Some("declare an agent in agents.yaml".into()));
+                self.fault("kind", "missing_agent", format!("`{name}` is of kind agent and has no `agent_id`"), hint);
+            }
+            (Some(_), Some(Kind::Deterministic)) if node.role != Some(Role::Exit) => {
+                self.misplaced("agent_id", format!("`{name}` is deterministic; only `kind: agent` has an agent"));
+            }
+            _ => {}
+        }
+        if node.prompt.is_some() && node.kind == Some(Kind::Deterministic) {
+            self.misplaced("prompt", format!("`{name}` is deterministic; only `kind: agent` has a prompt"));
+        }
+        for (key, there) in [("op", node.op.is_some()), ("ask", node.ask.is_some())] {
+            if there && agent {
+                self.misplaced(key, format!("`{name}` is of kind agent; only `kind: deterministic` has `{key}`"));
+            }
+        }
+        if let (Some(_), Some(ask)) = (&node.op, &node.ask) {
+            self.misplaced("ask", format!("`{name}` has `op` and `ask`; a node does one thing"));
+            return ask_op(ask);
+        }
+        match (&node.agent_id, &node.ask, &node.op) {
+            (Some(agent_id), ..) if agent => Op::Agent { agent: agent_id.clone(), prompt: node.prompt.clone() },
+            (_, Some(ask), _) => {
+                if ask.questions.is_empty() == ask.approve.is_none() {
+                    let hint = Some("it has either `questions` or `approve`".to_string());
+                    self.fault("ask", "wrong_value", format!("`{name}` must ask one thing"), hint);
+                }
+                ask_op(ask)
+            }
+            (_, None, Some(OpManifest::Spec(spec))) => self.spec(&name, spec),
+            _ => Op::Identity,
+        }
+    }
+
+    fn spec(&mut self, name: &str, spec: &OpSpec) -> Op {
+        let mut ops = [
+            spec.expr.clone().map(Op::Expr),
+            spec.template.clone().map(Op::Template),
+            spec.tool.clone().map(|tool| Op::Tool { tool, args: spec.args.clone().unwrap_or_default() }),
+            spec.command.clone().map(Op::Command),
+            spec.function.clone().map(Op::Function),
+        ]
+        .into_iter()
+        .flatten();
+        let op = ops.next();
+        if op.is_none() || ops.next().is_some() {
+            let hint = Some("`identity`, or one of `expr`, `template`, `tool`, `command`, `function`".to_string());
+            self.fault("op", "wrong_value", format!("`{name}` must do exactly one thing"), hint);
+        }
+        if spec.args.is_some() && spec.tool.is_none() {
+            self.fault("op/args", "misplaced_key", format!("`{name}` has `args` and calls no tool"), None);
+        }
+        if matches!(&op, Some(Op::Command(words)) if words.is_empty()) {
+            self.fault("op/command", "wrong_value", format!("the command of `{name}` is empty"), None);
+        }
+        op.unwrap_or(Op::Identity)
+    }
+}
+
+/// Whether an operation does more than to look at its input.
+fn reaches_out(op: &OpManifest) -> bool {
+    match op {
+        OpManifest::Name(_) => false,
+        OpManifest::Spec(spec) => spec.tool.is_some() || spec.command.is_some() || spec.function.is_some(),
+    }
+}
+
+fn ask_op(ask: &AskManifest) -> Op {
+    let questions = ask.questions.iter().map(|question| Question {
+        name: question.name.clone(),
+        question: question.question.clone(),
+        schema: question.schema.clone().map_or_else(|| json!({"type": "string"}), Value::Object),
+        buttons: question.buttons.clone(),
+    });
+    Op::Ask(AskRule {
+        questions: questions.collect(),
+        approve: ask.approve.clone(),
+        timeout: seconds(ask.timeout_seconds),
+    })
+}
+
+/// Whether the task goes on when this node fails.
+fn continues(node: &NodeManifest) -> bool {
+    node.continue_on_failure.unwrap_or(node.fail_on_failure == Some(false))
+}
+
+fn seconds(seconds: Option<f64>) -> Option<Duration> {
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+fn join(merge: &MergeManifest) -> Join {
+    let strategy = match merge.strategy {
+        StrategyName::All => Strategy::All,
+        StrategyName::FirstSuccess => Strategy::FirstSuccess,
+        StrategyName::Quorum => Strategy::Quorum(merge.quorum.unwrap_or_default()),
+        StrategyName::BestOf => Strategy::BestOf,
+    };
+    Join { strategy, on_failure: merge.on_failure, of: merge.of.as_deref().map(Into::into) }
+}
+
+fn node(manifest: &NodeManifest, id: NodeId, role: Role, op: Op) -> Node {
+    let mut tools = manifest.tools.clone();
+    // To call a tool is to list it.
+    if let Op::Tool { tool, .. } = &op
+        && !tools.contains(tool)
+    {
+        tools.push(tool.clone());
+    }
+    let split = (role == Role::Split).then(|| {
+        let split = manifest.split.clone().unwrap_or_default();
+        let max_subtasks = split.max_subtasks.unwrap_or(MAX_SUBTASKS);
+        SplitRule { over: split.over, item: split.item, max_subtasks }
+    });
+    Node {
+        id,
+        name: manifest.name.clone(),
+        role,
+        op,
+        schema_in: manifest.schema_in.clone(),
+        schema_out: manifest.schema_out.clone(),
+        context: match manifest.context.as_deref() {
+            None | Some("none") => ContextUse::None,
+            Some("global") => ContextUse::Global,
+            Some(profile) => ContextUse::Profile(profile.into()),
+        },
+        tools,
+        split,
+        score: manifest.merge.as_ref().and_then(|merge| merge.score.clone()),
+        remember: manifest.remember.clone().map(|remember| Remember {
+            store: remember.store,
+            key: remember.key,
+            tags: remember.tags,
+        }),
+        timeout: seconds(manifest.timeout_seconds),
+        retries: manifest.retries,
+        max_concurrency: manifest.max_concurrency,
+    }
+}

@@ -1,0 +1,318 @@
+//! Memory, tools, adapters and plugins: what a flow works with (steps 5 to 7).
+
+use super::{
+    Loader,
+    report::{listed, nearest},
+};
+use crate::{
+    flow::{Agent, FlowLimits, Memory, Permissions, PolicyRule, Profile, Retrieval, Source, ToolBinding, ToolTarget},
+    manifest::{
+        AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Root, SecretReference, Settings,
+        ToolManifest,
+    },
+};
+use domain::Limits;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+impl Loader<'_> {
+    /// Step 5: what nodes can be given of the stores. The stores themselves are rows of the table.
+    pub(super) fn initialise_memory(&mut self) -> Memory {
+        let profiles = self.docs.memory.value.context_profiles.iter().map(|profile| {
+            let sources = profile.sources.iter();
+            let sources = sources.map(|source| Source { store: source.store, tags: source.tags.clone() });
+            let policy = profile.retrieval_policy.unwrap_or(Retrieval::Recency);
+            let id = profile.id.clone();
+            (id.clone(), Profile { id, max_tokens: profile.max_tokens, policy, sources: sources.collect() })
+        });
+        let profiles = profiles.collect();
+        for (place, profile) in self.docs.memory.value.context_profiles.iter().enumerate() {
+            if matches!(profile.id.as_str(), "none" | "global") {
+                let at = self.docs.memory.at(&format!("/context_profiles/{place}/id"));
+                let message = format!("`{}` has a meaning of its own in `context`", profile.id);
+                self.faults.add(at, "wrong_value", message, Some("choose another id".into()));
+            }
+        }
+        Memory { profiles }
+    }
+
+    /// Step 6: binds tools to what runs them, and agents to models.
+    pub(super) fn register_tools(&mut self) -> HashMap<String, ToolBinding> {
+        self.check_models();
+        let tools = std::mem::take(&mut self.docs.tools.value.tools);
+        let mut bound = HashMap::with_capacity(tools.len());
+        for (place, tool) in tools.iter().enumerate() {
+            let root = match &tool.permissions.root {
+                Some(Root::Folder(root)) => Some(root.clone()),
+                Some(Root::None(_)) | None => None,
+            };
+            if root.as_ref().is_some_and(|root| !root.starts_with('/') || root.split('/').any(|part| part == "..")) {
+                let at = self.docs.tools.at(&format!("/tools/{place}/permissions/root"));
+                let hint = Some("it begins with `/`, such as `/projects`".to_string());
+                self.faults.add(at, "wrong_value", "a root is a folder of the workspace", hint);
+            }
+            let permissions = Permissions {
+                root,
+                allow_network: tool.permissions.allow_network,
+                allow_shell: tool.permissions.allow_shell,
+            };
+            if let Some(target) = self.target(place, tool) {
+                bound.insert(tool.id.clone(), ToolBinding { id: tool.id.clone(), target, permissions });
+            }
+        }
+        self.docs.tools.value.tools = tools;
+        bound
+    }
+
+    fn target(&mut self, place: usize, tool: &ToolManifest) -> Option<ToolTarget> {
+        let id = &tool.id;
+        let entrypoint = match (&tool.entrypoint, &tool.command) {
+            (None, Some(command)) if !command.is_empty() => return Some(ToolTarget::Command(command.clone())),
+            (Some(_), Some(_)) => {
+                let at = self.docs.tools.at(&format!("/tools/{place}/command"));
+                let message = format!("`{id}` has an entry point and a command");
+                self.faults.add(at, "misplaced_key", message, Some("keep one of them".into()));
+                return None;
+            }
+            (Some(entrypoint), None) => entrypoint,
+            // A tool that is called like a built-in one is that one.
+            (None, _) => id,
+        };
+        if self.known.functions.contains(entrypoint) {
+            return Some(ToolTarget::Function(entrypoint.clone()));
+        }
+        if let Some(builtin) = self.known.builtin(entrypoint) {
+            return Some(ToolTarget::Builtin(builtin.into()));
+        }
+        let registered = || self.known.functions.iter().chain(&self.known.tools).map(String::as_str);
+        let all = listed(registered()).unwrap_or_else(|| "nothing is registered".into());
+        let hint = nearest(entrypoint, registered()).filter(|near| *near != all);
+        let hint = hint.map_or_else(|| all.clone(), |near| format!("{near} {all}"));
+        let (key, message) = match &tool.entrypoint {
+            Some(_) => ("/entrypoint", format!("nothing is registered as `{entrypoint}`")),
+            None => ("", format!("`{id}` has no `entrypoint` and is no built-in tool")),
+        };
+        let at = self.docs.tools.at(&format!("/tools/{place}{key}"));
+        self.faults.add(at, "unknown_entrypoint", message, Some(hint));
+        None
+    }
+
+    /// Every model that an agent names must be of a provider that is there.
+    fn check_models(&mut self) {
+        for (place, agent) in self.docs.agents.value.agents.iter().enumerate() {
+            let Some(llm) = &agent.llm else { continue };
+            let at = self.docs.agents.at(&format!("/agents/{place}/llm"));
+            let Some((provider, model)) =
+                llm.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
+            else {
+                let hint = Some("it is `provider/model`, such as `openai/gpt-4o-mini`".to_string());
+                self.faults.add(at, "wrong_value", format!("`{llm}` names no model"), hint);
+                continue;
+            };
+            let declared = self.docs.providers.value.providers.iter().find(|declared| declared.id == provider);
+            if declared
+                .is_some_and(|declared| declared.models.is_empty() || declared.models.iter().any(|name| name == model))
+            {
+                continue;
+            }
+            if let Some(declared) = declared {
+                let hint = nearest(model, declared.models.iter().map(String::as_str));
+                self.faults.add(
+                    at,
+                    "unknown_model",
+                    format!("`{provider}` has no model `{model}` in providers.yaml"),
+                    hint,
+                );
+            } else if !self.known.has_model(llm) && !self.docs.providers.ids.contains(provider) {
+                let known = self.known.models.iter().flatten().map(String::as_str);
+                let declared = self.docs.providers.ids.iter().map(String::as_str);
+                let of_provider = format!("{provider}/");
+                let has_provider = self.known.models.iter().flatten().any(|model| model.starts_with(&of_provider));
+                let hint = nearest(llm, known.chain(declared))
+                    .or_else(|| Some("no model is configured; declare the provider in providers.yaml".into()));
+                let (code, message) = if has_provider {
+                    ("unknown_model", format!("`{provider}` has no model `{model}`"))
+                } else {
+                    ("unknown_provider", format!("there is no provider `{provider}`"))
+                };
+                self.faults.add(at, code, message, hint);
+            }
+        }
+    }
+
+    /// Step 7: observers and everything else that a flow is configured with. No value of a secret may be among it.
+    pub(super) fn load_plugins(&mut self) -> Settings {
+        self.check_credentials();
+        let docs = &self.docs;
+        let mut plain = Vec::new();
+        for (place, plugin) in docs.plugins.value.plugins.iter().enumerate() {
+            for (key, value) in &plugin.config {
+                plain_secrets(&format!("/plugins/{place}/config"), key, value, &mut plain);
+            }
+        }
+        for pointer in plain {
+            let hint = Some("say where it is: `{env: NAME}`, `{file: path}` or `{secret: name}`".to_string());
+            self.faults.add(docs.plugins.at(&pointer), "credential_value", "manifests hold no secrets", hint);
+        }
+        Settings {
+            providers: docs.providers.value.providers.clone(),
+            credentials: docs.credentials.value.provider_credentials.clone(),
+            plugins: docs.plugins.value.plugins.clone(),
+            evaluations: docs.evaluations.value.suites.clone(),
+            metrics: docs.metrics.value.clone(),
+            artifacts: docs.artifacts.value.clone(),
+            inspector: docs.inspector.value.clone(),
+            cli_profiles: docs.cli_profiles.value.profiles.clone(),
+            persistent_memory: docs.persistent_memory.value.stores.clone(),
+            engine_metadata: docs.engine_metadata.value.clone(),
+            deployment: docs.deployment.value.clone(),
+            queue_policy: docs.execution.value.queue_policy,
+        }
+    }
+
+    fn check_credentials(&mut self) {
+        for (place, credential) in self.docs.credentials.value.provider_credentials.iter().enumerate() {
+            let pointer = format!("/provider_credentials/{place}");
+            let id = &credential.id;
+            let hint = || Some("say where it is: `env: NAME`, `file: path` or `secret: name`".to_string());
+            match credential.reference() {
+                None => {
+                    let message = format!("the credential `{id}` must say in exactly one way where it is");
+                    self.faults.add(self.docs.credentials.at(&pointer), "missing_reference", message, hint());
+                }
+                Some(reference) if !is_reference(&reference) => {
+                    let key = reference_key(credential);
+                    let message = format!("the credential `{id}` is no reference; manifests hold no values");
+                    self.faults.add(
+                        self.docs.credentials.at(&format!("{pointer}/{key}")),
+                        "credential_value",
+                        message,
+                        hint(),
+                    );
+                }
+                Some(_) => {}
+            }
+            let mut plain = Vec::new();
+            for (key, value) in credential.config.iter().flatten() {
+                plain_secrets(&format!("{pointer}/config"), key, value, &mut plain);
+            }
+            for pointer in plain {
+                let message = format!("the credential `{id}` holds a value; manifests hold none");
+                self.faults.add(self.docs.credentials.at(&pointer), "credential_value", message, hint());
+            }
+        }
+        for (place, provider) in self.docs.providers.value.providers.iter().enumerate() {
+            let missing = provider.credentials.as_ref().filter(|id| !self.docs.credentials.ids.contains(*id));
+            if let Some(id) = missing {
+                let at = self.docs.providers.at(&format!("/providers/{place}/credentials"));
+                let hint = nearest(id, self.docs.credentials.ids.iter().map(String::as_str))
+                    .or_else(|| Some(format!("declare `{id}` in provider_credentials.yaml")));
+                self.faults.add(at, "unknown_credential", format!("there is no credential `{id}`"), hint);
+            }
+        }
+    }
+}
+
+/// The key that says where a credential is.
+fn reference_key(credential: &Credential) -> &'static str {
+    let keys = [("env", &credential.env), ("file", &credential.file), ("secret", &credential.secret)];
+    match (keys.into_iter().find(|(_, value)| value.is_some()), &credential.auth) {
+        (Some((key, _)), _) => key,
+        (None, Some(auth)) if auth.env_var.is_some() => "auth/env_var",
+        (None, Some(auth)) if auth.file_path.is_some() => "auth/file_path",
+        _ => "auth/secret_name",
+    }
+}
+
+/// Whether a reference looks like one, and not like a key that was put in its place.
+fn is_reference(reference: &SecretReference) -> bool {
+    const KEYS: &[&str] =
+        &["sk-", "sk_", "pk_", "ghp_", "gho_", "github_pat_", "xox", "AKIA", "AIza", "eyJ", "-----BEGIN", "Bearer "];
+    let (SecretReference::Env(text) | SecretReference::File(text) | SecretReference::Secret(text)) = reference;
+    let plausible = match reference {
+        SecretReference::Env(name) => {
+            name.len() <= 128
+                && !name.starts_with(|first: char| first.is_ascii_digit())
+                && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        }
+        SecretReference::File(path) => path.len() <= 1024 && !path.contains(char::is_control),
+        SecretReference::Secret(name) => {
+            name.len() <= 256 && !name.contains(|letter: char| letter.is_control() || letter.is_whitespace())
+        }
+    };
+    !text.is_empty() && plausible && !KEYS.iter().any(|key| text.starts_with(key))
+}
+
+/// The pointers of texts under keys that name secrets.
+fn plain_secrets(pointer: &str, key: &str, value: &Value, found: &mut Vec<String>) {
+    const NAMES: &[&str] =
+        &["secret", "token", "password", "passwd", "api_key", "apikey", "authorization", "credential", "private_key"];
+    let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+    let lower = key.to_ascii_lowercase().replace('-', "_");
+    match value {
+        Value::String(_) if NAMES.iter().any(|name| lower.ends_with(name)) => found.push(pointer),
+        // A reference, where a secret may be.
+        Value::Object(map) if NAMES.iter().any(|name| lower.ends_with(name)) && map.len() == 1 => {
+            let is_one = map.iter().any(|(way, to)| {
+                let text = to.as_str().unwrap_or_default().to_string();
+                match way.as_str() {
+                    "env" => is_reference(&SecretReference::Env(text)),
+                    "file" => is_reference(&SecretReference::File(text)),
+                    "secret" => is_reference(&SecretReference::Secret(text)),
+                    _ => false,
+                }
+            });
+            if !is_one {
+                found.push(pointer);
+            }
+        }
+        Value::Object(map) => map.iter().for_each(|(key, value)| plain_secrets(&pointer, key, value, found)),
+        Value::Array(list) => {
+            list.iter()
+                .enumerate()
+                .for_each(|(index, value)| plain_secrets(&pointer, &index.to_string(), value, found));
+        }
+        _ => {}
+    }
+}
+
+/// An agent as the flow has it.
+pub(super) fn agent(agent: &AgentManifest) -> Agent {
+    let usual = Limits::default();
+    Agent {
+        id: agent.id.clone(),
+        model: agent.llm.clone(),
+        system: agent.system.clone(),
+        persona: agent.persona.clone(),
+        temperature: agent.config.temperature,
+        max_tokens: agent.config.max_tokens,
+        schema_out: agent.schema_out.clone(),
+        limits: Limits {
+            max_steps: agent.limits.max_steps.unwrap_or(usual.max_steps),
+            max_tokens: agent.limits.max_tokens.unwrap_or(usual.max_tokens),
+            max_wall_ms: agent.limits.max_seconds.map_or(usual.max_wall_ms, |seconds| (seconds * 1000.0) as u64),
+            max_cost_usd: agent.limits.max_cost_usd.unwrap_or(usual.max_cost_usd),
+        },
+    }
+}
+
+/// A rule as the flow has it.
+pub(super) fn policy_rule(rule: &PolicyManifest) -> PolicyRule {
+    let all = || vec!["*".to_string()];
+    PolicyRule {
+        id: rule.id.clone(),
+        target: rule.target,
+        names: if rule.names.is_empty() { all() } else { rule.names.clone() },
+        nodes: rule.nodes.clone(),
+        allow: rule.allow,
+        reason: rule.reason.clone(),
+    }
+}
+
+/// What may run at once. What `execution.yaml` says of a provider goes before what the provider says of itself.
+pub(super) fn limits(execution: &Execution, providers: &[ProviderManifest]) -> FlowLimits {
+    let own = providers.iter().filter_map(|provider| Some((provider.id.clone(), provider.max_concurrency?)));
+    let mut all: BTreeMap<String, u32> = own.collect();
+    all.extend(execution.providers.clone());
+    FlowLimits { max_concurrency: execution.max_concurrency, max_queued: execution.max_queued, providers: all }
+}

@@ -1,0 +1,315 @@
+//! What files say about each other, and the texts in them that are expressions (step 2).
+
+use super::{
+    Loader,
+    report::{listed, nearest},
+};
+use crate::{
+    graph::Role,
+    manifest::{AssertionKind, NodeManifest, OpManifest},
+};
+use domain::task::Status;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The file that a reference is in.
+#[derive(Clone, Copy)]
+enum In {
+    Workflow,
+    Agents,
+    Evaluations,
+    Inspector,
+    Artifacts,
+    CliProfiles,
+    Policy,
+}
+
+impl Loader<'_> {
+    /// Step 2: every name that is used must be there, and every expression must be one.
+    pub(super) fn validate_references(&mut self) {
+        let nodes = std::mem::take(&mut self.docs.workflow.value.nodes);
+        let ids: BTreeSet<String> = nodes.iter().filter_map(|node| node.id.clone()).collect();
+        let starts: BTreeSet<String> =
+            nodes.iter().filter(|node| node.role == Some(Role::Start)).filter_map(|node| node.id.clone()).collect();
+        for (place, node) in nodes.iter().enumerate() {
+            self.node_names(&format!("/nodes/{place}"), node);
+            self.node_texts(&format!("/nodes/{place}"), node);
+            self.decision_outputs(&format!("/nodes/{place}"), node);
+        }
+        self.docs.workflow.value.nodes = nodes;
+        self.agent_names();
+        self.evaluation_names(&ids, &starts);
+        self.other_names(&ids, &starts);
+    }
+
+    fn refer(&mut self, file: In, pointer: &str, code: &'static str, message: String, hint: Option<String>) {
+        let docs = &self.docs;
+        let at = match file {
+            In::Workflow => docs.workflow.at(pointer),
+            In::Agents => docs.agents.at(pointer),
+            In::Evaluations => docs.evaluations.at(pointer),
+            In::Inspector => docs.inspector.at(pointer),
+            In::Artifacts => docs.artifacts.at(pointer),
+            In::CliProfiles => docs.cli_profiles.at(pointer),
+            In::Policy => docs.policy.at(pointer),
+        };
+        self.faults.add(at, code, message, hint);
+    }
+
+    fn schema(&mut self, file: In, pointer: &str, name: Option<&str>) {
+        let Some(name) = name.filter(|name| !self.docs.schema_names.contains(*name)) else { return };
+        let hint = nearest(name, self.docs.schema_names.iter().map(String::as_str))
+            .or_else(|| Some(format!("write schemas/{name}.json")));
+        self.refer(file, pointer, "unknown_schema", format!("there is no schema `{name}`"), hint);
+    }
+
+    fn tool(&mut self, pointer: &str, name: &str) {
+        if self.docs.tools.ids.contains(name) {
+            return;
+        }
+        let hint = nearest(name, self.docs.tools.ids.iter().map(String::as_str))
+            .or_else(|| Some(format!("declare `{name}` in tools.yaml")));
+        self.refer(In::Workflow, pointer, "unknown_tool", format!("there is no tool `{name}` in tools.yaml"), hint);
+    }
+
+    fn node_names(&mut self, pointer: &str, node: &NodeManifest) {
+        self.schema(In::Workflow, &format!("{pointer}/schema_in"), node.schema_in.as_deref());
+        self.schema(In::Workflow, &format!("{pointer}/schema_out"), node.schema_out.as_deref());
+        for (index, tool) in node.tools.iter().enumerate() {
+            self.tool(&format!("{pointer}/tools/{index}"), tool);
+        }
+        if let Some(agent) = node.agent_id.as_deref().filter(|agent| !self.docs.agents.ids.contains(*agent)) {
+            let hint = nearest(agent, self.docs.agents.ids.iter().map(String::as_str))
+                .or_else(|| Some(format!("declare `{agent}` in agents.yaml")));
+            let message = format!("there is no agent `{agent}` in agents.yaml");
+            self.refer(In::Workflow, &format!("{pointer}/agent_id"), "unknown_agent", message, hint);
+        }
+        let profile = node.context.as_deref().filter(|context| !matches!(*context, "none" | "global"));
+        if let Some(profile) = profile.filter(|profile| !self.docs.memory.ids.contains(*profile)) {
+            let known = ["none", "global"].into_iter().chain(self.docs.memory.ids.iter().map(String::as_str));
+            let hint = nearest(profile, known);
+            let message = format!("there is no context profile `{profile}` in memory.yaml");
+            self.refer(In::Workflow, &format!("{pointer}/context"), "unknown_profile", message, hint);
+        }
+        if let Some(OpManifest::Spec(op)) = &node.op {
+            if let Some(tool) = &op.tool {
+                self.tool(&format!("{pointer}/op/tool"), tool);
+            }
+            if let Some(function) = op.function.as_ref().filter(|name| !self.known.functions.contains(*name)) {
+                let hint = self.functions(function);
+                let message = format!("no function `{function}` is registered");
+                self.refer(In::Workflow, &format!("{pointer}/op/function"), "unknown_entrypoint", message, hint);
+            }
+        }
+    }
+
+    /// The hint for a function that is not registered.
+    pub(super) fn functions(&self, name: &str) -> Option<String> {
+        let known = self.known.functions.iter().map(String::as_str);
+        nearest(name, known).or_else(|| Some("no functions are registered".into()))
+    }
+
+    fn node_texts(&mut self, pointer: &str, node: &NodeManifest) {
+        self.template(&format!("{pointer}/prompt"), node.prompt.as_deref());
+        if let Some(split) = &node.split {
+            self.expression(In::Workflow, &format!("{pointer}/split/over"), split.over.as_deref());
+        }
+        if let Some(merge) = &node.merge {
+            self.expression(In::Workflow, &format!("{pointer}/merge/score"), merge.score.as_deref());
+        }
+        if let Some(OpManifest::Spec(op)) = &node.op {
+            self.expression(In::Workflow, &format!("{pointer}/op/expr"), op.expr.as_deref());
+            if let Some(template) = &op.template {
+                self.templates(&format!("{pointer}/op/template"), template);
+            }
+            for (name, value) in op.args.iter().flatten() {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                self.templates(&format!("{pointer}/op/args/{name}"), value);
+            }
+            for (index, word) in op.command.iter().flatten().enumerate() {
+                self.template(&format!("{pointer}/op/command/{index}"), Some(word));
+            }
+        }
+        if let Some(ask) = &node.ask {
+            self.template(&format!("{pointer}/ask/approve"), ask.approve.as_deref());
+            let mut names = BTreeSet::new();
+            for (index, question) in ask.questions.iter().enumerate() {
+                let at = format!("{pointer}/ask/questions/{index}");
+                self.template(&format!("{at}/question"), Some(&question.question));
+                if !names.insert(&question.name) {
+                    let message = format!("two questions are named `{}`", question.name);
+                    self.refer(In::Workflow, &format!("{at}/name"), "duplicate_id", message, None);
+                }
+                let schema = question.schema.clone().map_or(Value::Bool(true), Value::Object);
+                if let Err(error) = crate::flow::Schema::compile(&question.name, schema) {
+                    let at = format!("{at}/schema{}", error.pointer);
+                    self.refer(In::Workflow, &at, "invalid_schema", error.message, None);
+                }
+            }
+        }
+    }
+
+    /// A decision whose schema lists what it can select must list edges that it has, and must be able to select one.
+    fn decision_outputs(&mut self, pointer: &str, node: &NodeManifest) {
+        let (Some(Role::Decision), Some(id), Some(name)) = (node.role, &node.id, &node.schema_out) else { return };
+        let Some(schema) = self.schemas.get(name).cloned() else { return };
+        let edges = self.docs.workflow.value.edges.iter().filter(|edge| edge.from.as_ref() == Some(id));
+        let ways: BTreeSet<String> = edges.flat_map(|edge| [edge.label.clone(), edge.to.clone()]).flatten().collect();
+        let at = format!("{pointer}/schema_out");
+        let properties = schema.source.get("properties").and_then(Value::as_object);
+        let Some(selected) = properties.and_then(|properties| properties.get("selected_edge")) else {
+            if schema.source.get("additionalProperties") == Some(&Value::Bool(false)) {
+                let message = format!("the schema of the decision `{id}` lets it select no edge");
+                let hint = format!(
+                    "it answers `{{\"selected_edge\": …}}`; {}",
+                    listed(ways.iter().map(String::as_str)).unwrap_or_default()
+                );
+                self.refer(In::Workflow, &at, "decision_without_outputs", message, Some(hint));
+            }
+            return;
+        };
+        let options = selected.get("enum").and_then(Value::as_array).into_iter().flatten().chain(selected.get("const"));
+        let astray: Vec<String> = options
+            .filter(|option| !option.as_str().is_some_and(|way| ways.contains(way)))
+            .map(Value::to_string)
+            .collect();
+        if !astray.is_empty() {
+            let message = format!("the schema of `{id}` lets it select {}, which is no edge of it", astray.join(", "));
+            let hint = listed(ways.iter().map(String::as_str));
+            self.refer(In::Workflow, &at, "decision_without_outputs", message, hint);
+        }
+    }
+
+    fn expression(&mut self, file: In, pointer: &str, text: Option<&str>) {
+        if let Some(Err(reason)) = text.map(self.known.expression) {
+            let hint = Some("expressions are CEL".to_string());
+            self.refer(file, pointer, "bad_expression", format!("this is no expression: {reason}"), hint);
+        }
+    }
+
+    fn template(&mut self, pointer: &str, text: Option<&str>) {
+        if let Some(Err(reason)) = text.map(self.known.template) {
+            let hint = Some("a template is a text with CEL in `{{…}}`".to_string());
+            self.refer(In::Workflow, pointer, "bad_template", format!("this is no template: {reason}"), hint);
+        }
+    }
+
+    fn templates(&mut self, pointer: &str, value: &Value) {
+        match value {
+            Value::String(text) => self.template(pointer, Some(text)),
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(index, value)| self.templates(&format!("{pointer}/{index}"), value));
+            }
+            Value::Object(map) => map.iter().for_each(|(key, value)| {
+                self.templates(&format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), value);
+            }),
+            _ => {}
+        }
+    }
+
+    fn agent_names(&mut self) {
+        let agents = std::mem::take(&mut self.docs.agents.value.agents);
+        for (index, agent) in agents.iter().enumerate() {
+            self.schema(In::Agents, &format!("/agents/{index}/schema_out"), agent.schema_out.as_deref());
+            let missing = |persona: &&str| self.known.personas.as_ref().is_some_and(|known| !known.contains(*persona));
+            if let Some(persona) = agent.persona.as_deref().filter(missing) {
+                let known = self.known.personas.iter().flatten().map(String::as_str);
+                let (message, hint) = (format!("there is no persona `{persona}`"), nearest(persona, known));
+                self.refer(In::Agents, &format!("/agents/{index}/persona"), "unknown_persona", message, hint);
+            }
+        }
+        self.docs.agents.value.agents = agents;
+    }
+
+    fn a_node(&mut self, file: In, pointer: &str, name: &str, ids: &BTreeSet<String>) {
+        if !ids.contains(name) {
+            let hint = nearest(name, ids.iter().map(String::as_str));
+            self.refer(file, pointer, "unknown_node", format!("there is no node `{name}`"), hint);
+        }
+    }
+
+    fn a_start(&mut self, file: In, pointer: &str, name: Option<&str>, starts: &BTreeSet<String>) {
+        if let Some(name) = name.filter(|name| !starts.contains(*name)) {
+            let hint = nearest(name, starts.iter().map(String::as_str));
+            self.refer(file, pointer, "unknown_node", format!("there is no start `{name}`"), hint);
+        }
+    }
+
+    fn evaluation_names(&mut self, ids: &BTreeSet<String>, starts: &BTreeSet<String>) {
+        let suites = std::mem::take(&mut self.docs.evaluations.value.suites);
+        for (suite_place, suite) in suites.iter().enumerate() {
+            let mut cases = BTreeSet::new();
+            for (case_place, case) in suite.cases.iter().enumerate() {
+                let at = format!("/suites/{suite_place}/cases/{case_place}");
+                if !cases.insert(&case.id) {
+                    let message = format!("the id `{}` is taken by an earlier case of the suite", case.id);
+                    self.refer(In::Evaluations, &format!("{at}/id"), "duplicate_id", message, None);
+                }
+                self.a_start(In::Evaluations, &format!("{at}/start"), case.start.as_deref(), starts);
+                for (place, assertion) in case.assertions.iter().enumerate() {
+                    let at = format!("{at}/assertions/{place}");
+                    if let Some(node) = &assertion.node {
+                        self.a_node(In::Evaluations, &format!("{at}/node"), node, ids);
+                    }
+                    self.schema(In::Evaluations, &format!("{at}/schema"), assertion.schema.as_deref());
+                    self.expression(In::Evaluations, &format!("{at}/expression"), assertion.expression.as_deref());
+                    self.expected(&at, assertion.kind, &assertion.expected, assertion.expression.is_some());
+                }
+            }
+        }
+        self.docs.evaluations.value.suites = suites;
+    }
+
+    /// What an assertion expects must be something that it can find.
+    fn expected(&mut self, pointer: &str, kind: AssertionKind, expected: &Value, expression: bool) {
+        let wrong = match kind {
+            AssertionKind::Status if Status::deserialize(expected).is_err() => {
+                "`success`, `failure` or `partial`".into()
+            }
+            AssertionKind::Matches => match expected.as_str().map(regex::Regex::new) {
+                Some(Ok(_)) => return,
+                Some(Err(error)) => format!("a regular expression: {error}"),
+                None => "a regular expression".into(),
+            },
+            AssertionKind::Expression if !expression => "an `expression`".into(),
+            _ => return,
+        };
+        let message = format!("this assertion expects {wrong}");
+        self.refer(In::Evaluations, &format!("{pointer}/expected"), "wrong_value", message, None);
+    }
+
+    fn other_names(&mut self, ids: &BTreeSet<String>, starts: &BTreeSet<String>) {
+        for (place, node) in self.docs.inspector.value.breakpoints.clone().iter().enumerate() {
+            self.a_node(In::Inspector, &format!("/breakpoints/{place}"), node, ids);
+        }
+        for (place, node) in self.docs.artifacts.value.nodes.clone().iter().enumerate() {
+            self.a_node(In::Artifacts, &format!("/nodes/{place}"), node, ids);
+        }
+        let rules: Vec<Vec<String>> = self.docs.policy.value.rules.iter().map(|rule| rule.nodes.clone()).collect();
+        for (rule, nodes) in rules.iter().enumerate() {
+            for (place, node) in nodes.iter().enumerate().filter(|(_, node)| !node.contains('*')) {
+                self.a_node(In::Policy, &format!("/rules/{rule}/nodes/{place}"), node, ids);
+            }
+        }
+        let profiles = std::mem::take(&mut self.docs.cli_profiles.value.profiles);
+        for (place, profile) in profiles.iter().enumerate() {
+            let at = format!("/profiles/{place}");
+            self.a_start(In::CliProfiles, &format!("{at}/start"), profile.start.as_deref(), starts);
+            for (name, mapping) in &profile.input_mappings {
+                let at = format!("{at}/input_mappings/{name}/start");
+                self.a_start(In::CliProfiles, &at, mapping.start.as_deref(), starts);
+            }
+            for (place, command) in profile.custom_commands.iter().enumerate() {
+                let at = format!("{at}/custom_commands/{place}");
+                self.a_start(In::CliProfiles, &format!("{at}/start"), command.start.as_deref(), starts);
+                let missing = command.entrypoint.as_ref().filter(|name| !self.known.functions.contains(*name));
+                if let Some(function) = missing {
+                    let (message, hint) = (format!("no function `{function}` is registered"), self.functions(function));
+                    self.refer(In::CliProfiles, &format!("{at}/entrypoint"), "unknown_entrypoint", message, hint);
+                }
+            }
+        }
+        self.docs.cli_profiles.value.profiles = profiles;
+    }
+}

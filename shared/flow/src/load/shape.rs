@@ -1,0 +1,276 @@
+//! Checks a file against the schema of its manifest, and takes out of it what is wrong, so that the rest can be looked at.
+//!
+//! It reads the part of JSON Schema that our own types come out as. What is served to editors is the same schema, and a test
+//! holds this reader and a real validator together.
+
+use super::{
+    report::{At, Faults, listed, nearest},
+    tree::{Content, Place, Tree},
+};
+use serde_json::{Map, Value};
+
+/// Reads one file.
+pub(super) struct Shape<'a> {
+    pub(super) file: &'a str,
+    /// The whole schema, where references lead.
+    pub(super) root: &'a Value,
+    /// Whether values may be keys to something, and are not shown; keys that are not known are taken for some.
+    pub(super) secret: bool,
+    pub(super) faults: &'a mut Faults,
+}
+
+impl<'a> Shape<'a> {
+    /// The tree without what is wrong; none when nothing is left of it.
+    pub(super) fn check(&mut self, tree: Tree) -> Option<Tree> {
+        let root = self.root;
+        self.value(tree, root, "the file")
+    }
+
+    fn fault(&mut self, place: Place, code: &'static str, message: String, hint: Option<String>) {
+        self.faults.add(At { file: self.file, place }, code, message, hint);
+    }
+
+    /// `name` is what people call the value.
+    fn value(&mut self, tree: Tree, schema: &'a Value, name: &str) -> Option<Tree> {
+        let Some(schema) = self.resolve(schema).as_object() else { return Some(tree) };
+        if let Some(choices) = choices(schema) {
+            return self.choice(tree, choices, name);
+        }
+        if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+            return self.option(tree, options, name);
+        }
+        let types = types(schema);
+        if !types.is_empty() && !fits(&tree, &types) {
+            self.wrong_type(&tree, &types, name);
+            return None;
+        }
+        let Tree { place, content } = tree;
+        let content = match content {
+            Content::Scalar(value) => Content::Scalar(self.scalar(value, schema, place, name)?),
+            Content::List(list) => Content::List(match schema.get("items") {
+                Some(items) => {
+                    let item_name = format!("an item of {name}");
+                    list.into_iter().filter_map(|item| self.value(item, items, &item_name)).collect()
+                }
+                None => list,
+            }),
+            Content::Map(map) => Content::Map(self.object(map, schema, place, name)?),
+        };
+        Some(Tree { place, content })
+    }
+
+    fn resolve(&self, schema: &'a Value) -> &'a Value {
+        let pointer = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+        pointer.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema)
+    }
+
+    fn scalar(&mut self, value: Value, schema: &Map<String, Value>, place: Place, name: &str) -> Option<Value> {
+        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+        let (least, most) = (bound("minimum"), bound("maximum"));
+        let outside = |number: f64| least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
+        if value.as_f64().is_some_and(outside) {
+            let hint = match (least, most) {
+                (Some(least), Some(most)) => format!("it goes from {least} to {most}"),
+                (Some(least), None) => format!("it is {least} or more"),
+                (None, most) => format!("it is {} or less", most.unwrap_or_default()),
+            };
+            self.fault(place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), Some(hint));
+            return None;
+        }
+        let length = value.as_str().map(|text| text.chars().count() as f64);
+        if length.is_some_and(|length| bound("minLength").is_some_and(|least| length < least)) {
+            self.fault(place, "wrong_value", format!("{name} is empty"), None);
+            return None;
+        }
+        if let Some(most) = bound("maxLength").filter(|most| length.is_some_and(|length| length > *most)) {
+            self.fault(place, "wrong_value", format!("{name} is too long"), Some(format!("{most} characters at most")));
+            return None;
+        }
+        Some(value)
+    }
+
+    /// Some of several schemas: names to choose from, or values of several types.
+    fn choice(&mut self, tree: Tree, choices: &'a [Value], name: &str) -> Option<Tree> {
+        let choices: Vec<&'a Value> = choices.iter().map(|choice| self.resolve(choice)).collect();
+        let nested = choices.iter().filter_map(|choice| choice.as_object()).find_map(|choice| {
+            // `Option` of an enum: the enum's own choices, or null.
+            self::choices(choice).filter(|_| tree.type_name() != "null")
+        });
+        if let Some(nested) = nested {
+            return self.choice(tree, nested, name);
+        }
+        let names: Vec<&Value> = choices
+            .iter()
+            .flat_map(|choice| {
+                let options = choice.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                choice.get("const").into_iter().chain(options)
+            })
+            .collect();
+        if names.iter().any(|option| **option == tree.to_value()) {
+            return Some(tree);
+        }
+        let of_type = choices.iter().copied().find(|choice| {
+            let is_name = choice.get("const").is_some() || choice.get("enum").is_some();
+            !is_name && choice.as_object().is_some_and(|choice| fits(&tree, &types(choice)))
+        });
+        if let Some(of_type) = of_type {
+            return self.value(tree, of_type, name);
+        }
+        if !names.is_empty() && matches!(tree.content, Content::Scalar(Value::String(_))) {
+            let names: Vec<Value> = names.into_iter().cloned().collect();
+            return self.option(tree, &names, name);
+        }
+        let types: Vec<&str> = choices.iter().filter_map(|choice| choice.as_object()).flat_map(types).collect();
+        self.wrong_type(&tree, &types, name);
+        None
+    }
+
+    fn option(&mut self, tree: Tree, options: &[Value], name: &str) -> Option<Tree> {
+        let value = tree.to_value();
+        if options.contains(&value) {
+            return Some(tree);
+        }
+        let names = || options.iter().filter_map(Value::as_str);
+        match value.as_str() {
+            Some(text) => {
+                let near = similar::get_close_matches(text, &names().collect::<Vec<_>>(), 1, 0.6).first().copied();
+                let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let hint = format!("{near}{}", listed(names()).unwrap_or_default());
+                self.fault(tree.place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), Some(hint));
+            }
+            None => {
+                let message = format!("{name} is {}, and not one of its names", article(tree.type_name()));
+                self.fault(tree.place, "wrong_type", message, listed(names()));
+            }
+        }
+        None
+    }
+
+    /// The entries of an object without what is wrong. None when something is missing without which it means nothing.
+    fn object(
+        &mut self,
+        map: Vec<(String, Place, Tree)>,
+        schema: &'a Map<String, Value>,
+        place: Place,
+        name: &str,
+    ) -> Option<Vec<(String, Place, Tree)>> {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let more = schema.get("additionalProperties");
+        let required =
+            || schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let mut kept = Vec::with_capacity(map.len());
+        let mut spoiled = false;
+        for (key, key_place, value) in map {
+            let is_required = required().any(|required| required == key);
+            let known = properties.and_then(|properties| properties.get(&key));
+            let rule = match (known, more) {
+                // An empty value is one that is not there.
+                (Some(known), _) if !is_required && value.type_name() == "null" && !self.takes_null(known) => continue,
+                (Some(known), _) => known,
+                (None, _) if properties.is_some() && key.starts_with("x-") => continue,
+                (None, Some(Value::Bool(false))) => {
+                    self.unknown_key(&key, key_place, properties);
+                    continue;
+                }
+                (None, Some(more)) => more,
+                (None, None) => {
+                    kept.push((key, key_place, value));
+                    continue;
+                }
+            };
+            let value_name = format!("`{key}`");
+            match self.value(value, rule, &value_name) {
+                Some(value) => kept.push((key, key_place, value)),
+                None => spoiled |= is_required,
+            }
+            // A required key with a wrong value has its fault; it is not missing, too.
+        }
+        let there: Vec<&str> = kept.iter().map(|(key, ..)| key.as_str()).collect();
+        if !spoiled {
+            for missing in required().filter(|required| !there.contains(required)) {
+                let about = kept_id(&kept).map(|id| format!(" (of `{id}`)")).unwrap_or_default();
+                let says = properties.and_then(|properties| properties.get(missing)).and_then(description);
+                self.fault(place, "missing_key", format!("`{missing}` is missing in {name}{about}"), says);
+                spoiled = true;
+            }
+        }
+        let partial = schema.get("x-partial") == Some(&Value::Bool(true));
+        (partial || !spoiled).then_some(kept)
+    }
+
+    fn unknown_key(&mut self, key: &str, place: Place, properties: Option<&Map<String, Value>>) {
+        let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
+        if self.secret {
+            let hint = "say where it is: `env: NAME`, `file: path` or `secret: name`";
+            let message = format!("`{key}` is no reference to a credential; manifests hold no values");
+            self.fault(place, "credential_value", message, Some(hint.into()));
+        } else {
+            self.fault(place, "unknown_key", format!("there is no key `{key}` here"), nearest(key, names()));
+        }
+    }
+
+    fn takes_null(&self, schema: &'a Value) -> bool {
+        match self.resolve(schema).as_object() {
+            Some(schema) => match choices(schema) {
+                Some(choices) => choices.iter().any(|choice| self.takes_null(choice)),
+                None => types(schema).is_empty() && !schema.contains_key("enum") || types(schema).contains(&"null"),
+            },
+            None => true,
+        }
+    }
+
+    fn wrong_type(&mut self, tree: &Tree, types: &[&str], name: &str) {
+        let wanted: Vec<String> =
+            types.iter().filter(|name| **name != "null").map(|name| article(name).to_string()).collect();
+        let message = format!("{name} is {}; it needs {}", article(tree.type_name()), wanted.join(" or "));
+        self.fault(tree.place, "wrong_type", message, None);
+    }
+
+    fn shown(&self, value: &Value) -> String {
+        if self.secret {
+            "that".into()
+        } else {
+            format!("`{}`", value.as_str().map_or_else(|| value.to_string(), Into::into))
+        }
+    }
+}
+
+fn choices(schema: &Map<String, Value>) -> Option<&[Value]> {
+    schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array).map(Vec::as_slice)
+}
+
+fn types(schema: &Map<String, Value>) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn fits(tree: &Tree, types: &[&str]) -> bool {
+    let is = tree.type_name();
+    types.contains(&is) || (is == "integer" && types.contains(&"number"))
+}
+
+fn kept_id(kept: &[(String, Place, Tree)]) -> Option<&str> {
+    kept.iter().find_map(|(key, _, value)| match &value.content {
+        Content::Scalar(Value::String(id)) if key == "id" || key == "name" => Some(id.as_str()),
+        _ => None,
+    })
+}
+
+fn description(schema: &Value) -> Option<String> {
+    schema.get("description").and_then(Value::as_str).map(Into::into)
+}
+
+fn article(type_name: &str) -> &'static str {
+    match type_name {
+        "array" => "a list",
+        "object" => "an object",
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        _ => "empty",
+    }
+}

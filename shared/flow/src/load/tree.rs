@@ -1,0 +1,240 @@
+//! A YAML or JSON text as a tree that knows where each key and value stands.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::{Location, Spanned};
+use std::fmt;
+
+/// A place in a file: line and column, from 1; 0 where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tree {
+    pub(super) place: Place,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Content {
+    /// Anything but a list or an object.
+    Scalar(Value),
+    List(Vec<Tree>),
+    /// Keys with their places, in the order of the file.
+    Map(Vec<(String, Place, Tree)>),
+}
+
+/// A text that is no YAML.
+pub(super) struct Malformed {
+    pub(super) place: Place,
+    pub(super) message: String,
+}
+
+impl Tree {
+    /// Reads a text. A `.json` file that is JSON has JSON's values, where these differ from YAML's.
+    pub(super) fn read(path: &str, text: &str) -> Result<Self, Malformed> {
+        let options = serde_saphyr::options! {
+            strict_booleans: true,
+            with_snippet: false,
+            leading_zero_numbers_as_strings: true,
+            underscored_numbers_as_strings: true,
+        };
+        let yaml = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
+        if path.ends_with(".json") {
+            let value: Value = serde_json::from_str(text).map_err(|error| Malformed {
+                place: Place { line: narrow(error.line() as u64), column: narrow(error.column() as u64) },
+                message: error.to_string(),
+            })?;
+            let placed = yaml.ok().map(Self::from).filter(|tree| tree.to_value() == value);
+            return Ok(placed.unwrap_or_else(|| Self::unplaced(value)));
+        }
+        yaml.map(Self::from).map_err(|error| Malformed {
+            place: error.location().map(Place::from).unwrap_or_default(),
+            message: error.without_snippet().to_string(),
+        })
+    }
+
+    /// A tree of places that are not known.
+    fn unplaced(value: Value) -> Self {
+        let content = match value {
+            Value::Array(list) => Content::List(list.into_iter().map(Self::unplaced).collect()),
+            Value::Object(map) => Content::Map(
+                map.into_iter().map(|(key, value)| (key, Place::default(), Self::unplaced(value))).collect(),
+            ),
+            scalar => Content::Scalar(scalar),
+        };
+        Self { place: Place::default(), content }
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::List(list) => Value::Array(list.iter().map(Self::to_value).collect()),
+            Content::Map(map) => {
+                Value::Object(map.iter().map(|(key, _, value)| (key.clone(), value.to_value())).collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The value under this key.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        match &self.content {
+            Content::Map(map) => map.iter().find(|(name, ..)| name == key).map(|(_, _, value)| value),
+            Content::List(list) => key.parse::<usize>().ok().and_then(|index| list.get(index)),
+            Content::Scalar(_) => None,
+        }
+    }
+
+    /// The place of what this JSON pointer leads to, or of the innermost value on the way that is there.
+    pub(super) fn place_of(&self, pointer: &str) -> Place {
+        let mut at = self;
+        for part in pointer.split('/').skip(1) {
+            match at.get(&part.replace("~1", "/").replace("~0", "~")) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        at.place
+    }
+
+    /// The place of this key among the keys of the object that the pointer leads to.
+    pub(super) fn place_of_key(&self, pointer: &str, key: &str) -> Place {
+        let mut at = self;
+        for part in pointer.split('/').skip(1) {
+            match at.get(part) {
+                Some(next) => at = next,
+                None => return at.place,
+            }
+        }
+        match &at.content {
+            Content::Map(map) => map.iter().find(|(name, ..)| name == key).map_or(at.place, |(_, place, _)| *place),
+            _ => at.place,
+        }
+    }
+
+    /// What sort of value it is, as JSON Schema calls it.
+    pub(super) fn type_name(&self) -> &'static str {
+        match &self.content {
+            Content::List(_) => "array",
+            Content::Map(_) => "object",
+            Content::Scalar(Value::Null) => "null",
+            Content::Scalar(Value::Bool(_)) => "boolean",
+            Content::Scalar(Value::Number(number)) if number.is_f64() => "number",
+            Content::Scalar(Value::Number(_)) => "integer",
+            Content::Scalar(_) => "string",
+        }
+    }
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Self { line: narrow(location.line()), column: narrow(location.column()) }
+    }
+}
+
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A value as the parser gives it.
+#[derive(Clone, Debug)]
+enum Raw {
+    Scalar(Value),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl From<Spanned<Raw>> for Tree {
+    fn from(raw: Spanned<Raw>) -> Self {
+        let content = match raw.value {
+            Raw::Scalar(value) => Content::Scalar(value),
+            Raw::List(list) => Content::List(list.into_iter().map(Self::from).collect()),
+            Raw::Map(map) => Content::Map(
+                map.into_iter()
+                    .map(|(key, value)| (key.value, Place::from(key.referenced), Self::from(value)))
+                    .collect(),
+            ),
+        };
+        Self { place: raw.referenced.into(), content }
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Null))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+        Raw::deserialize(deserializer)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+        Raw::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
+        Ok(Raw::Scalar(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
+        // The same number as JSON has it.
+        Ok(Raw::Scalar(u64::try_from(value).map_or(Value::from(value), Value::from)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
+        Ok(Raw::Scalar(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Number::from_f64(value).map_or_else(|| value.to_string().into(), Value::Number)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
+        Ok(Raw::Scalar(value.into()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Raw, E> {
+        Ok(Raw::Scalar(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = access.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Raw::Map(map))
+    }
+}

@@ -1,0 +1,131 @@
+//! `agents.yaml` and `tools.yaml`: who answers, and with what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The agents of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Agents {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The agents.
+    #[schemars(required)]
+    pub agents: Vec<AgentManifest>,
+}
+
+/// One agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentManifest {
+    /// Its id.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Always `agent`.
+    pub kind: Option<super::Kind>,
+    /// Its model, `provider/model`; the default model when nothing is said.
+    pub llm: Option<String>,
+    /// What it is told before everything else.
+    pub system: Option<String>,
+    /// The persona that it is: a name in /system/agents.
+    pub persona: Option<String>,
+    /// How its model answers.
+    #[serde(default)]
+    pub config: AgentConfig,
+    /// The schema of its answers, where the node names none: a file of schemas/, without .json.
+    pub schema_out: Option<String>,
+    /// What the conversation of one node may use.
+    #[serde(default)]
+    pub limits: AgentLimits,
+}
+
+/// How a model answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentConfig {
+    /// How warm.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer.
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u32>,
+}
+
+/// What the conversation of one node may use; the defaults of chats where nothing is said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentLimits {
+    /// Model calls.
+    #[schemars(range(min = 1))]
+    pub max_steps: Option<u32>,
+    /// Tokens read and written, all model calls together.
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    /// Seconds.
+    #[schemars(range(min = 0.001, max = 604800.0))]
+    pub max_seconds: Option<f64>,
+    /// US dollars.
+    #[schemars(range(min = 0.0))]
+    pub max_cost_usd: Option<f64>,
+}
+
+/// The tools of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tools {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The tools.
+    #[schemars(required)]
+    pub tools: Vec<ToolManifest>,
+}
+
+/// One tool: an entry point, or a command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolManifest {
+    /// Its id.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What sort of tool it is, for people, such as `filesystem`.
+    #[serde(rename = "type")]
+    pub sort: Option<String>,
+    /// `module:function`: a registered function, or a built-in tool by a usual name such as `tools.fs:read_file`.
+    pub entrypoint: Option<String>,
+    /// A command for the sandbox: words, each a template over `input`, the arguments.
+    pub command: Option<Vec<String>>,
+    /// What it may do.
+    #[serde(default)]
+    pub permissions: ToolPermissions,
+}
+
+/// What a tool may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolPermissions {
+    /// The folder of the workspace that it may touch, such as `/projects`; everything when nothing is said, or `false`.
+    pub root: Option<Root>,
+    /// Whether it may reach the network.
+    pub allow_network: bool,
+    /// Whether it may run commands.
+    pub allow_shell: bool,
+}
+
+/// A folder, or `false` for no narrower one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Root {
+    /// A folder.
+    Folder(String),
+    /// No narrower one.
+    None(bool),
+}

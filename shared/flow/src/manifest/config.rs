@@ -1,0 +1,260 @@
+//! The small manifests: policy, execution, inspector, command line, metadata, deployment.
+
+use crate::flow::PolicyTarget;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// `policy.yaml`: what is permitted (seed 002 §10.5). The first rule that matches decides; none that matches permits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policies {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The rules.
+    #[schemars(required)]
+    pub rules: Vec<PolicyManifest>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyManifest {
+    /// Its name, as denials show it.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// What it is about.
+    pub target: PolicyTarget,
+    /// Names it matches, with `*`: tools by id, stores, `provider/model`, nodes by id. All when nothing is said.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Nodes it is about; all when nothing is said.
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    /// Whether it permits.
+    pub allow: bool,
+    /// Why, for people.
+    pub reason: Option<String>,
+}
+
+/// `execution.yaml` or `scheduler.yaml`: how much runs at once (seed 002 §10.8, §10.12).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Execution {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// Tasks of this flow that run at once; the others wait.
+    #[schemars(range(min = 1))]
+    pub max_concurrency: Option<u32>,
+    /// Tasks of this flow that wait or run; one more is refused.
+    #[schemars(range(min = 1))]
+    pub max_queued: Option<u32>,
+    /// Which of those that wait goes first.
+    pub queue_policy: QueuePolicy,
+    /// Model calls at once, by provider.
+    pub providers: BTreeMap<String, u32>,
+}
+
+/// Which of the tasks that wait goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueuePolicy {
+    /// The one with the highest priority, then the oldest.
+    #[default]
+    Priority,
+    /// The oldest.
+    Fifo,
+}
+
+/// `inspector.yaml`: where tasks pause for people to look (seed 002 §10.7).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Inspector {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// Whether tasks pause at all.
+    pub enabled: bool,
+    /// Nodes to pause before.
+    pub breakpoints: Vec<String>,
+    /// Whether to pause before every node.
+    pub stepping: bool,
+}
+
+/// `cli_profiles.yaml`: how the command line behaves (seed 002 §10.9).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CliProfiles {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The profiles; the first one is the default.
+    #[schemars(required)]
+    pub profiles: Vec<CliProfile>,
+}
+
+/// One way to use the command line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CliProfile {
+    /// Its id.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// Its name, for people.
+    pub label: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The folder that it works in.
+    pub default_config_dir: Option<String>,
+    /// The flow that it runs.
+    pub default_workflow_id: Option<String>,
+    /// The start node of its tasks; the default one when nothing is said.
+    pub start: Option<String>,
+    /// What is kept of a session.
+    #[serde(default)]
+    pub session_policies: SessionPolicies,
+    /// What becomes of what is typed: `default`, or the name of a command.
+    #[serde(default)]
+    pub input_mappings: BTreeMap<String, InputMapping>,
+    /// What is shown of what happens.
+    #[serde(default)]
+    pub telemetry_overlays: TelemetryOverlay,
+    /// Commands of its own.
+    #[serde(default)]
+    pub custom_commands: Vec<CustomCommand>,
+}
+
+/// What is kept of a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionPolicies {
+    /// Whether what was typed is kept.
+    pub persist_history: bool,
+    /// In which file.
+    pub history_file: Option<String>,
+    /// How much of it.
+    pub max_history_items: Option<u32>,
+}
+
+/// What becomes of what is typed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct InputMapping {
+    /// Whether attached files come along with the input.
+    pub attach_files_as_context: bool,
+    /// The key of the input under which the text stands; the text is the whole input when nothing is said.
+    pub key: Option<String>,
+    /// The start node of the task.
+    pub start: Option<String>,
+}
+
+/// What is shown of what happens.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetryOverlay {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// How much, such as `summary`.
+    pub level: Option<String>,
+    /// The types of events; all when nothing is said.
+    pub filters: Vec<String>,
+}
+
+/// A command of a profile: a name for an input, or for a start node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CustomCommand {
+    /// Its name, without the slash.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// A registered function, `module:function`, that makes the input of what is typed.
+    pub entrypoint: Option<String>,
+    /// The start node of the task.
+    pub start: Option<String>,
+    /// The input: a template over `text`, what is typed.
+    pub input: Option<Value>,
+}
+
+/// `engine_metadata.yaml`: what this flow was made for (seed 002 §10.2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineMetadata {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The flow's name.
+    pub name: Option<String>,
+    /// The flow's own version.
+    pub flow_version: Option<String>,
+    /// The engine that it was made for.
+    pub engine_version: Option<String>,
+    /// Who made it.
+    pub authors: Vec<String>,
+    /// The revisions of its schemas, by name.
+    pub schema_revisions: BTreeMap<String, String>,
+    /// Anything more that every run records.
+    pub metadata: Map<String, Value>,
+}
+
+/// `deployment.yaml`: how to put this flow somewhere, reproducibly (seed 002 §10.13).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Deployment {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The flow's name.
+    pub name: Option<String>,
+    /// The flow's own version.
+    pub flow_version: Option<String>,
+    /// The engine that it needs.
+    pub engine_version: Option<String>,
+    /// Files and folders that it is made of, with what they are for.
+    pub layout: BTreeMap<String, String>,
+    /// The environment that it needs.
+    pub environment: Vec<EnvironmentVariable>,
+    /// What to do before the first run, in order.
+    pub bootstrap: Vec<Bootstrap>,
+    /// The files with their SHA-256, as `package` writes them.
+    pub fingerprints: Vec<Fingerprint>,
+    /// The SHA-256 of the whole, as tasks record it.
+    pub hash: Option<String>,
+}
+
+/// One variable of the environment; never its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentVariable {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether nothing works without it.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// One thing to do before the first run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bootstrap {
+    /// What to do, for people.
+    pub step: String,
+    /// The command that does it.
+    pub run: Option<String>,
+}
+
+/// One file and what is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fingerprint {
+    /// The path in the folder.
+    pub path: String,
+    /// The SHA-256 of its text.
+    pub sha256: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+}

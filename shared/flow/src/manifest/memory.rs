@@ -1,0 +1,95 @@
+//! `memory.yaml` and `persistent_memory.yaml`: what nodes are given of what was remembered.
+
+use crate::flow::{Retrieval, StoreKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The stores and context profiles of a flow. All stores are kept in the table; what is said of them is for people.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemoryManifest {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// What one task and its descendants remember.
+    pub task_store: Option<StoreConfig>,
+    /// What all tasks of this flow in a workspace remember.
+    pub project_store: Option<StoreConfig>,
+    /// What a workspace remembers.
+    pub global_store: Option<StoreConfig>,
+    /// What nodes can be given.
+    pub context_profiles: Vec<ProfileManifest>,
+}
+
+/// How a store is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// What sort of store, for people.
+    #[serde(rename = "type")]
+    pub sort: Option<String>,
+    /// The most items; the oldest go first.
+    #[schemars(range(min = 1))]
+    pub max_items: Option<u64>,
+    /// Anything more, for people.
+    pub config: Option<Map<String, Value>>,
+}
+
+/// What a node can be given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileManifest {
+    /// Its id.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its budget.
+    #[schemars(range(min = 1))]
+    pub max_tokens: u64,
+    /// How items are chosen; `recency` when nothing is said.
+    pub retrieval_policy: Option<Retrieval>,
+    /// Where they are looked for.
+    pub sources: Vec<SourceManifest>,
+}
+
+/// Where items are looked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceManifest {
+    /// In which store.
+    pub store: StoreKind,
+    /// Only items with one of these tags; all when nothing is said.
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+/// How long memory is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PersistentMemory {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// One entry a store.
+    pub stores: Vec<PersistentStore>,
+}
+
+/// How long the items of a store are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PersistentStore {
+    /// Which store.
+    pub store: StoreKind,
+    /// What keeps it, for people: it is always the table.
+    pub backend: Option<String>,
+    /// Days until an item goes; never when nothing is said.
+    #[schemars(range(min = 1))]
+    pub retention_days: Option<u32>,
+    /// The most items; the oldest go first.
+    #[schemars(range(min = 1))]
+    pub max_items: Option<u64>,
+    /// Anything more, for people.
+    pub config: Option<Map<String, Value>>,
+}

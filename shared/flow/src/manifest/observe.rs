@@ -1,0 +1,134 @@
+//! `metrics.yaml`, `artifacts.yaml` and `plugins.yaml`: what is kept and sent of what happens. None of it changes a route.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// Whether this flow's tasks are measured.
+    pub enabled: bool,
+    /// Which metrics; all when nothing is said.
+    pub metrics: Vec<MetricManifest>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self { version: Value::Null, enabled: true, metrics: Vec::new() }
+    }
+}
+
+/// One metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricManifest {
+    /// Its name, such as `node_duration`.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// What it says.
+    pub description: Option<String>,
+    /// What sort of metric it is, for people, such as `histogram`.
+    #[serde(rename = "type")]
+    pub sort: Option<String>,
+    /// Whether it is measured.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// For a histogram: the upper bounds of its buckets.
+    #[serde(default)]
+    pub buckets: Vec<f64>,
+    /// Labels that every value has.
+    #[serde(default)]
+    pub labels: Map<String, Value>,
+}
+
+/// What is kept as files under `/tasks/<id>/`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Artifacts {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// Whether anything is.
+    pub enabled: bool,
+    /// The outputs of nodes.
+    pub outputs: bool,
+    /// The results of tools.
+    pub tool_results: bool,
+    /// Metrics and events.
+    pub telemetry: bool,
+    /// The outputs of these nodes only; of all when nothing is said.
+    pub nodes: Vec<String>,
+    /// Days until they go; never when nothing is said.
+    #[schemars(range(min = 1))]
+    pub retention_days: Option<u32>,
+}
+
+impl Default for Artifacts {
+    fn default() -> Self {
+        Self {
+            version: Value::Null,
+            enabled: true,
+            outputs: true,
+            tool_results: true,
+            telemetry: true,
+            nodes: Vec::new(),
+            retention_days: None,
+        }
+    }
+}
+
+/// Who is told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plugins {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The observers.
+    #[schemars(required)]
+    pub plugins: Vec<Plugin>,
+}
+
+/// One observer. It reads events; it can change nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plugin {
+    /// Its id.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Which of the built-in observers it is.
+    #[serde(rename = "type")]
+    pub kind: PluginKind,
+    /// Whether it is told anything.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// The types of events that it is told, with `*`; all when nothing is said.
+    #[serde(default)]
+    pub events: Vec<String>,
+    /// What it needs to know, such as `url` or `path`. Secrets only as references: `{env: NAME}`, `{file: path}`,
+    /// `{secret: name}`.
+    #[serde(default)]
+    pub config: Map<String, Value>,
+}
+
+/// The built-in observers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PluginKind {
+    /// One line of JSON an event, appended to a file.
+    JsonLines,
+    /// OTLP over HTTP.
+    Otlp,
+    /// A signed POST an event, tried again when it fails.
+    Webhook,
+}
+
+fn yes() -> bool {
+    true
+}

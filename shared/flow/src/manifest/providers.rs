@@ -1,0 +1,140 @@
+//! `providers.yaml` and `provider_credentials.yaml`: which models are reached, and where their keys are kept.
+//!
+//! A manifest never holds a key. It says where one is: in the environment, in a file, or in the secrets of the host.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The providers of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Providers {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The providers.
+    #[schemars(required)]
+    pub providers: Vec<ProviderManifest>,
+}
+
+/// One provider.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderManifest {
+    /// Its id: the first part of `provider/model`.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The adapter that speaks with it, such as `openai`; its id when nothing is said.
+    pub adapter: Option<String>,
+    /// The version of the adapter that it was made for.
+    pub version: Option<String>,
+    /// Where it is.
+    pub base_url: Option<String>,
+    /// Its credential: an id of provider_credentials.yaml.
+    pub credentials: Option<String>,
+    /// The models that may be used; all when nothing is said.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// Calls at once.
+    #[schemars(range(min = 1))]
+    pub max_concurrency: Option<u32>,
+    /// Anything more that its adapter takes.
+    pub config: Option<Map<String, Value>>,
+}
+
+/// Where the keys are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Credentials {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// One entry a key.
+    #[schemars(required)]
+    pub provider_credentials: Vec<Credential>,
+}
+
+/// Where one key is: exactly one of `env`, `file`, `secret` and `auth`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credential {
+    /// Its id.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// The provider that it is for.
+    pub provider: Option<String>,
+    /// What it is for, for people.
+    pub description: Option<String>,
+    /// The environment variable that holds it.
+    pub env: Option<String>,
+    /// The file that holds it.
+    pub file: Option<String>,
+    /// Its name in the secrets of the host.
+    pub secret: Option<String>,
+    /// The same in the field's longer form.
+    pub auth: Option<Auth>,
+    /// Anything more, for people; never a key.
+    pub config: Option<Map<String, Value>>,
+}
+
+/// Where a key is, in the longer form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    /// What it is, such as `api_key`, for people.
+    #[serde(rename = "type")]
+    pub sort: Option<String>,
+    /// Where it is.
+    pub source: AuthSource,
+    /// For `env`: the environment variable.
+    pub env_var: Option<String>,
+    /// For `file`: the file.
+    pub file_path: Option<String>,
+    /// For `secret`: the name.
+    pub secret_name: Option<String>,
+}
+
+/// Where a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthSource {
+    /// In the environment.
+    Env,
+    /// In a file.
+    File,
+    /// In the secrets of the host.
+    Secret,
+}
+
+/// Where a key is: what a credential comes down to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretReference {
+    /// An environment variable.
+    Env(String),
+    /// A file.
+    File(String),
+    /// A name in the secrets of the host.
+    Secret(String),
+}
+
+impl Credential {
+    /// Where the key is; none when it does not say, or says it twice.
+    pub fn reference(&self) -> Option<SecretReference> {
+        let auth = self.auth.as_ref();
+        let of = |source| auth.filter(|auth| auth.source == source);
+        let mut ways = [
+            self.env.clone().map(SecretReference::Env),
+            self.file.clone().map(SecretReference::File),
+            self.secret.clone().map(SecretReference::Secret),
+            of(AuthSource::Env).and_then(|auth| auth.env_var.clone()).map(SecretReference::Env),
+            of(AuthSource::File).and_then(|auth| auth.file_path.clone()).map(SecretReference::File),
+            of(AuthSource::Secret).and_then(|auth| auth.secret_name.clone()).map(SecretReference::Secret),
+        ]
+        .into_iter()
+        .flatten();
+        ways.next().filter(|_| ways.next().is_none())
+    }
+}

@@ -1,0 +1,279 @@
+//! `workflow.yaml`: nodes and edges.
+//!
+//! What must be there is optional in these types and required in their schemas: a node with a mistake is still looked at,
+//! so that its other mistakes are found, too.
+
+use crate::{
+    flow::StoreKind,
+    graph::{OnFailure, Role},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The graph of a flow and what its nodes do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("x-partial" = true))]
+pub struct Workflow {
+    /// The version of this file, for people.
+    pub version: Value,
+    /// The flow's name, for people; the folder's name is what it is called by.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Files whose change starts a task of this flow.
+    pub on: Vec<Trigger>,
+    /// What is done.
+    #[schemars(required)]
+    pub nodes: Vec<NodeManifest>,
+    /// In which order. There are no other ways than these.
+    #[schemars(required)]
+    pub edges: Vec<EdgeManifest>,
+    /// Anything, for people.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// Files whose change starts a task: a pattern, or a pattern with a status.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Trigger {
+    /// Paths, with `*` and `**`, such as `/projects/**/*.md`.
+    Path(String),
+    /// With more conditions.
+    Pattern(TriggerPattern),
+}
+
+impl Trigger {
+    /// The pattern of paths.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Path(path) | Self::Pattern(TriggerPattern { path, .. }) => path,
+        }
+    }
+
+    /// The `status` that the file's front matter must have, if it must have one.
+    pub fn status(&self) -> Option<&str> {
+        match self {
+            Self::Path(_) => None,
+            Self::Pattern(pattern) => pattern.status.as_deref(),
+        }
+    }
+}
+
+/// Files whose change starts a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerPattern {
+    /// Paths, with `*` and `**`, such as `/projects/**/*.md`.
+    pub path: String,
+    /// The `status` that the file's front matter must have, such as `ready`.
+    pub status: Option<String>,
+}
+
+/// Whether an agent does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A model answers, and may use tools.
+    Agent,
+    /// The same input gives the same output.
+    Deterministic,
+}
+
+/// One node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("x-partial" = true))]
+pub struct NodeManifest {
+    /// Its id, unique in the flow.
+    #[schemars(required, length(min = 1, max = 100))]
+    pub id: Option<String>,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether an agent does it.
+    #[schemars(required)]
+    pub kind: Option<Kind>,
+    /// What it does with the task.
+    #[schemars(required)]
+    pub role: Option<Role>,
+    /// For one start node of several: tasks begin here when nothing else is said.
+    pub default_start: bool,
+    /// For an agent node: the agent, an id of agents.yaml.
+    pub agent_id: Option<String>,
+    /// For an agent node: what it is asked, a text with {{expressions}}. Its input as JSON when nothing is said.
+    pub prompt: Option<String>,
+    /// What it is given of memory: `none`, `global`, or the id of a context profile of memory.yaml.
+    #[schemars(required)]
+    pub context: Option<String>,
+    /// The tools that it may use: ids of tools.yaml.
+    pub tools: Vec<String>,
+    /// The schema of its input: a file of schemas/, without .json.
+    pub schema_in: Option<String>,
+    /// The schema of its output: a file of schemas/, without .json.
+    pub schema_out: Option<String>,
+    /// The task goes on when this node fails.
+    pub continue_on_failure: Option<bool>,
+    /// The task fails when this node fails; this is the default.
+    pub fail_on_failure: Option<bool>,
+    /// For an exit: every task that reaches it has failed.
+    pub always_fail: bool,
+    /// For a merge: how it joins.
+    pub merge: Option<MergeManifest>,
+    /// For a split: what it makes subtasks of.
+    pub split: Option<SplitManifest>,
+    /// For a deterministic node: what it does. `identity` when nothing is said.
+    pub op: Option<OpManifest>,
+    /// For a human step: what people are asked.
+    pub ask: Option<AskManifest>,
+    /// Where its output is remembered.
+    pub remember: Option<RememberManifest>,
+    /// How long it may take, in seconds.
+    #[schemars(range(min = 0.001, max = 604800.0))]
+    pub timeout_seconds: Option<f64>,
+    /// How often it is tried again when it fails for a passing reason, or runs out of time.
+    #[schemars(range(max = 20))]
+    pub retries: u32,
+    /// How many of it may run at once, over all tasks of the flow.
+    #[schemars(range(min = 1))]
+    pub max_concurrency: Option<u32>,
+}
+
+/// One edge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("x-partial" = true))]
+pub struct EdgeManifest {
+    /// The node it leaves.
+    #[schemars(required)]
+    pub from: Option<String>,
+    /// The node it leads to.
+    #[schemars(required)]
+    pub to: Option<String>,
+    /// By which a decision selects it; the id of its target is good, too.
+    pub label: Option<String>,
+}
+
+/// When a merge begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StrategyName {
+    /// When everyone that can still come has come.
+    #[default]
+    All,
+    /// With the first that comes with success; the others are cancelled.
+    FirstSuccess,
+    /// When `quorum` have come with success; the others are cancelled.
+    Quorum,
+    /// When everyone has come, with the one whose `score` is highest.
+    BestOf,
+}
+
+/// How a merge joins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeManifest {
+    /// When it begins.
+    pub strategy: StrategyName,
+    /// For the strategy `quorum`: how many successes it takes; more than half when nothing is said.
+    #[schemars(range(min = 1))]
+    pub quorum: Option<u32>,
+    /// For the strategy `best_of`: an expression over `input` (`from`, `child`, `status`, `output`) that gives a number.
+    pub score: Option<String>,
+    /// What becomes of those that failed.
+    pub on_failure: OnFailure,
+    /// The branch, split or decision whose ways it joins, where it is not the nearest one.
+    pub of: Option<String>,
+}
+
+/// What a split makes subtasks of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SplitManifest {
+    /// An expression that gives a list: one subtask an element. One subtask an edge when nothing is said.
+    pub over: Option<String>,
+    /// The name under which a subtask has its element. The element is its whole input when nothing is said.
+    #[serde(rename = "as")]
+    pub item: Option<String>,
+    /// The most subtasks; 10,000 when nothing is said.
+    #[schemars(range(min = 1, max = 1000000))]
+    pub max_subtasks: Option<u32>,
+}
+
+/// What a deterministic node does: `identity`, or one of the keys of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OpManifest {
+    /// Gives its input back.
+    Name(OpName),
+    /// One of the others.
+    Spec(OpSpec),
+}
+
+/// The operation that needs no more words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OpName {
+    /// Gives its input back.
+    Identity,
+}
+
+/// An operation: exactly one of `expr`, `template`, `tool`, `command` and `function`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpSpec {
+    /// A CEL expression over `input`, `context` and `outputs`.
+    pub expr: Option<String>,
+    /// A text with {{expressions}}, or an object or list of such texts.
+    pub template: Option<Value>,
+    /// A tool to call: an id of tools.yaml.
+    pub tool: Option<String>,
+    /// The arguments of the tool: templates.
+    pub args: Option<Map<String, Value>>,
+    /// A command for the sandbox: words, each a template.
+    pub command: Option<Vec<String>>,
+    /// A registered function, `module:function`.
+    pub function: Option<String>,
+}
+
+/// What people are asked: questions, or an approval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AskManifest {
+    /// The questions.
+    pub questions: Vec<QuestionManifest>,
+    /// What is to be approved: a text with {{expressions}}.
+    pub approve: Option<String>,
+    /// How long to wait, in seconds; for ever when nothing is said.
+    #[schemars(range(min = 0.001, max = 31536000.0))]
+    pub timeout_seconds: Option<f64>,
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionManifest {
+    /// The key of the answer.
+    pub name: String,
+    /// What is asked: a text with {{expressions}}.
+    pub question: String,
+    /// The JSON Schema of the answer; a text when nothing is said.
+    pub schema: Option<Map<String, Value>>,
+    /// Ready answers to show as buttons.
+    pub buttons: Option<Vec<Value>>,
+}
+
+/// Where an output is remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RememberManifest {
+    /// In which store.
+    pub store: StoreKind,
+    /// Under which key; the node's id when nothing is said.
+    pub key: Option<String>,
+    /// With which tags.
+    #[serde(default)]
+    pub tags: Vec<String>,
+}

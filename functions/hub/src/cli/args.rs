@@ -1,20 +1,25 @@
 //! What can be typed after `buildscale`.
 
+mod work;
+
+pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, RunArgs, TaskArgs, TaskCommand};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::ChatId;
 use hub::serve::ServeArgs;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "Exit codes:
-  0  done
-  1  failed
+  0  done; a task: success
+  1  failed; a task: failure
   2  wrong usage, or the hub refused the request as malformed
   3  not found
   4  conflict, or somebody else changed it first
   5  the hub cannot be reached
-  6  the turn was stopped
+  6  the turn or the task was stopped
   7  the turn ended at a limit or with an error
-  8  the turn waits for a person, and nobody is there to answer
+  8  the turn or the task waits for a person, and nobody is there to answer
+  9  the task ended partially: some clones or subtasks failed, and it may go on without them
   130  interrupted by Ctrl-C
 
 Colours appear on a terminal only, and never when NO_COLOR is set.";
@@ -39,6 +44,10 @@ pub(crate) enum Command {
     Chat(ChatArgs),
     /// Follow a chat's events, like tail -f
     Tail(TailArgs),
+    /// Make, check, draw and run flows
+    Flow(FlowArgs),
+    /// Look at tasks and steer them
+    Task(TaskArgs),
     /// Work with the files of a workspace
     Files(FilesArgs),
     /// List chats, the last active first
@@ -63,6 +72,8 @@ impl Command {
             Self::Serve(_) | Self::Completions { .. } => false,
             Self::Chat(args) => args.connection.json,
             Self::Tail(args) => args.connection.json,
+            Self::Flow(args) => args.connection.json,
+            Self::Task(args) => args.connection.json,
             Self::Files(args) => args.connection.json,
             Self::Chats(args) => args.connection.json,
             Self::Workspaces(args) => args.connection.json,
@@ -317,6 +328,11 @@ mod tests {
             "buildscale files cat /a --version x",
             "buildscale chats -n 0",
             "buildscale completions cmd.exe",
+            "buildscale flow graph",
+            "buildscale flow run",
+            "buildscale flow run x --priority 101",
+            "buildscale task show x",
+            &format!("buildscale task answer {id} --approve --decline"),
         ] {
             let error = parse(line).err().map(|error| error.exit_code());
             assert_eq!(error, Some(2), "{line}");
@@ -331,6 +347,8 @@ mod tests {
             "buildscale workspaces --json",
             "buildscale workspaces create x --json",
             "buildscale models --json",
+            "buildscale flow check x --json",
+            "buildscale task list --json",
         ] {
             assert!(parse(line)?.json(), "{line}");
         }

@@ -21,8 +21,8 @@ pub(crate) enum Ask {
     Questions {
         /// The id of the set.
         id: String,
-        /// The call that waits.
-        call_id: String,
+        /// Who waits.
+        asker: Asker,
         /// All of them.
         questions: Vec<Question>,
         /// What was answered so far.
@@ -30,7 +30,16 @@ pub(crate) enum Ask {
     },
 }
 
-/// What to send to the hub: the path below the chat, and the body.
+/// Who waits for the answers to questions.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A tool call of a chat.
+    Call(String),
+    /// A node of a task.
+    Node(String),
+}
+
+/// What to send to the hub: the path below the chat or the task, and the body.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Reply {
     /// Two segments.
@@ -48,7 +57,10 @@ impl Ask {
                 let questions = list(&event.data, "questions").iter();
                 Some(Self::Questions {
                     id: text(&event.data, "question_id").to_owned(),
-                    call_id: text(&event.data, "call_id").to_owned(),
+                    asker: match event.data.get("node").and_then(Value::as_str) {
+                        Some(node) => Asker::Node(node.to_owned()),
+                        None => Asker::Call(text(&event.data, "call_id").to_owned()),
+                    },
                     questions: questions.filter_map(|question| serde_json::from_value(question.clone()).ok()).collect(),
                     answers: Map::new(),
                 })
@@ -68,7 +80,12 @@ impl Ask {
     pub(crate) fn is_settled_by(&self, event: &Event) -> bool {
         match self {
             Self::Permission { id } => event.name == "permission_resolved" && text(&event.data, "permission_id") == id,
-            Self::Questions { call_id, .. } => event.name == "observation" && text(&event.data, "call_id") == call_id,
+            Self::Questions { asker: Asker::Call(call), .. } => {
+                event.name == "observation" && text(&event.data, "call_id") == call
+            }
+            Self::Questions { asker: Asker::Node(node), .. } => {
+                matches!(event.name.as_str(), "answered" | "node_finished") && text(&event.data, "node") == node
+            }
         }
     }
 
@@ -111,14 +128,19 @@ impl Ask {
                 };
                 Ok(Some(Reply { path: ["permissions".into(), id.clone()], body: json!({ "outcome": outcome }) }))
             }
-            Self::Questions { id, questions, answers, .. } => {
+            Self::Questions { id, asker, questions, answers } => {
                 let open = questions.iter().find(|question| !answers.contains_key(&question.name));
                 if let Some(question) = open {
                     let answer = answers::parse(question, line)?;
                     answers.insert(question.name.clone(), answer);
                 }
                 let complete = questions.iter().all(|question| answers.contains_key(&question.name));
-                let reply = || Reply { path: ["answers".into(), id.clone()], body: json!({ "answers": answers }) };
+                // A chat is answered by the question, a task by the node: it may be answered before it asks.
+                let to = match asker {
+                    Asker::Call(_) => id.clone(),
+                    Asker::Node(node) => node.clone(),
+                };
+                let reply = || Reply { path: ["answers".into(), to], body: json!({ "answers": answers }) };
                 Ok(complete.then(reply))
             }
         }
@@ -175,6 +197,20 @@ mod tests {
         let outcome = |reply: Option<Reply>| reply.map(|reply| reply.body["outcome"].clone());
         assert_eq!(outcome(ask.take("Y")?), Some(json!("approved")));
         assert_eq!(outcome(ask.take("no")?), Some(json!("declined")));
+        Ok(())
+    }
+
+    #[test]
+    fn a_node_is_answered_by_its_name() -> Result<(), String> {
+        let data = json!({ "question_id": "q1", "node": "review", "questions": [
+            { "name": "approved", "question": "Publish?", "schema": { "type": "boolean" } },
+        ] });
+        let mut ask = Ask::of(&event("question", data)).ok_or("nothing")?;
+        let reply = ask.take("y")?.ok_or("not complete")?;
+        assert_eq!(reply.path, ["answers", "review"]);
+        assert_eq!(reply.body, json!({ "answers": { "approved": true } }));
+        assert!(ask.is_settled_by(&event("answered", json!({ "node": "review" }))));
+        assert!(!ask.is_settled_by(&event("node_finished", json!({ "node": "other" }))));
         Ok(())
     }
 

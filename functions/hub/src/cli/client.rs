@@ -108,8 +108,14 @@ impl Client {
     }
 
     /// Begins to read `path` as bytes.
-    pub(crate) async fn open(&self, path: &[&str]) -> Result<Response, Failure> {
-        self.send(self.request(Method::GET, path, &[])).await
+    pub(crate) async fn open(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Response, Failure> {
+        self.send(self.request(Method::GET, path, query)).await
+    }
+
+    /// Reads `path` as bytes.
+    pub(crate) async fn bytes(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Vec<u8>, Failure> {
+        let response = self.open(path, query).await?;
+        Ok(response.bytes().await.map_err(|error| self.broken(&error))?.to_vec())
     }
 
     /// Begins to read the events at `path`, after the one with this number.

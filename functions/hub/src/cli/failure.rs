@@ -20,12 +20,14 @@ pub(crate) enum Exit {
     Conflict = 4,
     /// No hub answers.
     Unreachable = 5,
-    /// The turn was stopped.
+    /// The turn or the task was stopped.
     Stopped = 6,
     /// The turn ended at a limit or with an error.
     Cut = 7,
-    /// The turn waits for a person, and none is there.
+    /// The turn or the task waits for a person, and none is there.
     Waiting = 8,
+    /// The task ended partially.
+    Partial = 9,
     /// Ctrl-C.
     Interrupted = 130,
 }

@@ -41,12 +41,18 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure
     }
 }
 
-struct Files {
+/// The files of one workspace.
+pub(crate) struct Files {
     client: Client,
     workspace: String,
 }
 
 impl Files {
+    /// Of this workspace.
+    pub(crate) fn of(client: &Client, workspace: &str) -> Self {
+        Self { client: client.clone(), workspace: workspace.to_owned() }
+    }
+
     fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
         [&["workspaces", self.workspace.as_str(), "files"], rest].concat()
     }
@@ -117,7 +123,7 @@ impl Files {
             Some(version) => self.at(&[id, "versions", version, "content"]),
             None => self.at(&[id, "content"]),
         };
-        let mut response = self.client.open(&place).await?;
+        let mut response = self.client.open(&place, &[]).await?;
         let mut whole = Vec::new();
         while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
             if out.is_json() { whole.extend_from_slice(&bytes) } else { out.bytes(&bytes)? }
@@ -140,21 +146,52 @@ impl Files {
         }
         let content = read(local)?;
         let path = self.destination(path, &name).await?;
-        let change = match (self.find_if_any(&path).await?, if_version) {
-            (None, None | Some(0)) => match self.create(&path, &content).await {
+        let change = self.save(&path, content, if_version).await?;
+        self.told("wrote", &change, out)
+    }
+
+    /// Makes a file, or a new version of it.
+    pub(crate) async fn save(&self, path: &str, content: Vec<u8>, if_version: Option<u64>) -> Result<Value, Failure> {
+        match (self.find_if_any(path).await?, if_version) {
+            (None, None | Some(0)) => match self.create(path, &content).await {
                 // Somebody was faster: then it is a new version of theirs, unless there was to be none.
                 Err(failure) if failure.exit() == Exit::Conflict && if_version.is_none() => {
-                    let found = self.find(&path).await?;
-                    self.write(text(&found, "file_id"), content, None).await?
+                    let found = self.find(path).await?;
+                    self.write(text(&found, "file_id"), content, None).await
                 }
-                made => made?,
+                made => made,
             },
             // The hub says best what is wrong: that it exists, or that it does not.
-            (Some(_), Some(0)) => self.create(&path, &content).await?,
-            (None, Some(_)) => self.find(&path).await?,
-            (Some(found), version) => self.write(text(&found, "file_id"), content, version).await?,
-        };
-        self.told("wrote", &change, out)
+            (Some(_), Some(0)) => self.create(path, &content).await,
+            (None, Some(_)) => self.find(path).await,
+            (Some(found), version) => self.write(text(&found, "file_id"), content, version).await,
+        }
+    }
+
+    /// Everything below a folder; nothing when there is no such folder.
+    pub(crate) async fn tree(&self, folder: &str) -> Result<Vec<Value>, Failure> {
+        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            let entries = match self.client.list(&self.at(&[]), "entries", &[("path", &folder)], usize::MAX).await {
+                Err(failure) if failure.exit() == Exit::NotFound => Vec::new(),
+                entries => entries?,
+            };
+            for entry in entries {
+                if is_folder(&entry) { folders.push(text(&entry, "path").to_owned()) } else { found.push(entry) }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Puts a file or folder into the trash.
+    pub(crate) async fn remove(&self, file: &Value) -> Result<Value, Failure> {
+        self.client.change(Method::DELETE, &self.at(&[text(file, "file_id")]), Body::None, None).await
+    }
+
+    /// The content of a file as it is now.
+    pub(crate) async fn content(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        let file = self.find(path).await?;
+        self.client.bytes(&self.at(&[text(&file, "file_id"), "content"]), &[]).await
     }
 
     async fn create(&self, path: &str, content: &[u8]) -> Result<Value, Failure> {
@@ -221,9 +258,7 @@ impl Files {
 
     async fn rm(&self, paths: &[String], out: &mut Output) -> Result<(), Failure> {
         for path in paths {
-            let file = self.find(path).await?;
-            let place = self.at(&[text(&file, "file_id")]);
-            let change = self.client.change(Method::DELETE, &place, Body::None, None).await?;
+            let change = self.remove(&self.find(path).await?).await?;
             self.told("removed", &change, out)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A chat's events, each once and in order, whatever happens to the connection.
+//! The events of a chat or a task, each once and in order, whatever happens to the connection.
 //!
 //! A task of its own reads the stream, so that whoever listens may stop waiting at any time. When the stream breaks, it is
 //! opened again after the last event that was passed on.
@@ -17,10 +17,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause, unless the hub asks for a shorter one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
-/// One event of a chat.
+/// One event of a chat or a task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
-    /// Its number in the chat.
+    /// Its number in the chat's or the task's log.
     pub(crate) number: Option<u64>,
     /// Its type.
     pub(crate) name: String,
@@ -50,7 +50,7 @@ pub(crate) enum Told {
     Over(Failure),
 }
 
-/// Hears the events of a chat.
+/// Hears the events of a chat or a task.
 pub(crate) struct Follower {
     told: mpsc::Receiver<Told>,
     task: JoinHandle<()>,
@@ -66,8 +66,23 @@ impl Follower {
         after: Option<u64>,
         patience: Option<Duration>,
     ) -> Self {
+        Self::of(client, ["workspaces", workspace, "chats", chat, "events"], after, patience)
+    }
+
+    /// Follows the task after the event numbered `after`; without it, from its beginning.
+    pub(crate) fn of_task(
+        client: Client,
+        workspace: &str,
+        task: &str,
+        after: Option<u64>,
+        patience: Option<Duration>,
+    ) -> Self {
+        Self::of(client, ["workspaces", workspace, "tasks", task, "events"], after, patience)
+    }
+
+    fn of(client: Client, path: [&str; 5], after: Option<u64>, patience: Option<Duration>) -> Self {
         let (sender, told) = mpsc::channel(256);
-        let path = ["workspaces", workspace, "chats", chat, "events"].map(str::to_owned);
+        let path = path.map(str::to_owned);
         let reader =
             Reader { client, path, sender, last: after, ready: false, lost: false, opened: false, retry: None };
         Self { told, task: tokio::spawn(reader.run(patience)) }

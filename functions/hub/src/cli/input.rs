@@ -3,11 +3,12 @@
 //! A thread of its own reads them, since a read of a terminal cannot be given up. It begins only when a line is wanted: a
 //! command that asks nothing leaves the input to the next one in the script.
 
+use crate::cli::failure::Failure;
 use std::{
     io::{self, BufRead},
     thread,
 };
-use tokio::sync::mpsc;
+use tokio::{signal::unix::Signal, sync::mpsc};
 
 /// Standard input, line by line.
 #[derive(Default)]
@@ -56,4 +57,15 @@ fn start() -> mpsc::Receiver<String> {
         }
     });
     receiver
+}
+
+/// A hub that hangs must not keep a person from leaving.
+pub(crate) async fn unless_interrupted<T>(
+    interrupts: &mut Signal,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        result = work => result,
+        _ = interrupts.recv() => Err(Failure::Interrupted),
+    }
 }

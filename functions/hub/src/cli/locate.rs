@@ -5,7 +5,7 @@ use crate::cli::{
     failure::{Exit, Failure},
     value::text,
 };
-use domain::{ChatId, WorkspaceId};
+use domain::{ChatId, TaskId, WorkspaceId};
 use serde_json::{Value, json};
 
 /// More workspaces than anybody looks through by name.
@@ -48,19 +48,34 @@ async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, F
 
 /// The workspace that a chat is in: the one that is wanted, else whichever has it.
 pub(crate) async fn workspace_of(client: &Client, wanted: Option<&str>, chat: ChatId) -> Result<String, Failure> {
+    holding(client, wanted, "chats", &chat.to_string(), &[("limit", "1")]).await
+}
+
+/// The workspace that a task is in: the one that is wanted, else whichever has it.
+pub(crate) async fn workspace_of_task(client: &Client, wanted: Option<&str>, task: TaskId) -> Result<String, Failure> {
+    holding(client, wanted, "tasks", &task.to_string(), &[]).await
+}
+
+async fn holding(
+    client: &Client,
+    wanted: Option<&str>,
+    kind: &str,
+    id: &str,
+    query: &[(&str, &str)],
+) -> Result<String, Failure> {
     if wanted.is_some() {
         return workspace(client, wanted).await;
     }
-    let chat_id = chat.to_string();
     for candidate in client.list(&["workspaces"], "workspaces", &[], MOST).await? {
-        let id = text(&candidate, "workspace_id");
-        match client.get(&["workspaces", id, "chats", &chat_id], &[("limit", "1")]).await {
-            Ok(_) => return Ok(id.to_owned()),
+        let workspace = text(&candidate, "workspace_id");
+        match client.get(&["workspaces", workspace, kind, id], query).await {
+            Ok(_) => return Ok(workspace.to_owned()),
             Err(failure) if failure.exit() == Exit::NotFound => {}
             Err(failure) => return Err(failure),
         }
     }
-    Err(Failure::NotFound(format!("there is no chat {chat}; `buildscale chats` lists them")))
+    let (one, list) = if kind == "chats" { ("chat", "chats") } else { ("task", "task list") };
+    Err(Failure::NotFound(format!("there is no {one} {id}; `buildscale {list}` lists them")))
 }
 
 /// What is at `path` in a workspace.

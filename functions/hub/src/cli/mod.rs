@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!   args ─ dispatch ─┬─ chat ── asks, answers, turns ─┐
-//!                    ├─ tail ─────────────────────────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
+//!                    ├─ tail ─────────────────────────┤
+//!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
 //!                    └─ files, lists ─────────────────┘
 //!                                   render ─ Output (stdout, stderr; colours; JSON)
+//!
+//! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
 //! ```
 //!
 //! What scripts can rely on: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
@@ -16,6 +19,7 @@ mod chat;
 mod client;
 mod failure;
 mod files;
+mod flows;
 mod follow;
 mod input;
 mod lists;
@@ -24,6 +28,7 @@ mod output;
 mod render;
 mod sse;
 mod tail;
+mod tasks;
 mod turns;
 mod value;
 
@@ -55,6 +60,8 @@ async fn dispatch(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::Serve(args) => hub::serve::run(args).await?,
         Command::Chat(args) => return chat::run(args, out).await,
         Command::Tail(args) => return tail::run(args, out).await,
+        Command::Flow(args) => return flows::run(args, out).await,
+        Command::Task(args) => return tasks::run(args, out).await,
         Command::Files(args) => files::run(args, out).await?,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,

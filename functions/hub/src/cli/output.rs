@@ -71,6 +71,10 @@ pub(crate) struct Output {
     style: Style,
     err_style: Style,
     json: bool,
+    /// Whether a line on standard error can be drawn again and again.
+    live: bool,
+    /// Whether such a line is shown.
+    drawn: bool,
 }
 
 impl Output {
@@ -78,13 +82,16 @@ impl Output {
     pub(crate) fn standard(json: bool) -> Self {
         let (out, err) = (io::stdout().lock(), io::stderr());
         let (style, err_style) = (Style::of(out.is_terminal()), Style::of(err.is_terminal()));
-        Self { out: Box::new(BufWriter::new(out)), err: Box::new(err), style, err_style, json }
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let live = err.is_terminal() && !dumb && !json;
+        Self { out: Box::new(BufWriter::new(out)), err: Box::new(err), style, err_style, json, live, drawn: false }
     }
 
     /// Other streams, for tests.
     #[cfg(test)]
     pub(crate) fn to(out: impl Write + 'static, err: impl Write + 'static, style: Style, json: bool) -> Self {
-        Self { out: Box::new(out), err: Box::new(err), style, err_style: style, json }
+        let live = style == Style::Colour;
+        Self { out: Box::new(out), err: Box::new(err), style, err_style: style, json, live, drawn: false }
     }
 
     /// Whether programs read along.
@@ -118,9 +125,44 @@ impl Output {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Shows what was written.
+    /// Shows what was written; a live line goes before it.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.drawn) {
+            write!(self.err, "\r\x1b[2K")?;
+            self.err.flush()?;
+        }
         Ok(self.out.flush()?)
+    }
+
+    /// Whether [`Self::draw`] shows anything.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// How text on standard error may look.
+    pub(crate) fn err_style(&self) -> Style {
+        self.err_style
+    }
+
+    /// Draws a line on standard error in place of the one drawn before; whatever is written next takes its place. It has to
+    /// fit into a line of the terminal.
+    pub(crate) fn draw(&mut self, line: &str) -> Result<(), Failure> {
+        if !self.live {
+            return Ok(());
+        }
+        self.out.flush()?;
+        self.drawn = true;
+        write!(self.err, "\r\x1b[2K{line}")?;
+        Ok(self.err.flush()?)
+    }
+
+    /// Says how it goes on, on standard error, as it is; nothing when programs read along.
+    pub(crate) fn progress(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+        self.flush()?;
+        if self.json {
+            return Ok(());
+        }
+        Ok(writeln!(self.err, "{line}")?)
     }
 
     /// Says something beside the result, on standard error; nothing when programs read along.
@@ -162,7 +204,7 @@ impl Output {
             return Ok(());
         }
         // What came before is shown first, if it still can be.
-        let _ = self.out.flush();
+        let _ = self.flush();
         if self.json {
             return writeln!(self.err, "{}", failure.json());
         }

@@ -6,7 +6,7 @@ use crate::cli::{
     client::Client,
     failure::{Exit, Failure},
     follow::{Event, Follower, Told},
-    input::Lines,
+    input::{Lines, unless_interrupted},
     output::{Output, one_line},
     render::{Renderer, Role},
     turns,
@@ -15,7 +15,6 @@ use crate::cli::{
 use serde_json::{Value, json};
 use std::{
     collections::{HashSet, VecDeque},
-    future::Future,
     time::Duration,
 };
 use tokio::{
@@ -370,17 +369,6 @@ async fn next(follower: &mut Option<Follower>) -> Told {
     match follower {
         Some(follower) => follower.next().await,
         None => std::future::pending().await,
-    }
-}
-
-/// A hub that hangs must not keep a person from leaving.
-async fn unless_interrupted<T>(
-    interrupts: &mut Signal,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    tokio::select! {
-        result = work => result,
-        _ = interrupts.recv() => Err(Failure::Interrupted),
     }
 }
 

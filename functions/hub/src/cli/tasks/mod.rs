@@ -1,0 +1,211 @@
+//! `buildscale task`: what tasks do, and how they are steered.
+
+mod answer;
+mod progress;
+mod show;
+mod watch;
+
+pub(crate) use watch::{Manner, Watch};
+
+use crate::cli::{
+    args::{TaskArgs, TaskCommand},
+    client::Client,
+    failure::{Exit, Failure},
+    input::Lines,
+    lists::moment,
+    locate,
+    output::{Look, Output, Style, one_line},
+    value::{list, number, shown, text},
+};
+use domain::TaskId;
+use serde_json::{Value, json};
+
+/// Runs one of the commands.
+pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failure> {
+    let client = Client::new(&args.connection)?;
+    let wanted = args.place.workspace.as_deref();
+    if let TaskCommand::List { flow, status, phase, parent, limit } = &args.command {
+        let query = [("flow", flow.clone()), ("status", status.clone()), ("phase", phase.clone())];
+        let parent = parent.map(|parent| parent.to_string());
+        let query = query.into_iter().chain([("parent", parent)]).filter_map(|(key, value)| Some((key, value?)));
+        let workspace = locate::workspace(&client, wanted).await?;
+        return tasks(&client, &workspace, &query.collect::<Vec<_>>(), *limit, out).await;
+    }
+    let task = task_of(&args.command);
+    let workspace = match task {
+        Some(task) => locate::workspace_of_task(&client, wanted, task).await?,
+        None => locate::workspace(&client, wanted).await?,
+    };
+    let desk = Desk { client, workspace, task: task.map(|task| task.to_string()).unwrap_or_default() };
+    match args.command {
+        TaskCommand::List { .. } => Ok(Exit::Done),
+        TaskCommand::Show { full, memory, artifacts, trace, .. } => {
+            desk.show(show::Parts { full, memory, artifacts, trace }, out).await
+        }
+        TaskCommand::Tail { after, .. } => {
+            let watch = Watch::new(desk.client, desk.workspace, desk.task, after, Manner::Watcher, out)?;
+            Ok(watch.to_end(&mut Lines::none(), out).await?.exit)
+        }
+        TaskCommand::Pause { before, .. } => desk.tell("pause", &json!({ "before": before }), "will pause", out).await,
+        TaskCommand::Step { .. } => desk.tell("step", &json!({}), "goes one node on", out).await,
+        TaskCommand::Resume { drop, .. } => desk.tell("resume", &json!({ "drop": drop }), "goes on", out).await,
+        TaskCommand::Stop { .. } => desk.tell("stop", &json!({}), "stopped", out).await,
+        TaskCommand::Replay { from, follow, .. } => {
+            let body = from.map_or_else(|| json!({}), |node| json!({ "from": node }));
+            desk.again("replay", &body, follow, out).await
+        }
+        TaskCommand::Retry { follow, .. } => desk.again("retry", &json!({}), follow, out).await,
+        TaskCommand::Answer { node, approve, decline, comment, answers, .. } => {
+            desk.answer(answer::Given { node, approve, decline, comment, answers }, out).await
+        }
+        TaskCommand::Diff { with, .. } => desk.diff(with, out).await,
+    }
+}
+
+/// The task that a command is about.
+fn task_of(command: &TaskCommand) -> Option<TaskId> {
+    match command {
+        TaskCommand::List { .. } => None,
+        TaskCommand::Show { task, .. }
+        | TaskCommand::Tail { task, .. }
+        | TaskCommand::Pause { task, .. }
+        | TaskCommand::Step { task }
+        | TaskCommand::Resume { task, .. }
+        | TaskCommand::Stop { task }
+        | TaskCommand::Replay { task, .. }
+        | TaskCommand::Retry { task, .. }
+        | TaskCommand::Answer { task, .. }
+        | TaskCommand::Diff { task, .. } => Some(*task),
+    }
+}
+
+async fn tasks(
+    client: &Client,
+    workspace: &str,
+    query: &[(&str, String)],
+    limit: u32,
+    out: &mut Output,
+) -> Result<Exit, Failure> {
+    let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let tasks = client.list(&["workspaces", workspace, "tasks"], "tasks", &query, most).await?;
+    if out.is_json() {
+        return out.json(&json!({ "tasks": tasks })).map(|()| Exit::Done);
+    }
+    for task in &tasks {
+        let flow = one_line(text(task.get("flow").unwrap_or(&Value::Null), "name"), 30);
+        let (id, state) = (text(task, "task_id"), state(task, out.style()));
+        out.line(format_args!("{id}  {state}  {}  {flow}", moment(text(task, "created_at"))))?;
+    }
+    if tasks.is_empty() {
+        out.notice("no tasks; run one with: buildscale flow run NAME --input JSON")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What a task is doing, or how it ended, in nine columns.
+fn state(task: &Value, style: Style) -> String {
+    match (text(task, "phase"), text(task, "status")) {
+        ("finished", status) => style.paint(look_of(status), format_args!("{:9}", one_line(status, 9))),
+        (phase @ ("suspended" | "paused" | "parked"), _) => style.paint(Look::Ask, format_args!("{phase:9}")),
+        (phase, _) => format!("{:9}", one_line(phase, 9)),
+    }
+}
+
+/// How a status looks.
+fn look_of(status: &str) -> Look {
+    match status {
+        "success" => Look::Good,
+        "partial" => Look::Ask,
+        _ => Look::Bad,
+    }
+}
+
+/// A duration as people read it.
+fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {:02} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// One task of a hub.
+struct Desk {
+    client: Client,
+    workspace: String,
+    task: String,
+}
+
+impl Desk {
+    /// The path of the task, and what is below it.
+    fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+        [&["workspaces", self.workspace.as_str(), "tasks", self.task.as_str()], rest].concat()
+    }
+
+    async fn view(&self) -> Result<Value, Failure> {
+        self.client.get(&self.at(&[]), &[]).await
+    }
+
+    async fn tell(&self, command: &str, body: &Value, done: &str, out: &mut Output) -> Result<Exit, Failure> {
+        let answer = self.client.post(&self.at(&[command]), body).await?;
+        if out.is_json() {
+            out.json(&answer)?
+        } else {
+            out.line(done)?
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Makes a new task out of this one.
+    async fn again(self, command: &str, body: &Value, follow: bool, out: &mut Output) -> Result<Exit, Failure> {
+        let made = self.client.post(&self.at(&[command]), body).await?;
+        let task = text(&made, "task_id").to_owned();
+        if !follow {
+            if out.is_json() {
+                out.json(&made)?
+            } else {
+                out.line(task)?
+            }
+            return Ok(Exit::Done);
+        }
+        let mut lines = Lines::default();
+        let watch = Watch::new(self.client, self.workspace, task, Some(0), Manner::Runner, out)?;
+        let ended = watch.to_end(&mut lines, out).await?;
+        ended.print(out)?;
+        Ok(ended.exit)
+    }
+
+    async fn diff(&self, with: TaskId, out: &mut Output) -> Result<Exit, Failure> {
+        let diff = self.client.get(&self.at(&["diff"]), &[("with", &with.to_string())]).await?;
+        if out.is_json() {
+            return out.json(&diff).map(|()| Exit::Done);
+        }
+        let parts = list(&diff, "differences");
+        for part in parts {
+            let style = out.style();
+            let node = part.get("node").map(shown).unwrap_or_default();
+            let step = number(part, "step");
+            out.line(style.paint(Look::Bold, format_args!("{step}. {node}: {}", one_line(text(part, "what"), 200))))?;
+            let side = |key| one_line(&part.get(key).map(shown).unwrap_or_default(), 2_000);
+            out.line(style.paint(Look::Bad, format_args!("  - {}", side("left"))))?;
+            out.line(style.paint(Look::Good, format_args!("  + {}", side("right"))))?;
+        }
+        if parts.is_empty() {
+            out.notice("the two runs are the same")?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (ms, expected) in [(0, "0 ms"), (999, "999 ms"), (1_250, "1.2 s"), (61_900, "1 min 01 s")] {
+            assert_eq!(took(ms), expected);
+        }
+    }
+}

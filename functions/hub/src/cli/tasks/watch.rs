@@ -1,0 +1,337 @@
+//! Follows a task to its end: shows how it goes on, asks what it asks, and stops it at Ctrl-C.
+
+use super::{
+    look_of,
+    progress::{Progress, said},
+    took,
+};
+use crate::cli::{
+    asks::Ask,
+    client::Client,
+    failure::{Exit, Failure},
+    follow::{Event, Follower, Told},
+    input::{Lines, unless_interrupted},
+    output::{Output, clean},
+    value::{list, text},
+};
+use domain::Timestamp;
+use serde_json::{Value, json};
+use std::{
+    collections::{HashSet, VecDeque},
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{Instant, Interval, MissedTickBehavior, interval},
+};
+
+/// A second Ctrl-C within this time leaves.
+const TWICE: Duration = Duration::from_secs(1);
+/// How long a hub is waited for that went away.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often the line that moves is drawn.
+const FRAME: Duration = Duration::from_millis(200);
+/// How often clones and subtasks are looked at that may wait for a person: their events are not the task's.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// The one who runs it: progress goes to standard error, questions are answered, Ctrl-C stops it.
+    Runner,
+    /// One who looks on: progress is the result, Ctrl-C leaves.
+    Watcher,
+}
+
+/// How a task ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// What that is for a script.
+    pub(crate) exit: Exit,
+    /// What it gave.
+    pub(crate) output: Value,
+}
+
+impl Ended {
+    /// The output on standard output: a text as it is, everything else as JSON. With `--json` the last event has said it.
+    pub(crate) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        match &self.output {
+            Value::Null => Ok(()),
+            _ if out.is_json() => Ok(()),
+            Value::String(text) => out.line(clean(text)),
+            other => out.line(clean(&serde_json::to_string_pretty(other).unwrap_or_default())),
+        }?;
+        out.flush()
+    }
+}
+
+/// A task that is followed.
+pub(crate) struct Watch {
+    client: Client,
+    workspace: String,
+    task: String,
+    manner: Manner,
+    follower: Follower,
+    progress: Progress,
+    asks: VecDeque<Ask>,
+    /// Whether a question is shown and nothing was written after it.
+    prompted: bool,
+    began: Option<Timestamp>,
+    interrupts: Signal,
+    last_interrupt: Option<Instant>,
+    frames: Interval,
+    looks: Interval,
+    /// Descendants that were said to wait.
+    said: HashSet<String>,
+    /// Whether only what went wrong is said.
+    quiet: bool,
+}
+
+impl Watch {
+    /// Follows `task` after the event numbered `after`; without it, from its beginning.
+    pub(crate) fn new(
+        client: Client,
+        workspace: String,
+        task: String,
+        after: Option<u64>,
+        manner: Manner,
+        out: &mut Output,
+    ) -> Result<Self, Failure> {
+        let patience = (manner == Manner::Runner).then_some(PATIENCE);
+        let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
+        let every = |period| {
+            let mut ticks = interval(period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        out.flush()?;
+        Ok(Self {
+            client,
+            workspace,
+            task,
+            manner,
+            follower,
+            progress: Progress::default(),
+            asks: VecDeque::new(),
+            prompted: false,
+            began: None,
+            interrupts: signal(SignalKind::interrupt())?,
+            last_interrupt: None,
+            frames: every(FRAME),
+            looks: every(LOOK),
+            said: HashSet::new(),
+            quiet: false,
+        })
+    }
+
+    /// Says only what went wrong.
+    pub(crate) fn quietly(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
+    /// Follows it to its end. `lines` answer what it asks.
+    pub(crate) async fn to_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, Failure> {
+        let runner = self.manner == Manner::Runner;
+        loop {
+            let listening = runner && !self.asks.is_empty() && !lines.ended();
+            if runner && !self.asks.is_empty() && lines.ended() && self.is_asked_still().await? {
+                let hint = format!("answer it with: buildscale task answer {}", self.task);
+                out.problem("the task waits for a person, and standard input has no answer", Some(&hint))?;
+                return Ok(Ended { exit: Exit::Waiting, output: Value::Null });
+            }
+            if listening {
+                self.prompt(out)?;
+            }
+            tokio::select! {
+                told = self.follower.next() => if let Some(ended) = self.hear(told, out)? {
+                    return Ok(ended);
+                },
+                line = lines.next(), if listening => {
+                    if std::mem::take(&mut self.prompted) && line.is_none() {
+                        out.prompt("\n")?;
+                    }
+                    if let Some(line) = line {
+                        self.take(&line, out).await?;
+                    }
+                }
+                _ = self.interrupts.recv() => self.interrupt(out).await?,
+                _ = self.frames.tick(), if runner && out.is_live() && !self.prompted => {
+                    match self.progress.live(out.err_style()) {
+                        Some(line) => out.draw(&line)?,
+                        None => out.flush()?,
+                    }
+                }
+                _ = self.looks.tick(), if runner => self.look(out).await?,
+            }
+        }
+    }
+
+    fn say(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        match self.manner {
+            Manner::Runner => out.progress(line),
+            Manner::Watcher => {
+                out.line(line)?;
+                out.flush()
+            }
+        }
+    }
+
+    fn hear(&mut self, told: Told, out: &mut Output) -> Result<Option<Ended>, Failure> {
+        let event = match told {
+            Told::Event(event) => event,
+            Told::Ready => return Ok(None),
+            Told::Over(failure) => return Err(failure),
+            Told::Lost(failure) => return out.notice(format_args!("{failure}; trying again")).map(|()| None),
+            Told::Back => return out.notice("the hub is back").map(|()| None),
+        };
+        if event.name == "task_started" {
+            self.began = text(&event.data, "at").parse().ok();
+        }
+        self.asks.retain(|ask| !ask.is_settled_by(&event));
+        self.asks.extend(Ask::of(&event));
+        let ended = ending(&event);
+        if out.is_json() {
+            out.json(&event.json())?;
+            return Ok(ended);
+        }
+        let (live, style) = match self.manner {
+            Manner::Runner => (out.is_live(), out.err_style()),
+            Manner::Watcher => (false, out.style()),
+        };
+        let line = match (&ended, event.name.as_str()) {
+            (Some(_), "done" | "stopped") => {
+                let since = text(&event.data, "at")
+                    .parse()
+                    .ok()
+                    .zip(self.began)
+                    .map(|(at, began): (Timestamp, _)| at.since(began));
+                let seconds = since.map(|since| format!(" in {}", took(u64::try_from(since.as_millis()).unwrap_or(0))));
+                let status = if event.name == "stopped" { "stopped" } else { text(&event.data, "status") };
+                let why = event.data.get("error").map(|error| format!(": {}", said(error))).unwrap_or_default();
+                Some(style.paint(look_of(status), format_args!("{status}{}{why}", seconds.unwrap_or_default())))
+            }
+            _ => self.progress.event(&event, live, style),
+        };
+        let wrong = event.name == "error" || ended.as_ref().is_some_and(|ended| ended.exit != Exit::Done);
+        if let Some(line) = line.filter(|_| wrong || !self.quiet) {
+            self.say(&line, out)?;
+        }
+        if event.name == "paused" && self.manner == Manner::Runner {
+            let task = &self.task;
+            let hint = format!("  go on with: buildscale task step {task}, or buildscale task resume {task}");
+            self.say(&hint.clone(), out)?;
+        }
+        Ok(ended)
+    }
+
+    /// What a joined stream repeats may have been answered long ago.
+    async fn is_asked_still(&mut self) -> Result<bool, Failure> {
+        let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
+        let asked = list(&view, "waiting_for");
+        let is_open =
+            |ask: &Ask| asked.iter().any(|one| text(one.get("data").unwrap_or(one), "question_id") == ask.id());
+        self.asks.retain(is_open);
+        Ok(!self.asks.is_empty())
+    }
+
+    fn prompt(&mut self, out: &mut Output) -> Result<(), Failure> {
+        if let (false, Some(ask)) = (self.prompted, self.asks.front()) {
+            out.prompt(ask.shown())?;
+            out.prompt(ask.prompt())?;
+            self.prompted = true;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+        let Some(ask) = self.asks.front_mut() else { return Ok(()) };
+        let reply = match ask.take(line) {
+            Err(wrong) => return out.notice(wrong),
+            Ok(None) => return Ok(()),
+            Ok(Some(reply)) => reply,
+        };
+        let path = ["workspaces", &self.workspace, "tasks", &self.task, &reply.path[0], &reply.path[1]];
+        match unless_interrupted(&mut self.interrupts, self.client.post(&path, &reply.body)).await {
+            Ok(_) => drop(self.asks.pop_front()),
+            Err(failure) if failure.exit() == Exit::Conflict => {
+                self.asks.pop_front();
+                out.notice("it was answered already, or is not asked any more")?;
+            }
+            Err(failure) if failure.exit() == Exit::Usage => {
+                ask.reset();
+                out.problem(&failure.to_string(), failure.hint())?;
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// Ctrl-C: stops the task; twice leaves.
+    async fn interrupt(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let before = self.last_interrupt.replace(Instant::now());
+        if self.manner == Manner::Watcher || before.is_some_and(|before| before.elapsed() < TWICE) {
+            return Err(Failure::Interrupted);
+        }
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        out.notice("stopping the task (Ctrl-C again leaves)")?;
+        let path = ["workspaces", &self.workspace, "tasks", &self.task, "stop"];
+        match unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({}))).await {
+            Err(failure) if matches!(failure.exit(), Exit::NotFound | Exit::Conflict) => out.notice("it has ended"),
+            result => result.map(drop),
+        }
+    }
+
+    /// Says once which clones and subtasks wait for a person.
+    async fn look(&mut self, out: &mut Output) -> Result<(), Failure> {
+        if !self.progress.has_children() {
+            return Ok(());
+        }
+        let query = [("parent", self.task.as_str()), ("phase", "suspended"), ("limit", "20")];
+        // It is only a service: the stream tells when the hub is gone.
+        let Ok(page) = self.client.get(&["workspaces", &self.workspace, "tasks"], &query).await else { return Ok(()) };
+        for task in list(&page, "tasks").iter().filter(|task| !list(task, "waiting_for").is_empty()) {
+            let id = text(task, "task_id");
+            if self.said.insert(id.to_owned()) {
+                out.notice(format_args!("  one of them waits for a person: buildscale task answer {}", clean(id)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a task ended, if `event` says so.
+fn ending(event: &Event) -> Option<Ended> {
+    let exit = match (event.name.as_str(), text(&event.data, "status")) {
+        ("done", "success") | ("went_up", _) => Exit::Done,
+        ("done", "partial") => Exit::Partial,
+        ("done", _) => Exit::Failed,
+        ("stopped", _) => Exit::Stopped,
+        _ => return None,
+    };
+    Some(Ended { exit, output: event.data.get("output").cloned().unwrap_or(Value::Null) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_their_exit_codes() {
+        let check = |name: &str, data, expected: Option<Exit>| {
+            let event = Event { number: Some(1), name: name.into(), data };
+            assert_eq!(ending(&event).map(|ended| ended.exit), expected, "{event:?}");
+        };
+        check("done", json!({ "status": "success" }), Some(Exit::Done));
+        check("done", json!({ "status": "partial" }), Some(Exit::Partial));
+        check("done", json!({ "status": "failure" }), Some(Exit::Failed));
+        check("done", json!({ "status": "something new" }), Some(Exit::Failed));
+        check("stopped", json!({ "status": "failure" }), Some(Exit::Stopped));
+        check("node_finished", json!({ "status": "failure" }), None);
+    }
+}

@@ -4,12 +4,12 @@ use domain::Message;
 use ports::ModelRequest;
 use std::collections::HashSet;
 
-/// Checks a request: a system text; something to answer; each call answered exactly once, right after the message that
+/// Checks a request: a system text that says something, or none; something to answer; each call answered exactly once, right after the message that
 /// made it, in order; no result without a call; tools with names of their own that every provider takes. The error says
 /// what is wrong, for developers.
 pub fn check(request: &ModelRequest) -> Result<(), String> {
-    if request.system.trim().is_empty() {
-        return Err("the system text is empty".into());
+    if request.system.trim().is_empty() && !request.system.is_empty() {
+        return Err("the system text is blank".into());
     }
     let mut names = HashSet::new();
     for tool in request.tools.iter() {

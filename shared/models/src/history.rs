@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 
 /// The whole request.
 pub(crate) fn chat_request(request: &ModelRequest, kind: Kind) -> ChatRequest {
-    let mut chat = ChatRequest::new(messages(request, kind)).with_system(request.system.as_ref());
+    let mut chat = ChatRequest::new(messages(request, kind));
+    // Providers refuse one that is empty.
+    if !request.system.is_empty() {
+        chat = chat.with_system(request.system.as_ref());
+    }
     if !request.tools.is_empty() {
         chat = chat.with_tools(request.tools.iter().map(|spec| tool(spec, kind)));
     }

@@ -113,7 +113,7 @@ impl Provider {
         })
     }
 
-    fn options(&self, model: &str, conversation: &str) -> ChatOptions {
+    fn options(&self, model: &str, request: &ModelRequest) -> ChatOptions {
         let mut options = ChatOptions::default()
             .with_capture_content(true)
             .with_capture_tool_calls(true)
@@ -121,12 +121,14 @@ impl Provider {
             .with_capture_reasoning_content(self.reasons(model))
             .with_stream_header_timeout(self.config.retry.first())
             .with_stream_read_timeout(self.config.retry.stall());
-        options.max_tokens = self.config.max_output_tokens;
+        // What the hub's owner set is what the server takes; a request only narrows it.
+        options.max_tokens = [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min();
+        options.temperature = request.temperature;
         options.reasoning_effort = self.effort(model);
         match self.kind {
             // Says where requests with the same beginning should go, so that they meet their cache.
             Kind::OpenAi | Kind::OpenAiResponses if self.official => {
-                options.prompt_cache_key = Some(conversation.to_owned());
+                options.prompt_cache_key = Some(request.conversation.clone());
             }
             // Marks tools and system text for the cache and, where it is sure to be understood, lets the provider move
             // a second mark along the history. Marks of our own there would change bytes that were already sent.
@@ -171,7 +173,7 @@ impl Model for Provider {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let target = self.target(request.model.as_deref().unwrap_or(AUTO)).await?;
         let model = target.model.model_name.to_string();
-        let options = self.options(&model, &request.conversation);
+        let options = self.options(&model, &request);
         let chat = history::chat_request(&request, self.kind);
         let answer = self.http.client()?.exec_chat_stream(target, chat, Some(&options)).await;
         let answer = answer.map_err(|error| failure::model_error(error, &self.redactor))?;
@@ -251,11 +253,29 @@ mod tests {
         Provider::new(kind, config, Arc::default(), Redactor::default()).unwrap()
     }
 
+    fn request() -> ModelRequest {
+        ModelRequest { conversation: "chat-1".into(), ..ModelRequest::default() }
+    }
+
+    #[test]
+    fn a_request_says_how_warm_and_only_narrows_the_length() {
+        let check = |config: serde_json::Value, asked: Option<u32>, expected: Option<u32>| {
+            let request = ModelRequest { temperature: Some(0.5), max_tokens: asked, ..request() };
+            let options = provider(Kind::OpenAi, config).options("m", &request);
+            assert_eq!((options.temperature, options.max_tokens), (Some(0.5), expected));
+        };
+        check(json!({}), None, None);
+        check(json!({}), Some(500), Some(500));
+        check(json!({"max_output_tokens": 400}), None, Some(400));
+        check(json!({"max_output_tokens": 400}), Some(500), Some(400));
+        check(json!({"max_output_tokens": 400}), Some(300), Some(300));
+    }
+
     #[test]
     fn what_only_the_provider_itself_understands_is_not_sent_to_imitations() {
         let own = json!({"openai": {"base_url": "http://h/v1"}, "anthropic": {"base_url": "http://h"}});
         let marks = |kind: Kind, config: &serde_json::Value| {
-            let options = provider(kind, config.clone()).options("m", "chat-1");
+            let options = provider(kind, config.clone()).options("m", &request());
             (options.prompt_cache_key, options.cache_control, options.extra_body)
         };
         let ephemeral = Some(CacheControl::Ephemeral);
@@ -270,7 +290,7 @@ mod tests {
     fn reasoning_is_asked_for_where_it_can_be_had() {
         let check = |kind: Kind, model: &str, configured: bool, expected: (bool, &str)| {
             let config = if configured { json!({"reasoning": "high"}) } else { json!({}) };
-            let options = provider(kind, config).options(model, "c");
+            let options = provider(kind, config).options(model, &request());
             let effort = options.reasoning_effort.map_or_else(|| "none".into(), |effort| effort.to_string());
             assert_eq!((options.capture_reasoning_content, effort.as_str()), (Some(expected.0), expected.1), "{model}");
         };

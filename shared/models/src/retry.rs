@@ -212,7 +212,7 @@ mod tests {
 
     fn request() -> ModelRequest {
         let (system, tools) = ("s".into(), Arc::new([]));
-        ModelRequest { model: None, system, messages: Vec::new(), tools, conversation: "c".into() }
+        ModelRequest { system, tools, conversation: "c".into(), ..ModelRequest::default() }
     }
 
     /// What comes of it, how many attempts it took, and how long.

@@ -1,8 +1,8 @@
 //! The YAML of scripts.
 //!
 //! ```yaml
-//! rules:                       # the first rule that fits the turn plays it
-//! - when: {user: '(?i)\bask\b', turn: 1}
+//! rules:                       # the first rule that fits the turn plays it; `system` tells several agents apart
+//! - when: {system: '^You are the planner', user: '(?i)\bask\b', turn: 1}
 //!   steps:                     # one answer of the model each
 //!   - reasoning: A question would help.
 //!     calls: [{tool: ask_user, args: {questions: [{name: a, question: 'Which?', schema: {type: string}}]}}]
@@ -59,6 +59,8 @@ pub(crate) struct Rule {
 pub(crate) struct When {
     /// The last words of a person.
     user: Option<Pattern>,
+    /// The system text: which agent is asked.
+    system: Option<Pattern>,
     /// The output of the last tool in this turn.
     result: Option<Pattern>,
     /// Whether that tool did what it was asked to.
@@ -71,6 +73,7 @@ impl When {
     pub(crate) fn holds(&self, scene: &Scene<'_>) -> bool {
         let last = scene.results.last();
         self.user.as_ref().is_none_or(|pattern| pattern.0.is_match(scene.user))
+            && self.system.as_ref().is_none_or(|pattern| pattern.0.is_match(scene.system))
             && self.result.as_ref().is_none_or(|pattern| last.is_some_and(|last| pattern.0.is_match(last.output)))
             && self.success.is_none_or(|success| last.is_some_and(|last| last.success == success))
             && self.turn.is_none_or(|turn| turn == scene.turn)

@@ -31,6 +31,8 @@ enum Play {
 
 /// What a script can see of a request.
 pub(crate) struct Scene<'a> {
+    /// The system text.
+    pub(crate) system: &'a str,
     /// The last words of a person.
     pub(crate) user: &'a str,
     /// Which turn this is, from 1.
@@ -51,7 +53,8 @@ pub(crate) struct Outcome<'a> {
 
 impl<'a> Scene<'a> {
     fn of(request: &'a ModelRequest) -> Self {
-        let mut scene = Self { user: "", turn: 0, position: 0, results: Vec::new(), messages: request.messages.len() };
+        let (system, messages) = (&*request.system, request.messages.len());
+        let mut scene = Self { system, user: "", turn: 0, position: 0, results: Vec::new(), messages };
         for message in &request.messages {
             match message.as_ref() {
                 Message::User { content, .. } => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
 /// One request to a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ModelRequest {
     /// Which model, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`; none for the default one.
     pub model: Option<String>,
@@ -19,6 +19,10 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// The chat, for the provider's cache and for correlation.
     pub conversation: String,
+    /// How warm, where somebody chose; the model's own default when none.
+    pub temperature: Option<f64>,
+    /// The most tokens of the answer, where somebody chose.
+    pub max_tokens: Option<u32>,
 }
 
 /// A piece of a model's answer.

@@ -52,6 +52,36 @@ rules:
     assert_eq!(text(&deltas(&script, request("", second)).await), "", "after its last step a script says nothing");
 }
 
+#[tokio::test]
+async fn one_script_plays_several_agents() {
+    let script = play(
+        r#"
+rules:
+- when: {system: '(?i)you are the planner'}
+  steps: [{text: '{"steps": ["{{user}}"]}'}]
+- when: {system: reviewer, user: good}
+  steps: [{text: approved}]
+- steps:
+  - when: {system: coder}
+    text: code
+    else: {text: nobody}
+"#,
+    );
+    let as_agent = |system: &str, says: &str| {
+        let mut request = request("", vec![user(says)]);
+        request.system = system.into();
+        request
+    };
+    for (system, says, expected) in [
+        ("You are the planner.\nPlan.", "a boat", r#"{"steps": ["a boat"]}"#),
+        ("A reviewer.", "good work", "approved"),
+        ("A reviewer.", "bad work", "nobody"),
+        ("A coder.", "good work", "code"),
+    ] {
+        assert_eq!(text(&deltas(&script, as_agent(system, says)).await), expected, "{system} {says}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn texts_come_in_pieces_over_time() {
     let script = play("rules: [{steps: [{text: 'grüße, welt', chunks: 3, delay_ms: 100, usage: {input_tokens: 7}}]}]");
@@ -124,6 +154,8 @@ async fn every_request_is_checked() {
     assert_eq!(check(&good), Ok(()));
     good.system = " ".into();
     assert!(check(&good).unwrap_err().contains("system"));
+    good.system = "".into();
+    assert_eq!(check(&good), Ok(()), "an agent of a flow may have none");
     good.system = "s".into();
     let mut tools = good.tools.to_vec();
     tools[1].name = "two words".into();

@@ -31,7 +31,7 @@ pub fn entries_are_contiguous(log: &Log) -> Held {
 /// No command was consumed by two entries.
 pub fn commands_were_consumed_once(log: &Log) -> Held {
     let mut seen = BTreeSet::new();
-    match log.iter().filter_map(|entry| entry.command).find(|command| !seen.insert(*command)) {
+    match log.iter().flat_map(|entry| &entry.commands).find(|command| !seen.insert(**command)) {
         None => Ok(()),
         Some(command) => broken("commands_were_consumed_once", format!("{command} was consumed twice")),
     }
@@ -186,11 +186,10 @@ pub fn history_can_be_sent_to_a_model(log: &Log) -> Held {
     };
     let messages = state.history.iter().flat_map(|turn| turn.messages.iter().cloned());
     let request = ModelRequest {
-        model: None,
         system: "system".into(),
         messages: messages.chain([Arc::new(next)]).collect(),
         tools: tools::Registry::builtin().specs(),
-        conversation: String::new(),
+        ..ModelRequest::default()
     };
     models::check(&request).or_else(|what| broken("history_can_be_sent_to_a_model", what))
 }

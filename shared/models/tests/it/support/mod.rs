@@ -67,6 +67,7 @@ pub fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([tool("ls"), tool("read")]),
         conversation: "chat-1".into(),
+        ..ModelRequest::default()
     }
 }
 

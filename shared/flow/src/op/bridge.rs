@@ -25,7 +25,7 @@ use std::{
 };
 
 /// What one evaluation may spend: about as many bytes compared, or an eighth of that copied.
-const BUDGET: u64 = 512 * 1024 * 1024;
+const BUDGET: u64 = 128 * 1024 * 1024;
 /// The price of a value besides its bytes.
 const EACH: u64 = 16;
 /// The longest regular expression, in bytes, and the most memory of a compiled one.

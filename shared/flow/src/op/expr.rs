@@ -4,7 +4,7 @@
 //! `outputs.plan.steps[0]`, and lists or objects of paths: those read the JSON as it is, every key in its place, and never
 //! enter CEL. The rest runs in CEL over the fields that it names.
 //!
-//! Hostile expressions are expected: sources and nesting are bounded, parsing happens on a stack of its own, evaluation
+//! Hostile expressions are expected: sources and nesting are bounded, what recurses runs on a stack of its own, evaluation
 //! is metered ([`super::bridge`]), and a panic in either is an error.
 
 use super::{
@@ -29,8 +29,10 @@ use std::{
 pub const MAX_SOURCE: usize = 4096;
 /// How many compiled expressions are kept.
 const KEPT: usize = 4096;
-/// What parsing may use of stack. The parser recurses where the source does; the source is short.
-const PARSER_STACK: usize = 16 * 1024 * 1024;
+/// The stack of what recurses deeper than a worker's stack allows for: parsing, and the evaluation of what nests deep.
+const DEEP_STACK: usize = 32 * 1024 * 1024;
+/// How deep an expression may nest and still be evaluated where it is asked for.
+const SHALLOW: usize = 10;
 /// Messages show values cut to this many characters.
 const SHOWN: usize = 200;
 
@@ -41,7 +43,11 @@ enum Plan {
     Literal(Value),
     List(Vec<Plan>),
     Object(Vec<(String, Plan)>),
-    Cel(IdedExpr, Reads),
+    Cel {
+        expr: IdedExpr,
+        reads: Reads,
+        is_deep: bool,
+    },
 }
 
 enum Step {
@@ -120,12 +126,15 @@ fn compile(source: &str) -> Result<Plan, String> {
     if source.len() > MAX_SOURCE {
         return Err(format!("it is {} bytes long; the limit is {MAX_SOURCE}", source.len()));
     }
-    let text = source.to_owned();
-    let parser = std::thread::Builder::new().name("expression".into()).stack_size(PARSER_STACK);
-    let parsed =
-        parser.spawn(move || catch_unwind(|| parse(&text)).unwrap_or_else(|_| Err("it cannot be parsed".into())));
-    let parsed = parsed.map_err(|error| error.to_string())?;
-    parsed.join().unwrap_or_else(|_| Err("it cannot be parsed".into()))
+    on_deep_stack(|| parse(source)).unwrap_or_else(|| Err("it cannot be parsed".into()))
+}
+
+/// Runs `work` on a stack that it cannot overflow; none when it panicked.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("expression".into()).stack_size(DEEP_STACK);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
 }
 
 fn parse(source: &str) -> Result<Plan, String> {
@@ -175,7 +184,7 @@ fn in_cel(expr: &mut IdedExpr) -> Plan {
     let mut rewrite = Rewrite::default();
     // It has been checked as a part of the whole.
     match rewrite.visit(&mut expr) {
-        Ok(()) => Plan::Cel(expr, rewrite.reads),
+        Ok(()) => Plan::Cel { expr, is_deep: rewrite.deepest > SHALLOW, reads: rewrite.reads },
         Err(_) => Plan::Literal(Value::Null),
     }
 }
@@ -237,8 +246,14 @@ impl Plan {
                 let entry = |(key, value): &(String, Plan)| Ok((key.clone(), value.eval(scope)?));
                 entries.iter().map(entry).collect::<Result<Map<_, _>, _>>().map(Value::Object)
             }
-            Self::Cel(expr, reads) => catch_unwind(AssertUnwindSafe(|| run(expr, reads, scope)))
-                .unwrap_or_else(|_| Err("it cannot be evaluated".into())),
+            Self::Cel { expr, reads, is_deep } => {
+                let done = if *is_deep {
+                    on_deep_stack(|| run(expr, reads, scope))
+                } else {
+                    catch_unwind(AssertUnwindSafe(|| run(expr, reads, scope))).ok()
+                };
+                done.unwrap_or_else(|| Err("it cannot be evaluated".into()))
+            }
         }
     }
 
@@ -251,7 +266,7 @@ impl Plan {
             Self::Path(..) | Self::Literal(_) => {}
             Self::List(items) => items.iter().for_each(|item| item.outputs(into)),
             Self::Object(entries) => entries.iter().for_each(|(_, value)| value.outputs(into)),
-            Self::Cel(_, reads) => into.extend(reads.get("outputs").cloned().flatten().unwrap_or_default()),
+            Self::Cel { reads, .. } => into.extend(reads.get("outputs").cloned().flatten().unwrap_or_default()),
         }
     }
 }

@@ -34,6 +34,7 @@ impl Functions {
         add("json:text", |input| Ok(Value::String(input.to_string())));
         add("list:chunk", chunk);
         add("list:flatten", flatten);
+        add("list:repeat", repeat);
         add("list:unique", unique);
         add("merge:by_node", by_node);
         add("merge:outputs", outputs);
@@ -141,6 +142,15 @@ fn chunk(input: &Value) -> Result<Value, Error> {
     let size =
         size.ok_or_else(|| wrong("an object with a list under `list` and a number above 0 under `size`", input))?;
     Ok(list(input)?.chunks(size).map(|chunk| Value::from(chunk.to_vec())).collect())
+}
+
+/// `{"value": …, "count": n}` as a list with the value n times; at most 100,000.
+fn repeat(input: &Value) -> Result<Value, Error> {
+    const MOST: u64 = 100_000;
+    let count = input.get("count").and_then(Value::as_u64).filter(|count| *count <= MOST);
+    let count = count.ok_or_else(|| Error::invalid("count", format!("count has to be a number from 0 to {MOST}")))?;
+    let value = input.get("value").unwrap_or(&Value::Null);
+    Ok((0..count).map(|_| value.clone()).collect())
 }
 
 fn flatten(input: &Value) -> Result<Value, Error> {

@@ -8,7 +8,7 @@ use super::{
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How deep an expression may nest. Evaluation recurses, and a worker's stack is 2 MiB.
+/// How deep an expression may nest: evaluation recurses.
 pub(super) const MAX_DEPTH: usize = 48;
 
 /// What an expression reads: by root, the fields that it names; none where it takes the root as a whole.
@@ -25,6 +25,7 @@ pub(super) struct Rewrite {
     /// The variables of the loops around.
     bound: Vec<String>,
     depth: usize,
+    pub deepest: usize,
 }
 
 /// What a gate in front of an argument charges for.
@@ -40,6 +41,7 @@ impl Rewrite {
     /// Checks and rewrites one expression; the fault, in words.
     pub fn visit(&mut self, expr: &mut IdedExpr) -> Result<(), String> {
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         if self.depth > MAX_DEPTH {
             return Err(format!("it nests deeper than {MAX_DEPTH} levels: split it over several nodes"));
         }

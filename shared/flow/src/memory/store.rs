@@ -1,0 +1,182 @@
+//! The three stores in the table: one partition each, its items in the order of time.
+//!
+//! An item is at `at/<time>/<key>`; `key/<key>` says at which time. Both change in one commit.
+
+use super::{MAX_CONTENT, Memory, Scope, port};
+use crate::flow::StoreKind;
+use domain::{Code, Error, Timestamp, task::ContextItem};
+use ports::{Expect, Key, Query, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest key, and the most and longest tags.
+const MAX_KEY: usize = 512;
+const MAX_TAGS: usize = 32;
+const MAX_TAG: usize = 128;
+/// How often a write is decided anew after another one of the same key was faster.
+const ATTEMPTS: u32 = 16;
+/// How many items one query asks for.
+const PAGE: usize = 100;
+
+impl StoreKind {
+    /// The layers, the nearest first.
+    pub const ALL: [Self; 3] = [Self::Task, Self::Project, Self::Global];
+
+    /// As manifests, policies and contexts name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Project => "project",
+            Self::Global => "global",
+        }
+    }
+}
+
+/// One remembered thing, as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub key: String,
+    pub content: Value,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    pub at: Timestamp,
+}
+
+impl Kept {
+    pub fn into_item(self, store: StoreKind) -> ContextItem {
+        let tokens = tokens(&self.content);
+        let Self { key, content, tags, at } = self;
+        ContextItem { store: store.name().into(), key, content, tags, tokens, at }
+    }
+}
+
+/// An estimate: four characters a token, at least one.
+pub(super) fn tokens(content: &Value) -> u64 {
+    let characters = match content {
+        Value::String(text) => text.chars().count(),
+        other => other.to_string().chars().count(),
+    };
+    (characters as u64).div_ceil(4).max(1)
+}
+
+/// The newest part of a store.
+#[derive(Default)]
+pub(super) struct Newest {
+    /// Newest first; of one moment by key.
+    pub items: Vec<Kept>,
+    /// Whether there are older ones.
+    pub more: bool,
+}
+
+fn partition(scope: &Scope, store: StoreKind) -> String {
+    let workspace = scope.workspace;
+    match store {
+        StoreKind::Task => format!("{workspace}/memory/task/{}", scope.root),
+        StoreKind::Project => format!("{workspace}/memory/project/{}", scope.flow),
+        StoreKind::Global => format!("{workspace}/memory/global"),
+    }
+}
+
+fn when(at: Timestamp) -> String {
+    format!("{:020}", at.as_millis().max(0))
+}
+
+impl Memory {
+    /// Remembers `content` under `key`, in the place of what was there. What is there already and newer stays: a stage that
+    /// runs again after a crash does not undo what came after it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a key or tags that are too long, `PAYLOAD_TOO_LARGE`, and the store's own.
+    pub async fn remember(
+        &self,
+        scope: &Scope,
+        store: StoreKind,
+        key: &str,
+        content: &Value,
+        tags: &[String],
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        if key.is_empty() || key.len() > MAX_KEY {
+            return Err(Error::invalid("key", format!("a key of memory has 1 to {MAX_KEY} bytes")));
+        }
+        if tags.len() > MAX_TAGS || tags.iter().any(|tag| tag.len() > MAX_TAG) {
+            return Err(Error::invalid("tags", format!("at most {MAX_TAGS} tags of at most {MAX_TAG} bytes each")));
+        }
+        let kept = Kept { key: key.into(), content: content.clone(), tags: tags.to_vec(), at };
+        let body = serde_json::to_string(&kept).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        if body.len() > MAX_CONTENT {
+            let message = format!("what {key:?} is to remember has {} bytes; {MAX_CONTENT} fit", body.len());
+            return Err(Error::new(Code::PayloadTooLarge, message).hint("write it to a file and remember its path"));
+        }
+        let pk = partition(scope, store);
+        let (pointer, place) = (Key::new(&pk, format!("key/{key}")), format!("at/{}/{key}", when(at)));
+        for _ in 0..ATTEMPTS {
+            let there = self.table.get(&pointer).await.map_err(port)?;
+            let expect = there.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
+            let old = there.and_then(|item| serde_json::from_str::<String>(&item.body).ok());
+            if old.as_ref().is_some_and(|old| *old > place) {
+                return Ok(());
+            }
+            let mut writes = vec![Write::put(Key::new(&pk, &place), body.clone(), Expect::Any)];
+            match old {
+                Some(old) if old == place => writes.push(Write::check(pointer.clone(), expect)),
+                old => {
+                    let body = Value::String(place.clone()).to_string();
+                    writes.push(Write::put(pointer.clone(), body, expect));
+                    writes.extend(old.map(|old| Write::delete(Key::new(&pk, old), Expect::Any)));
+                }
+            }
+            match self.table.commit(writes).await {
+                Ok(()) => return Ok(()),
+                Err(ports::Error::Conflict { .. }) => {}
+                Err(error) => return Err(port(error)),
+            }
+        }
+        Err(Error::new(Code::UpstreamUnavailable, format!("too many tasks remember {key:?} at once")).hint("try again"))
+    }
+
+    /// What a key of a store holds.
+    pub async fn recall(&self, scope: &Scope, store: StoreKind, key: &str) -> Result<Option<ContextItem>, Error> {
+        let pk = partition(scope, store);
+        let Some(pointer) = self.table.get(&Key::new(&pk, format!("key/{key}"))).await.map_err(port)? else {
+            return Ok(None);
+        };
+        let place: String = parse(&pointer.body)?;
+        let item = self.table.get(&Key::new(&pk, place)).await.map_err(port)?;
+        Ok(item.map(|item| parse::<Kept>(&item.body)).transpose()?.map(|kept| kept.into_item(store)))
+    }
+
+    /// The newest items of a store, at most `limit` of them and `bytes` of their bodies.
+    pub(super) async fn newest(
+        &self,
+        scope: &Scope,
+        store: StoreKind,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Newest, Error> {
+        let mut newest = Newest::default();
+        let mut room = bytes;
+        let mut query = Query::prefix(partition(scope, store), "at/", PAGE.min(limit.max(1))).descending();
+        loop {
+            let page = self.table.query(&query).await.map_err(port)?;
+            for item in page.items {
+                if newest.items.len() == limit || item.body.len() > room {
+                    newest.more = true;
+                    break;
+                }
+                room -= item.body.len();
+                newest.items.push(parse(&item.body)?);
+            }
+            match page.next {
+                Some(next) if !newest.more => query = query.after(Some(next)),
+                _ => break,
+            }
+        }
+        newest.items.sort_by(|one, other| other.at.cmp(&one.at).then_with(|| one.key.cmp(&other.key)));
+        Ok(newest)
+    }
+}
+
+pub(super) fn parse<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, Error> {
+    serde_json::from_str(body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
+}

@@ -1,0 +1,140 @@
+//! Who may do what (seed 002 §5, §10.5): the node's own list of tools and their permissions, then `policy.yaml`.
+//!
+//! A denial is decided before anything runs and changes no route: the caller notes it in the history, and what was denied
+//! fails like anything else would. Folders are enforced where tools run, by [`confine`].
+
+use crate::{
+    Flow,
+    flow::{Node, PolicyRule, PolicyTarget, StoreKind, ToolBinding, ToolTarget},
+    graph::Role,
+};
+pub use tools::{confine, confined};
+
+/// What a node is about to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Use<'a> {
+    /// It executes.
+    Node,
+    /// It reads a store of memory.
+    Context(StoreKind),
+    /// It asks a model: `provider/model`.
+    Model(&'a str),
+    /// It, or its agent, calls a tool.
+    Tool(&'a ToolBinding),
+    /// It runs a command of its own in the sandbox.
+    Command,
+}
+
+/// What is decided about a use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be.
+    Permit,
+    /// It may not be.
+    Deny {
+        /// The rule's id; `node.tools`, `node.role` or `permissions.…` for what no rule has to say.
+        rule: String,
+        /// What was refused, such as `tool deploy`.
+        what: String,
+        /// Why, for people.
+        reason: Option<String>,
+    },
+}
+
+impl Decision {
+    /// Whether it may be.
+    pub fn permits(&self) -> bool {
+        *self == Self::Permit
+    }
+}
+
+/// Decides about a use. The node's own limits come first; then the first rule of the flow that matches decides; what no
+/// rule matches may be.
+pub fn permit(flow: &Flow, node: &Node, what: &Use<'_>) -> Decision {
+    decide(&flow.policy, node, what)
+}
+
+fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
+    if let Some((rule, reason)) = beyond(node, what) {
+        return Decision::Deny { rule: rule.into(), what: shown(node, what), reason: Some(reason.into()) };
+    }
+    match rules.iter().find(|rule| matches(rule, node, what)) {
+        Some(PolicyRule { id, allow: false, reason, .. }) => {
+            Decision::Deny { rule: id.clone(), what: shown(node, what), reason: reason.clone() }
+        }
+        Some(_) | None => Decision::Permit,
+    }
+}
+
+/// What the node itself does not allow for, whatever the policy says.
+fn beyond(node: &Node, what: &Use<'_>) -> Option<(&'static str, &'static str)> {
+    match what {
+        Use::Tool(_) | Use::Model(_) | Use::Command if node.role == Role::Exit => {
+            Some(("node.role", "an exit only gives back what was decided before it"))
+        }
+        Use::Tool(binding) if !node.tools.contains(&binding.id) => {
+            Some(("node.tools", "a node calls only the tools that it lists"))
+        }
+        Use::Tool(ToolBinding { target: ToolTarget::Command(_), permissions, .. }) if !permissions.allow_shell => {
+            Some(("permissions.allow_shell", "the tool runs a command and has no permission for it"))
+        }
+        Use::Node | Use::Context(_) | Use::Model(_) | Use::Tool(_) | Use::Command => None,
+    }
+}
+
+fn target(what: &Use<'_>) -> PolicyTarget {
+    match what {
+        Use::Node => PolicyTarget::Node,
+        Use::Context(_) => PolicyTarget::Context,
+        Use::Model(_) => PolicyTarget::Model,
+        Use::Tool(_) | Use::Command => PolicyTarget::Tool,
+    }
+}
+
+fn name<'a>(node: &'a Node, what: &'a Use<'_>) -> &'a str {
+    match what {
+        Use::Node => node.id.as_str(),
+        Use::Context(store) => store.name(),
+        Use::Model(model) => model,
+        Use::Tool(binding) => &binding.id,
+        Use::Command => "command",
+    }
+}
+
+fn shown(node: &Node, what: &Use<'_>) -> String {
+    let kind = match what {
+        Use::Node => "node",
+        Use::Context(_) => "context",
+        Use::Model(_) => "model",
+        Use::Tool(_) => "tool",
+        Use::Command => return "a command".into(),
+    };
+    format!("{kind} {}", name(node, what))
+}
+
+fn matches(rule: &PolicyRule, node: &Node, what: &Use<'_>) -> bool {
+    rule.target == target(what)
+        && (rule.names.is_empty() || rule.names.iter().any(|pattern| is_like(pattern, name(node, what))))
+        && (rule.nodes.is_empty() || rule.nodes.iter().any(|pattern| is_like(pattern, node.id.as_str())))
+}
+
+/// Whether a name fits a pattern, in which `*` stands for anything.
+pub fn is_like(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return name.ends_with(part);
+        }
+        // The first place is as good as any later one: what comes before it is taken by the star.
+        match name.split_once(part) {
+            Some((_, after)) => name = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,9 @@ use crate::{
     turn::{Account, Step},
 };
 use actor::Decision;
-use domain::{ChatCommand, ChatEvent, Error, PermissionId, QuestionId, Stamp, ToolCall, event::PermissionOutcome};
+use domain::{
+    ChatCommand, ChatEvent, Error, PermissionId, QuestionId, Stamp, Status, ToolCall, event::PermissionOutcome,
+};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -50,7 +52,7 @@ pub(crate) fn answer(
     let mut step = Step::new(machine, state, stamp);
     match tools::check_answers(questions, answers) {
         Err(error) => step.push(ChatEvent::Failed { error }),
-        Ok(()) => go_on(&mut step, turn, &Value::Object(answers.clone()).to_string(), true),
+        Ok(()) => go_on(&mut step, turn, &Value::Object(answers.clone()).to_string(), Status::Success),
     }
     step.decision
 }
@@ -69,7 +71,7 @@ pub(crate) fn decide(
     step.push(ChatEvent::PermissionResolved { permission_id, outcome, by: by.to_owned(), at: stamp.at });
     match (outcome, turn.calls.front()) {
         (PermissionOutcome::Approved, Some(call)) => step.call_tool(call.clone(), 1),
-        _ => go_on(&mut step, turn, "not permitted: a person declined", false),
+        _ => go_on(&mut step, turn, "not permitted: a person declined", Status::Partial),
     }
     step.decision
 }
@@ -88,12 +90,12 @@ pub(crate) fn expire(
     {
         let (outcome, by) = (PermissionOutcome::Cancelled, "timeout".to_owned());
         step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, at: stamp.at });
-        go_on(&mut step, turn, "not permitted: nobody answered in time", false);
+        go_on(&mut step, turn, "not permitted: nobody answered in time", Status::Partial);
     }
     if let Some(turn) = &state.turn
         && matches!(&turn.phase, Phase::Question { question_id: asked, .. } if Some(*asked) == question_id)
     {
-        go_on(&mut step, turn, "nobody answered in time", false);
+        go_on(&mut step, turn, "nobody answered in time", Status::Partial);
     }
     step.decision
 }
@@ -106,9 +108,9 @@ fn waiting_for(state: &ChatState, permission_id: PermissionId) -> Option<&Turn> 
 }
 
 /// Answers the call that waited and goes on with the next one.
-fn go_on(step: &mut Step<'_>, turn: &Turn, output: &str, success: bool) {
+fn go_on(step: &mut Step<'_>, turn: &Turn, output: &str, status: Status) {
     let Some(call) = turn.calls.front() else { return };
-    step.observe(call, output.to_owned(), success);
+    step.observe(call, output.to_owned(), status);
     let mut account = Account::of(turn);
     account.waited(turn, step.stamp.at);
     step.next_call(&account, turn.calls.iter().skip(1).cloned());

@@ -7,7 +7,9 @@ use crate::{
     turn::Step,
 };
 use actor::{Decision, StopRequest, Target};
-use domain::{ChatEvent, Message, MessageId, PermissionId, Stamp, StopId, ToolCall, event::PermissionOutcome};
+use domain::{
+    ChatEvent, Code, Error, Message, MessageId, PermissionId, Stamp, Status, StopId, ToolCall, event::PermissionOutcome,
+};
 
 /// The reason of a stop by a person, as seed 000 §6 has it.
 pub(crate) const USER_CANCELLED: &str = "user_cancelled";
@@ -80,15 +82,20 @@ pub(crate) fn give_up(
 }
 
 /// What the chat does fails again and again. One that was given up is not paused, as nobody is left to resume it: a tool
-/// that was to complete is given up, too.
+/// that was to complete is given up, too. Nor is one that works for a task, as nobody looks at it: its turn has failed, and
+/// the task knows what to do then.
 pub(crate) fn park(machine: &ChatMachine, state: &ChatState, reason: String, stamp: &Stamp) -> Decision<ChatMachine> {
-    if !state.deleted {
-        return just(ChatEvent::Paused { reason, at: stamp.at });
-    }
     let mut step = Step::new(machine, state, stamp);
-    if let Some(turn) = &state.turn {
-        let stop_id = turn.stopping.as_ref().map(|(stop_id, _)| *stop_id);
-        end_at_once(&mut step, turn, stop_id, DELETED);
+    // What waits behind the turn could not begin here; a task sends nothing more before it was answered.
+    let works_for_task = state.queued.is_empty() && state.config.as_ref().is_some_and(|config| config.agent.is_some());
+    match &state.turn {
+        Some(turn) if state.deleted => {
+            let stop_id = turn.stopping.as_ref().map(|(stop_id, _)| *stop_id);
+            end_at_once(&mut step, turn, stop_id, DELETED);
+        }
+        Some(turn) if works_for_task => drop_turn(&mut step, turn, &reason),
+        _ if state.deleted => {}
+        _ => return just(ChatEvent::Paused { reason, at: stamp.at }),
     }
     step.decision
 }
@@ -126,9 +133,13 @@ pub(crate) fn end(
     for call in unanswered {
         // A call that has begun is only answered; the others are told of, too.
         match &turn.phase {
-            Phase::Question { .. } if current == Some(call.call_id) => step.observe(&call, NOT_RUN.into(), false),
-            Phase::Tool { .. } if current == Some(call.call_id) => step.observe(&call, GIVEN_UP.into(), false),
-            _ => step.refuse(&call, NOT_RUN),
+            Phase::Question { .. } if current == Some(call.call_id) => {
+                step.observe(&call, NOT_RUN.into(), Status::Partial)
+            }
+            Phase::Tool { .. } if current == Some(call.call_id) => {
+                step.observe(&call, GIVEN_UP.into(), Status::Partial)
+            }
+            _ => step.refuse(&call, NOT_RUN, Status::Partial),
         }
     }
     let content = match reason {
@@ -150,22 +161,26 @@ pub(crate) fn unpark(machine: &ChatMachine, state: &ChatState, drop: bool, stamp
     };
     let mut step = Step::new(machine, state, stamp);
     step.push(unpaused);
-    let (partial, reason) = (turn.last_text.clone(), "dropped");
-    match &turn.phase {
-        Phase::Model { message_id, text, .. } => {
-            step.keep_partial(*message_id, text);
-            step.push(ChatEvent::Failed { error: given_up(state) });
-            end(&mut step, turn, std::iter::empty(), None, reason, text.clone());
-        }
-        Phase::Begun | Phase::Tool { .. } | Phase::Permission { .. } | Phase::Question { .. } => {
-            step.push(ChatEvent::Failed { error: given_up(state) });
-            end(&mut step, turn, turn.calls.iter().cloned(), None, reason, partial);
-        }
-    }
+    drop_turn(&mut step, turn, state.paused.as_deref().unwrap_or("it failed again and again"));
     step.decision
 }
 
-fn given_up(state: &ChatState) -> domain::Error {
-    let why = state.paused.as_deref().unwrap_or("it failed again and again");
-    domain::Error::new(domain::Code::Paused, format!("the turn was given up: {why}"))
+/// Ends a turn that failed again and again.
+fn drop_turn(step: &mut Step<'_>, turn: &Turn, why: &str) {
+    const DROPPED: &str = "dropped";
+    let error = Error::new(Code::Paused, format!("the turn was given up: {why}"));
+    match &turn.phase {
+        Phase::Model { message_id, text, .. } => {
+            step.keep_partial(*message_id, text);
+            step.push(ChatEvent::Failed { error });
+            end(step, turn, std::iter::empty(), None, DROPPED, text.clone());
+        }
+        phase @ (Phase::Begun | Phase::Tool { .. } | Phase::Permission { .. } | Phase::Question { .. }) => {
+            if let Phase::Permission { permission_id, .. } = phase {
+                withdraw(step, *permission_id);
+            }
+            step.push(ChatEvent::Failed { error });
+            end(step, turn, turn.calls.iter().cloned(), None, DROPPED, turn.last_text.clone());
+        }
+    }
 }

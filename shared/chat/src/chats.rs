@@ -3,14 +3,16 @@
 //! A command is accepted when the queue has it; what comes of it is told by the chat's events.
 
 use crate::{
-    cancel,
-    machine::{actor_id, view_index, view_key},
-    prompt, transcript,
+    agent, cancel,
+    machine::{actor_id, view, view_index, view_key},
+    prompt,
+    state::ChatState,
+    transcript,
 };
 use actor::{Content, Mail, Mailbox, StopRequest, Target};
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits, Mode,
-    OnBusy, PermissionId, Principal, QuestionId, StopId, TurnId, Usage, WorkspaceId, event::PermissionOutcome,
+    OnBusy, PermissionId, Principal, QuestionId, StopId, TurnId, WorkspaceId, event::PermissionOutcome,
     event::Question,
 };
 use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, Write, validate::MAX_MESSAGE};
@@ -134,8 +136,10 @@ impl Chats {
             limits: new.limits.unwrap_or(self.settings.limits),
             context_tokens: self.settings.context_tokens,
             created_at: now,
+            agent: None,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
+        let index = view_index(&config, now);
         let head = transcript::head(&config);
         let create = Some(Box::new(config));
         let content = new.goal;
@@ -151,7 +155,7 @@ impl Chats {
             Err(error) if error.code == Code::Conflict => {}
             Err(error) => return Err(error),
         }
-        let (key, index) = (view_key(workspace, chat), view_index(workspace, now, chat));
+        let key = view_key(workspace, chat);
         match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => {}
             Err(error) => return Err(internal(error)),
@@ -160,7 +164,7 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
     }
 
-    /// Posts a message; its turn begins when the chat is free.
+    /// Posts a message; its turn begins when the chat is free. `CONFLICT` when the chat belongs to a task.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -172,6 +176,7 @@ impl Chats {
         check_content("content", &post.content)?;
         check_limits(post.limits)?;
         let view = self.get(workspace, chat).await?;
+        agent::check_not_of_task(&view)?;
         if view.status == ChatStatus::Paused {
             return Err(paused(&view));
         }
@@ -293,7 +298,7 @@ impl Chats {
         if done.map_err(internal)? { Ok(()) } else { Err(refusal) }
     }
 
-    /// Changes the title, the model or the mode, from the next step on.
+    /// Changes the title, the model or the mode, from the next step on. `CONFLICT` when the chat belongs to a task.
     pub async fn configure(
         &self,
         workspace: WorkspaceId,
@@ -303,7 +308,7 @@ impl Chats {
         mode: Option<Mode>,
         by: &Principal,
     ) -> Result<(), Error> {
-        self.get(workspace, chat).await?;
+        agent::check_not_of_task(&self.get(workspace, chat).await?)?;
         let command = ChatCommand::Configure { title, model, mode };
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
@@ -448,25 +453,8 @@ fn title_of(goal: &str) -> String {
 }
 
 fn first_view(config: &ChatConfig) -> ChatView {
-    ChatView {
-        chat_id: config.chat,
-        workspace_id: config.workspace,
-        title: config.title.clone(),
-        role: config.role.clone(),
-        model: config.model.clone(),
-        mode: config.mode,
-        status: ChatStatus::Queued,
-        paused_reason: None,
-        turn_id: None,
-        turn_seq: None,
-        waiting_for: Vec::new(),
-        usage: Usage::default(),
-        turns: 0,
-        plan_path: None,
-        file_id: FileId(config.chat.0),
-        created_at: config.created_at,
-        active_at: config.created_at,
-    }
+    let (status, active_at) = (ChatStatus::Queued, config.created_at);
+    ChatView { status, active_at, ..view(&ChatState::default(), config) }
 }
 
 /// What to stop, for one who sees the chat like this. What was accepted a moment ago is not seen.

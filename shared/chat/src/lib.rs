@@ -3,8 +3,10 @@
 //! What happens to a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`],
 //! whose parts are `turn` (model, tools, limits), `cancel` (stop) and `ask` (questions, permissions), over the state that
 //! `state` folds; `context` decides what the model reads; `perform` calls models and tools; `transcript` keeps the chat's
-//! own file up to date.
+//! own file up to date. A chat can also be the conversation of a task's agent: `agent` says what is different then, and
+//! `report` tells the task what came of each turn.
 
+mod agent;
 mod ask;
 mod cancel;
 mod chats;
@@ -14,6 +16,7 @@ mod machine;
 mod perform;
 mod prompt;
 mod reading;
+mod report;
 mod state;
 mod transcript;
 mod turn;
@@ -22,7 +25,7 @@ pub use chats::{Accepted, Chats, NewChat, Post, Settings};
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
-pub use prompt::{Described, Shelf, described};
+pub use prompt::{Described, Shelf, described, system_text};
 pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;

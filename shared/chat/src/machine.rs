@@ -1,14 +1,15 @@
 //! The chat as a state machine of the actor runtime: which input goes to which part, and what a chat looks like from outside.
 
 use crate::{
-    Gate, ask, cancel,
+    Gate, TurnUsage, agent, ask, cancel, report,
     state::{ChatState, Phase},
     turn,
 };
 use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, View};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId, FilePath,
-    MessageId, Principal, Sha256, Stamp, StopId, Timestamp, ToolCall, Usage, WorkspaceId, event::StopReason, native,
+    MessageId, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, WorkspaceId, event::StopReason,
+    native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -119,9 +120,18 @@ pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
     Key::new(format!("{workspace}/chats"), chat.to_string())
 }
 
-/// Where the index has it: chats of a workspace by their last activity.
-pub(crate) fn view_index(workspace: WorkspaceId, active_at: Timestamp, chat: ChatId) -> Key {
-    Key::new(format!("{workspace}/chats"), format!("{active_at}/{chat}"))
+/// Where the index has it: chats of a workspace by their last activity; those of a task, which are on no list of people, by
+/// when they were made.
+pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
+    match &config.agent {
+        None => Key::new(format!("{}/chats", config.workspace), format!("{active_at}/{}", config.chat)),
+        Some(agent) => Key::new(task_partition(agent.task), format!("{}/{}", config.created_at, config.chat)),
+    }
+}
+
+/// Where the index has the chats of a task.
+pub(crate) fn task_partition(task: TaskId) -> String {
+    format!("{task}/chats")
 }
 
 /// Where what turns used is kept, by day.
@@ -142,14 +152,16 @@ impl Machine for ChatMachine {
     }
 
     fn handle(&self, state: &ChatState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
-        match input {
+        let mut decision = match input {
             Input::Command { id, by, at, command } => self.command(state, id, &by, at, command, stamp),
-            Input::Report(report) => turn::report(self, state, report, stamp),
+            Input::Report(report) => turn::effect_reported(self, state, report, stamp),
             Input::Resume => turn::resume(self, state, stamp),
             Input::Stop(request) => cancel::stop(self, state, &request, stamp),
             Input::Park { reason } => cancel::park(self, state, reason, stamp),
             Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
-        }
+        };
+        report::add(state, &mut decision);
+        decision
     }
 
     fn in_flight(state: &ChatState) -> bool {
@@ -179,7 +191,7 @@ impl Machine for ChatMachine {
             return Some(View { key, index: None, body: None });
         }
         let body = Some(serde_json::to_string(&view(state, config)).ok()?);
-        Some(View { key, index: Some(view_index(config.workspace, state.active_at, config.chat)), body })
+        Some(View { key, index: Some(view_index(config, state.active_at)), body })
     }
 
     fn record(state: &ChatState, event: &ChatEvent) -> Option<View> {
@@ -189,12 +201,17 @@ impl Machine for ChatMachine {
             return None;
         }
         let day = at.to_string()[..10].to_owned();
-        let body = serde_json::json!({
-            "day": day, "chat_id": config.chat, "turn_id": turn.id, "model": config.model,
-            "calls": turn.steps, "usage": turn.usage,
-        });
         let key = Key::new(usage_partition(config.workspace), format!("{day}/{}/{}", config.chat, turn.id));
-        Some(View { key, index: None, body: Some(body.to_string()) })
+        let record = TurnUsage {
+            day,
+            chat_id: config.chat,
+            turn_id: turn.id,
+            task_id: config.agent.as_ref().map(|agent| agent.task),
+            model: config.model.clone(),
+            calls: turn.steps,
+            usage: turn.usage,
+        };
+        Some(View { key, index: None, body: Some(serde_json::to_string(&record).ok()?) })
     }
 }
 
@@ -208,6 +225,9 @@ impl ChatMachine {
         command: ChatCommand,
         stamp: &Stamp,
     ) -> Decision<Self> {
+        if let Some(error) = state.config.as_ref().and_then(|config| agent::refuses(config, &command, by)) {
+            return just(ChatEvent::Failed { error });
+        }
         match command {
             ChatCommand::StartTurn { content, files, context, create, limits, interrupt } => {
                 let asked = turn::Asked { id, at, content, files, context, limits };
@@ -266,7 +286,8 @@ pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
     EffectKey(format!("tool/{call}/{attempt}"))
 }
 
-fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
+/// A chat as lists and clients see it.
+pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
     let turn = state.turn.as_ref();
     let asked = turn.and_then(|turn| match &turn.phase {
         Phase::Permission { asked, .. } | Phase::Question { asked, .. } => native::encode(asked),
@@ -297,6 +318,7 @@ fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         turns: state.turns,
         plan_path: state.plan_path.clone(),
         file_id: FileId(config.chat.0),
+        task_id: config.agent.as_ref().map(|agent| agent.task),
         created_at: config.created_at,
         active_at: state.active_at,
     }

@@ -1,6 +1,9 @@
 //! What a chat has done outside: model calls, streamed and joined into pieces, and tool calls.
 
-use crate::machine::{ChatEffect, ChatMachine, ModelAnswer, Report};
+use crate::{
+    agent,
+    machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
+};
 use actor::{EffectContext, Perform};
 use async_trait::async_trait;
 use domain::{ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall};
@@ -112,13 +115,18 @@ impl ChatEffects {
         plan_path: Option<FilePath>,
     ) -> Report {
         let call_id = call.call_id;
-        let outcome = match self.workspaces.open(config.workspace).await {
+        // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
+        let opened = match agent::arguments(config, &call) {
+            Ok(args) => self.workspaces.open(config.workspace).await.map(|workspace| (workspace, args)),
+            Err(error) => Err(error),
+        };
+        let outcome = match opened {
             Err(error) => error.into(),
-            Ok(workspace) => {
+            Ok((workspace, args)) => {
                 let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
                 let seen = seen.into_iter().collect();
                 let context = Call { workspace, call_id, by, chat: Some(config.chat), seen: &seen, plan_path };
-                self.tools.call(&context, &call.tool, &call.args).await
+                self.tools.call(&context, &call.tool, &args).await
             }
         };
         Report::ToolFinished { call_id, outcome: Box::new(outcome) }

@@ -25,7 +25,7 @@ struct FrontMatter {
 }
 
 /// The system text of a chat with this persona. `NOT_FOUND` when there is no such persona.
-pub(crate) async fn system_text(workspace: &Workspace, role: &str) -> Result<String, Error> {
+pub async fn system_text(workspace: &Workspace, role: &str) -> Result<String, Error> {
     let persona = persona(workspace, role).await?;
     let skills = skills(workspace).await?;
     let mut text = format!("{}\n\n{LAYOUT}", persona.trim());

@@ -3,9 +3,9 @@
 use crate::{
     Chats,
     chats::internal,
-    machine::{actor_id, usage_partition, view_key},
+    machine::{actor_id, task_partition, usage_partition, view_key},
 };
-use domain::{ChatEvent, ChatId, ChatView, Error, Message, TurnId, Usage, WorkspaceId};
+use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, TurnId, Usage, WorkspaceId};
 use ports::Query;
 use serde::Serialize;
 
@@ -50,6 +50,9 @@ pub struct TurnUsage {
     pub chat_id: ChatId,
     /// The turn.
     pub turn_id: TurnId,
+    /// The task, where its agent was talking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
     /// The model; none for the default one.
     pub model: Option<String>,
     /// Model calls.
@@ -69,7 +72,23 @@ impl Chats {
     /// The chats of a workspace, the last active first.
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
         self.workspaces.get(workspace).await?;
-        let partition = view_key(workspace, ChatId(uuid::Uuid::nil())).pk;
+        self.page(view_key(workspace, ChatId(uuid::Uuid::nil())).pk, limit, cursor).await
+    }
+
+    /// The chats of the agents of a task, the newest first: they are on no other list, and what they ask people is found here.
+    pub async fn of_task(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<ChatPage, Error> {
+        let mut page = self.page(task_partition(task), limit, cursor).await?;
+        page.chats.retain(|chat| chat.workspace_id == workspace);
+        Ok(page)
+    }
+
+    async fn page(&self, partition: String, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
         let page = self.table.query_index(&Query::all(partition, limit).descending().after(cursor)).await;
         let page = page.map_err(broken_cursor)?;
         let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));

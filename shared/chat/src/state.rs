@@ -1,5 +1,6 @@
 //! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
 
+use crate::report::Round;
 use domain::{
     CallId, ChatConfig, ChatEvent, CommandId, FilePath, Limits, Message, MessageId, PermissionId, QuestionId, Sha256,
     StopId, Timestamp, ToolCall, TurnId, Usage, event::Question,
@@ -110,6 +111,9 @@ pub struct Turn {
     pub calls: VecDeque<ToolCall>,
     /// The last text of the model.
     pub last_text: String,
+    /// For the agent of a task: what the task will be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Box<Round>>,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
     /// What it does now.
@@ -205,6 +209,9 @@ impl ChatState {
     pub fn apply(&mut self, number: u64, event: &ChatEvent) {
         if let Some(message) = message_of(event) {
             self.add(message);
+        }
+        if let Some(round) = self.turn.as_mut().and_then(|turn| turn.round.as_mut()) {
+            round.apply(event);
         }
         match event {
             ChatEvent::Created { config } => {
@@ -331,6 +338,7 @@ impl ChatState {
             usage: Usage::default(),
             calls: VecDeque::new(),
             last_text: String::new(),
+            round: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
             stopping: None,
             phase: Phase::Begun,
         });

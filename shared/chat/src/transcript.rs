@@ -226,6 +226,12 @@ impl Transcript {
     }
 }
 
+/// How a chat is set up that has a file: one that was given up has it in the trash, and what the agent of a task says is in the
+/// history of the task.
+fn with_file(state: &ChatState) -> Option<&ChatConfig> {
+    state.config.as_deref().filter(|config| !state.deleted && config.agent.is_none())
+}
+
 /// What is said of a file that could not be written.
 fn behind(chat: ChatId, error: &Error) {
     tracing::warn!(%chat, %error, "the chat's file is behind its log until something more is said");
@@ -239,7 +245,7 @@ fn damaged(error: ports::Error) -> Error {
 #[async_trait]
 impl Follow<ChatMachine> for Transcript {
     async fn loaded(&self, _: &ActorId, state: &<ChatMachine as Machine>::State) {
-        if let Some(config) = state.config.as_ref().filter(|_| !state.deleted)
+        if let Some(config) = with_file(state)
             && let Err(error) = self.catch_up(config.workspace, config.chat).await
         {
             behind(config.chat, &error);
@@ -247,7 +253,7 @@ impl Follow<ChatMachine> for Transcript {
     }
 
     async fn committed(&self, _: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
-        if let Some(config) = state.config.as_ref().filter(|_| !state.deleted)
+        if let Some(config) = with_file(state)
             && let Err(error) = self.append(config, entry).await
         {
             behind(config.chat, &error);

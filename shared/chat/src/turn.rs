@@ -2,16 +2,17 @@
 //! more to call or a limit is reached.
 
 use crate::{
-    ask, cancel,
+    agent, ask, cancel,
     context::assemble,
     gate::{GateDecision, GateRequest},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, model_key, tool_key},
+    report,
     state::{ChatState, Phase, QueuedTurn, Turn},
 };
 use actor::{Decision, EffectKey, Letter};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId, Sha256,
-    Stamp, StopReason, Timestamp, ToolCall, TurnId, Usage,
+    Stamp, Status, StopReason, Timestamp, ToolCall, TurnId, Usage,
 };
 use ports::ModelRequest;
 use serde_json::Value;
@@ -112,7 +113,7 @@ impl<'a> Step<'a> {
         let Some(config) = &self.config else { return };
         let to = actor_id(config.workspace, config.chat);
         if let Ok(command) = serde_json::to_value(command) {
-            self.decision.send.push(Letter { to, command, deliver_at: Some(at) });
+            self.decision.send.push(Letter { to, command, deliver_at: Some(at), priority: 0 });
         }
     }
 
@@ -157,8 +158,10 @@ impl<'a> Step<'a> {
             model: config.model.clone(),
             system: config.system.as_str().into(),
             messages: context.messages,
-            tools: self.machine.tools.specs(),
+            tools: agent::specs(&self.machine.tools, &config),
             conversation: config.chat.to_string(),
+            temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
+            max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
         });
         let deadline = account.deadline(self.stamp.at);
         self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
@@ -167,15 +170,21 @@ impl<'a> Step<'a> {
     /// Goes on with the first of `calls`, or with the model when there is none.
     pub fn next_call(&mut self, account: &Account, calls: impl Iterator<Item = ToolCall>) {
         for call in calls {
+            if let Some(error) = self.config.as_ref().and_then(|config| agent::arguments(config, &call).err()) {
+                self.refuse(&call, &tools::Outcome::from(error).output, Status::Failure);
+                continue;
+            }
             match self.gate(&call) {
                 GateDecision::Permit if self.machine.tools.kind(&call.tool) == Some(Kind::Ask) => {
                     match ask::question(self, &call) {
                         Ok(()) => return,
-                        Err(error) => self.refuse(&call, &describe(&error)),
+                        Err(error) => self.refuse(&call, &describe(&error), Status::Failure),
                     }
                 }
                 GateDecision::Permit => return self.call_tool(call, 1),
-                GateDecision::Deny { reason } => self.refuse(&call, &format!("not permitted: {reason}")),
+                GateDecision::Deny { reason } => {
+                    self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
+                }
                 GateDecision::Ask { category, reason, timeout } => {
                     return ask::permission(self, &call, category, reason, timeout);
                 }
@@ -213,18 +222,21 @@ impl<'a> Step<'a> {
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {
         let (call_id, tool, path, args) = (call.call_id, call.tool.clone(), call.path(), call.args.clone());
-        self.push(ChatEvent::CallStarted { call_id, attempt, tool, path, args });
+        self.push(ChatEvent::CallStarted { call_id, attempt, tool, path, args, at: Some(self.stamp.at) });
     }
 
     /// Answers a call that does not run.
-    pub fn refuse(&mut self, call: &ToolCall, why: &str) {
+    pub fn refuse(&mut self, call: &ToolCall, why: &str, status: Status) {
         self.started(call, 1);
-        self.observe(call, why.to_owned(), false);
+        self.observe(call, why.to_owned(), status);
     }
 
-    pub fn observe(&mut self, call: &ToolCall, output: String, success: bool) {
+    /// Answers a call: a `Failure` is a misuse, and `Partial` what merely went wrong (seed 002 §3.4).
+    pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
-        self.push(ChatEvent::Observed { call_id, tool, output, success, truncated: false, seen: Vec::new(), at });
+        let (success, misuse) = (status == Status::Success, status == Status::Failure);
+        let (truncated, seen) = (false, Vec::new());
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, truncated, seen, at });
     }
 
     /// Ends the turn by itself, then begins the next one that waits.
@@ -275,6 +287,11 @@ impl<'a> Step<'a> {
     }
 }
 
+/// Whether a call was wrong itself, and not merely what it met.
+fn is_misuse(error: &Error) -> bool {
+    matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
+}
+
 /// An error as a model reads it.
 pub(crate) fn describe(error: &Error) -> String {
     match &error.hint {
@@ -293,7 +310,7 @@ pub(crate) fn start(
     stamp: &Stamp,
 ) -> Decision<ChatMachine> {
     if state.deleted {
-        return Decision::default();
+        return Decision { send: report::gone(state).into_iter().collect(), ..Decision::default() };
     }
     let mut step = Step::new(machine, state, stamp);
     if step.config.is_none() {
@@ -319,7 +336,12 @@ pub(crate) fn start(
 }
 
 /// What an effect has to tell. What no longer fits the state is dropped.
-pub(crate) fn report(machine: &ChatMachine, state: &ChatState, report: Report, stamp: &Stamp) -> Decision<ChatMachine> {
+pub(crate) fn effect_reported(
+    machine: &ChatMachine,
+    state: &ChatState,
+    report: Report,
+    stamp: &Stamp,
+) -> Decision<ChatMachine> {
     let Some(turn) = &state.turn else { return Decision::default() };
     let mut step = Step::new(machine, state, stamp);
     match (report, &turn.phase) {
@@ -382,9 +404,10 @@ fn model_finished(step: &mut Step<'_>, turn: &Turn, answer: ModelAnswer) {
 
 fn tool_finished(step: &mut Step<'_>, turn: &Turn, call_id: CallId, outcome: tools::Outcome) {
     let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id) else { return };
-    let tools::Outcome { output, success, truncated, seen, events, .. } = outcome;
+    let tools::Outcome { output, success, truncated, seen, events, error, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
-    step.push(ChatEvent::Observed { call_id, tool, output, success, truncated, seen, at });
+    let misuse = step.machine.tools.kind(&tool).is_none() || error.is_some_and(|error| is_misuse(&error));
+    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, truncated, seen, at });
     step.decision.events.extend(events);
     let rest = turn.calls.iter().filter(|call| call.call_id != call_id).cloned();
     match &turn.stopping {

@@ -252,6 +252,10 @@ pub struct ChatView {
     pub plan_path: Option<FilePath>,
     /// The chat's own file.
     pub file_id: FileId,
+    /// The task whose agent talks here, where one does. People can watch such a chat, answer what it asks, and stop it;
+    /// it has no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last began or ended an interaction.

@@ -98,6 +98,9 @@ pub enum ChatEvent {
         path: Option<String>,
         /// Its arguments, as the model wrote them.
         args: String,
+        /// When; older logs do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
     },
     /// A tool call was answered.
     Observed {
@@ -109,6 +112,10 @@ pub enum ChatEvent {
         output: String,
         /// Whether it did what it was asked to.
         success: bool,
+        /// Whether the call itself was wrong, and not merely what it met (seed 002 §3.4): arguments that the tool does not
+        /// take, a place that it may not touch, a tool that is not there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        misuse: bool,
         /// Whether the output was cut to its cap.
         truncated: bool,
         /// Contents that the agent has now seen, by path: later writes of it must build on these.

@@ -134,6 +134,7 @@ async fn a_history_shows_what_was_said_and_not_what_only_models_read() {
             tool: "ls".into(),
             output: "/a.md".into(),
             success: true,
+            misuse: false,
             truncated: false,
             seen: Vec::new(),
             at,

@@ -119,6 +119,10 @@ fn make(play: &mut Play, step: Move) {
     }
 }
 
+fn chat(is_agent: bool) -> Play {
+    if is_agent { Play::agent(&[("ls", None), ("ask_user", None), ("write", None)]) } else { Play::new() }
+}
+
 /// Each call of a message is answered once, directly after it, in order, unless its turn still runs.
 fn calls_are_paired(messages: &[&Message], open: usize) {
     let mut waiting: Vec<CallId> = Vec::new();
@@ -142,10 +146,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_happens_turns_end_once_and_calls_are_paired(moves in moves()) {
-        let mut play = Play::new();
+    fn whatever_happens_turns_end_once_and_calls_are_paired(moves in moves(), is_agent: bool) {
+        let mut play = chat(is_agent);
         for step in moves {
             make(&mut play, step);
+            if is_agent && !play.state.deleted {
+                let rounds: Vec<u32> = play.reports.iter().map(|report| report.round).collect();
+                let ended = u32::try_from(play.count(ChatEvent::is_terminal)).unwrap_or(u32::MAX);
+                prop_assert_eq!(rounds, (1..=ended).collect::<Vec<_>>(), "each turn is reported once");
+            }
             let started = play.count(|event| matches!(event, ChatEvent::TurnStarted { attempt: 1, .. }));
             let ended = play.count(ChatEvent::is_terminal);
             prop_assert_eq!(started, ended + usize::from(play.state.turn.is_some()));
@@ -172,8 +181,8 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot_is_the_fold(moves in moves()) {
-        let mut play = Play::new();
+    fn a_snapshot_is_the_fold(moves in moves(), is_agent: bool) {
+        let mut play = chat(is_agent);
         for step in moves {
             make(&mut play, step);
         }

@@ -1,5 +1,6 @@
 //! What the chat machine decides: turns, limits, stops, questions, permissions, crashes, and whatever else may come.
 
+mod agent;
 mod anything;
 mod play;
 

@@ -1,11 +1,13 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, no time but what the test says.
 
-use actor::{Decision, EffectKey, Input, Machine, StopRequest, Target};
+use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, Mode, PermissionId, Principal,
-    QuestionId, Stamp, StopId, StopReason, Timestamp, Usage, WorkspaceId,
+    AgentOf, AgentTool, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode,
+    PermissionId, Principal, QuestionId, Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId,
+    task::AgentAnswer,
 };
+use ports::ModelRequest;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tools::Registry;
@@ -23,6 +25,13 @@ pub struct Play {
     /// The model requests so far, as (role, text) lists.
     pub asked: Vec<Vec<String>>,
     pub scheduled: Vec<Value>,
+    /// Who talks to the chat: a person, or for the chat of an agent its task.
+    pub by: Principal,
+    /// What a task was told.
+    pub reports: Vec<AgentAnswer>,
+    /// The last model request as it was.
+    pub request: Option<ModelRequest>,
+    in_flight_is_what_runs: bool,
 }
 
 impl Play {
@@ -43,6 +52,7 @@ impl Play {
             system: "You are a test.".into(),
             context_tokens: 10_000,
             created_at: Timestamp::default(),
+            agent: None,
         };
         change(&mut config);
         Self {
@@ -59,7 +69,28 @@ impl Play {
             ids: 1 << 64,
             asked: Vec::new(),
             scheduled: Vec::new(),
+            by: Principal::local(),
+            reports: Vec::new(),
+            request: None,
+            in_flight_is_what_runs: true,
         }
+    }
+
+    /// The chat of a task's agent with these tools.
+    pub fn agent(tools: &[(&str, Option<&str>)]) -> Self {
+        let tool = |(name, root): &(&str, Option<&str>)| AgentTool {
+            name: (*name).into(),
+            root: root.and_then(|root| root.parse().ok()),
+        };
+        let agent = AgentOf {
+            task: TaskId(Uuid::from_u128(3)),
+            node: "code".into(),
+            tools: tools.iter().map(tool).collect(),
+            temperature: Some(0.25),
+            max_tokens: Some(77),
+        };
+        let play = Self::with(|config| config.agent = Some(Box::new(agent)));
+        Self { by: Principal::System, ..play }
     }
 
     pub fn id(&mut self) -> Uuid {
@@ -82,12 +113,25 @@ impl Play {
         for (key, effect) in effects {
             if let ChatEffect::CallModel { request, .. } = &effect {
                 self.asked.push(request.messages.iter().map(|message| line(message)).collect());
+                self.request = Some((**request).clone());
             }
             assert!(self.running.insert(key, effect).is_none());
         }
         assert!(self.running.len() <= 1, "one effect at a time");
-        assert_eq!(ChatMachine::in_flight(&self.state), !self.running.is_empty(), "in flight is what runs");
-        self.scheduled.extend(send.into_iter().map(|letter| letter.command));
+        if self.in_flight_is_what_runs {
+            assert_eq!(ChatMachine::in_flight(&self.state), !self.running.is_empty(), "in flight is what runs");
+        }
+        for letter in send {
+            match serde_json::from_value(letter.command.clone()) {
+                Ok(TaskCommand::AgentAnswered { answer }) => {
+                    let task = TaskId(Uuid::from_u128(3));
+                    assert_eq!(letter.to, ActorId::new("task", format_args!("{}/{task}", self.config.workspace)));
+                    assert_eq!((letter.deliver_at, answer.chat), (None, self.config.chat));
+                    self.reports.push(*answer);
+                }
+                _ => self.scheduled.push(letter.command),
+            }
+        }
         events.iter().map(word).collect()
     }
 
@@ -97,7 +141,8 @@ impl Play {
 
     pub fn command(&mut self, command: ChatCommand) -> Vec<String> {
         let (id, at) = (CommandId(self.id()), self.at());
-        self.input(Input::Command { id, by: Principal::local(), at, command })
+        let by = self.by.clone();
+        self.input(Input::Command { id, by, at, command })
     }
 
     pub fn say(&mut self, content: &str) -> Vec<String> {
@@ -143,14 +188,17 @@ impl Play {
         self.input(Input::Report(Report::ModelFinished(Box::new(answer))))
     }
 
+    /// The model does not answer.
+    pub fn fail(&mut self, code: Code) -> Vec<String> {
+        let message_id = self.message_id();
+        self.running.clear();
+        let error = domain::Error::new(code, "gone");
+        self.input(Input::Report(Report::ModelFailed { message_id, error, timed_out: false }))
+    }
+
     /// The running tool's outcome.
     pub fn tool(&mut self, output: &str) -> Vec<String> {
-        let call_id = self.running.values().find_map(|effect| match effect {
-            ChatEffect::CallTool { call, .. } => Some(call.call_id),
-            ChatEffect::CallModel { .. } => None,
-        });
-        self.running.clear();
-        let outcome = tools::Outcome {
+        self.tool_ends(tools::Outcome {
             output: output.into(),
             success: true,
             truncated: false,
@@ -158,7 +206,15 @@ impl Play {
             error: None,
             seen: vec![],
             events: vec![],
-        };
+        })
+    }
+
+    pub fn tool_ends(&mut self, outcome: tools::Outcome) -> Vec<String> {
+        let call_id = self.running.values().find_map(|effect| match effect {
+            ChatEffect::CallTool { call, .. } => Some(call.call_id),
+            ChatEffect::CallModel { .. } => None,
+        });
+        self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
         self.input(Input::Report(Report::ToolFinished { call_id, outcome: Box::new(outcome) }))
     }
@@ -176,14 +232,10 @@ impl Play {
     /// What runs failed too often: the runtime drops it and pauses the chat.
     pub fn park(&mut self, reason: &str) -> Vec<String> {
         self.running.clear();
-        self.now += 10;
-        let stamp = Stamp { at: self.at(), id: self.id() };
-        let Decision { events, .. } = self.machine.handle(&self.state, Input::Park { reason: reason.into() }, &stamp);
-        for event in &events {
-            self.log.push(event.clone());
-            ChatMachine::apply(&mut self.state, self.log.len() as u64, event);
-        }
-        events.iter().map(word).collect()
+        self.in_flight_is_what_runs = false;
+        let happened = self.input(Input::Park { reason: reason.into() });
+        self.in_flight_is_what_runs = true;
+        happened
     }
 
     /// The worker died: what ran is gone.

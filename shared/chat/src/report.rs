@@ -1,0 +1,177 @@
+//! What an agent's chat tells the task that it works for: once a turn, in the entry that ends the turn, whatever ended it.
+//!
+//! It is added to a finished decision and not where turns end, so that no way of ending a turn can forget it.
+
+use crate::{machine::ChatMachine, state::ChatState};
+use actor::{ActorId, Decision, Letter};
+use domain::{
+    CallId, ChatConfig, ChatEvent, Code, Error, Message, Status, StopReason, TaskCommand, Timestamp, Usage,
+    task::{AgentAnswer, ToolUse},
+};
+use serde::{Deserialize, Serialize};
+
+/// How much of the arguments and of the output of a call the task is told, in bytes; the chat's log has the whole.
+const SHOWN: usize = 4 * 1024;
+/// The longest name of a tool that the task is told: a model may call whatever comes to its mind.
+const NAME: usize = 64;
+/// The longest text that can be an answer, as JSON, and the most that is told of all calls together, as JSON: both have to
+/// fit into a message of the queue (SQS: 256 KiB).
+const MAX_TEXT: usize = 128 * 1024;
+const MAX_TOOLS: usize = 64 * 1024;
+/// A message has its frame, too.
+const _: () = assert!(MAX_TEXT + MAX_TOOLS + 16 * 1024 < ports::validate::MAX_MESSAGE);
+
+/// What a turn has come to so far.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Round {
+    steps: u32,
+    usage: Usage,
+    tools: Vec<ToolUse>,
+    /// The calls of the last message, with their arguments.
+    asked: Vec<(CallId, String)>,
+    /// The call that was begun last, and when.
+    begun: Option<(CallId, Timestamp)>,
+}
+
+impl Round {
+    /// Folds one event of the turn.
+    pub(crate) fn apply(&mut self, event: &ChatEvent) {
+        match event {
+            ChatEvent::ModelStarted { attempt: 1, .. } => self.steps += 1,
+            ChatEvent::Used { usage, .. } => self.usage += *usage,
+            ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => {
+                self.asked = calls.iter().map(|call| (call.call_id, cut(&call.args, SHOWN))).collect();
+            }
+            ChatEvent::CallStarted { call_id, attempt: 1, at: Some(at), .. } => self.begun = Some((*call_id, *at)),
+            ChatEvent::Observed { call_id, tool, output, success, misuse, at, .. } => {
+                let args = self.asked.iter().find(|(asked, _)| asked == call_id).map(|(_, args)| args.clone());
+                let begun = self.begun.filter(|(begun, _)| begun == call_id);
+                let took = begun.map_or(0, |(_, begun)| at.since(begun).as_millis());
+                self.tools.push(ToolUse {
+                    tool: cut(tool, NAME),
+                    args: args.unwrap_or_default(),
+                    status: match (success, misuse) {
+                        (true, _) => Status::Success,
+                        (false, true) => Status::Failure,
+                        (false, false) => Status::Partial,
+                    },
+                    output: cut(output, SHOWN),
+                    duration_ms: u64::try_from(took).unwrap_or(u64::MAX),
+                });
+            }
+            // What it said and asked is in its log.
+            _ => {}
+        }
+    }
+
+    fn answer(&self, config: &ChatConfig, round: u64, text: &str, reason: String, error: Option<Error>) -> AgentAnswer {
+        let mut answer = AgentAnswer {
+            chat: config.chat,
+            round: u32::try_from(round).unwrap_or(u32::MAX),
+            text: text.to_owned(),
+            stop_reason: reason,
+            usage: self.usage,
+            steps: self.steps,
+            tools: fitting(&self.tools),
+            error,
+        };
+        let length = json_length(&answer.text);
+        if length > MAX_TEXT {
+            let message = format!("the agent's answer is {length} bytes long; the limit is {MAX_TEXT}");
+            let hint = "have it write long results into files, and answer with their paths";
+            answer.error = Some(Error::new(Code::PayloadTooLarge, message).hint(hint));
+            answer.stop_reason = told(StopReason::Error);
+            answer.text = cut(text, SHOWN);
+        }
+        answer
+    }
+}
+
+/// Adds the reports on the turns that `decision` ends.
+pub(crate) fn add(state: &ChatState, decision: &mut Decision<ChatMachine>) {
+    if !decision.events.iter().any(ChatEvent::is_terminal) {
+        return;
+    }
+    // A chat can be made and its first turn be at its limits in one step.
+    let created = decision.events.iter().find_map(|event| match event {
+        ChatEvent::Created { config } => Some(&**config),
+        _ => None,
+    });
+    let Some(config) = state.config.as_deref().or(created).filter(|config| config.agent.is_some()) else { return };
+    let mut round = state.turn.as_ref().and_then(|turn| turn.round.as_deref().cloned()).unwrap_or_default();
+    let (mut ended, mut error, mut letters) = (state.turns, None, Vec::new());
+    for event in &decision.events {
+        round.apply(event);
+        let (text, reason) = match event {
+            ChatEvent::TurnStarted { attempt: 1, .. } => {
+                (round, error) = (Round::default(), None);
+                continue;
+            }
+            ChatEvent::Failed { error: why } => {
+                error = Some(why.clone());
+                continue;
+            }
+            ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
+            ChatEvent::Stopped { partial_response, .. } => (partial_response, "stopped".to_owned()),
+            _ => continue,
+        };
+        ended += 1;
+        letters.extend(letter(config, round.answer(config, ended, text, reason, error.take())));
+    }
+    decision.send.extend(letters);
+}
+
+/// The answer to a task that asks a chat which was given up: it would wait for ever.
+pub(crate) fn gone(state: &ChatState) -> Option<Letter> {
+    let config = state.config.as_deref()?;
+    let error = Error::new(Code::Cancelled, "the chat of this agent was deleted");
+    letter(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
+}
+
+fn letter(config: &ChatConfig, answer: AgentAnswer) -> Option<Letter> {
+    let task = config.agent.as_ref()?.task;
+    let to = ActorId::new("task", format_args!("{}/{task}", config.workspace));
+    let command = serde_json::to_value(TaskCommand::AgentAnswered { answer: Box::new(answer) }).ok()?;
+    Some(Letter { to, command, deliver_at: None, priority: 0 })
+}
+
+/// A stop reason as it is written on the wire.
+fn told(reason: StopReason) -> String {
+    serde_json::to_value(reason).ok().and_then(|text| text.as_str().map(String::from)).unwrap_or_default()
+}
+
+fn cut(text: &str, length: usize) -> String {
+    if text.len() <= length {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(length)])
+}
+
+fn json_length(value: &(impl Serialize + ?Sized)) -> usize {
+    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
+}
+
+/// The calls, with as much of each as fits; should even their names not fit, the last ones.
+fn fitting(tools: &[ToolUse]) -> Vec<ToolUse> {
+    for length in [SHOWN, SHOWN / 4, SHOWN / 16, 0] {
+        let shorter = |tool: &ToolUse| ToolUse {
+            args: cut(&tool.args, length),
+            output: cut(&tool.output, length),
+            ..tool.clone()
+        };
+        let shown: Vec<ToolUse> = tools.iter().map(shorter).collect();
+        if json_length(&shown) <= MAX_TOOLS {
+            return shown;
+        }
+        if length == 0 {
+            let mut left = MAX_TOOLS;
+            let fits = |tool: &&ToolUse| {
+                left = left.saturating_sub(json_length(*tool) + 1);
+                left > 0
+            };
+            let count = shown.iter().rev().take_while(fits).count();
+            return shown[shown.len() - count..].to_vec();
+        }
+    }
+    Vec::new()
+}

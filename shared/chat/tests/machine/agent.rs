@@ -1,0 +1,299 @@
+//! The chat of a task's agent: each turn is reported once, whatever ends it, and the agent has the tools of its node only.
+
+use crate::play::{Play, ask, ls};
+use actor::{Input, Machine, Target};
+use chat::{ChatEffect, ChatMachine};
+use domain::{
+    ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId, event::PermissionOutcome,
+    task::AgentAnswer,
+};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+fn agent() -> Play {
+    Play::agent(&[("ls", None), ("ask_user", None), ("write", None)])
+}
+
+/// The one report that there is, and why its turn ended.
+#[track_caller]
+fn only(play: &Play, reason: &str) -> AgentAnswer {
+    let [report] = play.reports.as_slice() else { panic!("{:?}", play.reports) };
+    assert_eq!(report.stop_reason, reason);
+    report.clone()
+}
+
+fn failed(error: Error) -> tools::Outcome {
+    error.into()
+}
+
+#[test]
+fn s2_a_turn_of_an_agent_is_reported_when_it_ends() {
+    let mut play = agent();
+    play.say("look");
+    play.answer("I look.", &[ls(), ls(), ls()]);
+    play.now += 500;
+    play.tool("a.md");
+    play.tool_ends(failed(Error::not_found("file", "/x")));
+    play.tool_ends(failed(Error::invalid("path", "no")));
+    assert_eq!(play.reports, []);
+    play.answer("A file.", &[]);
+    let report = only(&play, "end_turn");
+    assert_eq!((report.round, report.text.as_str(), report.steps, report.error), (1, "A file.", 2, None));
+    assert_eq!((report.usage.input_tokens, report.usage.output_tokens), (20, 10));
+    let told: Vec<_> = report.tools.iter().map(|used| (used.status, used.duration_ms)).collect();
+    assert_eq!(told, [(Status::Success, 510), (Status::Partial, 10), (Status::Failure, 10)], "§3.4");
+    assert_eq!((report.tools[0].tool.as_str(), report.tools[0].args.as_str()), ("ls", r#"{"path":"/"}"#));
+    assert_eq!(report.tools[0].output, "a.md");
+
+    play.say("again");
+    play.answer("Yes.", &[]);
+    let Some(second) = play.reports.get(1) else { panic!("no second report") };
+    assert_eq!((second.round, second.steps, second.tools.len()), (2, 1, 0), "each turn by itself");
+}
+
+#[test]
+fn limits_and_failures_are_reported_with_their_reason() {
+    let mut play = agent();
+    play.config.limits.max_steps = 1;
+    play.say("go");
+    play.answer("Working.", &[ls()]);
+    play.tool("x");
+    let report = only(&play, "step_limit");
+    assert_eq!((report.text.as_str(), report.error, report.tools.len()), ("Working.", None, 1));
+
+    let mut play = agent();
+    play.say("go");
+    play.streamed("half");
+    play.fail(Code::UpstreamUnavailable);
+    let report = only(&play, "error");
+    assert_eq!((report.text.as_str(), report.error.map(|error| error.code)), ("half", Some(Code::UpstreamUnavailable)));
+
+    let mut play = agent();
+    play.config.limits.max_steps = 0;
+    play.say("go");
+    assert_eq!(only(&play, "step_limit").steps, 0, "it ends in the step that makes the chat");
+
+    let mut play = agent();
+    play.config.context_tokens = 50;
+    play.say("go");
+    play.answer("ok", &[]);
+    play.say(&"x".repeat(1_000));
+    assert_eq!(play.reports.len(), 2);
+    let error = play.reports[1].error.as_ref().map(|error| error.code);
+    assert_eq!((play.reports[1].stop_reason.as_str(), error), ("context_limit", Some(Code::LimitReached)));
+}
+
+#[test]
+fn a_stop_is_reported_wherever_it_meets_the_turn() {
+    let stop = |play: &mut Play| {
+        // As a task does it: around the mailbox, and through it. Both are one stop.
+        let stop_id = StopId(play.id());
+        play.stop_again(stop_id, Target::First);
+        play.command(ChatCommand::Stop { stop_id, turn_id: None });
+    };
+    let mut play = agent();
+    play.say("go");
+    play.streamed("half");
+    stop(&mut play);
+    assert_eq!(only(&play, "stopped").text, "half");
+
+    let mut play = agent();
+    play.say("go");
+    play.answer("", &[ls(), ls()]);
+    stop(&mut play);
+    assert_eq!(play.reports, [], "the tool completes");
+    play.tool("x");
+    let told: Vec<_> = only(&play, "stopped").tools.iter().map(|used| used.status).collect();
+    assert_eq!(told, [Status::Success, Status::Partial]);
+
+    let mut play = agent();
+    play.say("go");
+    play.answer("", &[ask()]);
+    assert_eq!(play.reports, [], "it waits for a person, and the task waits for it");
+    stop(&mut play);
+    only(&play, "stopped");
+    stop(&mut play);
+    assert_eq!(play.reports.len(), 1);
+}
+
+#[test]
+fn what_is_given_up_is_reported() {
+    let mut play = agent();
+    play.say("go");
+    play.answer("Look:", &[ls()]);
+    assert_eq!(play.park("it panics").last().map(String::as_str), Some("stopped dropped: Look:"));
+    let report = only(&play, "stopped");
+    assert_eq!(report.error.map(|error| error.code), Some(Code::Paused), "nobody would resume it");
+    assert_eq!(play.state.paused, None);
+
+    let mut play = agent();
+    play.say("go");
+    play.streamed("half");
+    play.command(ChatCommand::Delete);
+    assert_eq!(only(&play, "stopped").text, "half");
+    play.say("and now?");
+    let Some(gone) = play.reports.get(1) else { panic!("the task would wait for ever") };
+    assert_eq!((gone.round, gone.error.as_ref().map(|error| error.code)), (2, Some(Code::Cancelled)));
+
+    // One with a turn that waits can be paused; with the turn dropped, both are reported.
+    let mut play = agent();
+    play.say("go");
+    play.say("next");
+    play.park("it panics");
+    assert_eq!(play.reports, []);
+    play.input(Input::Unpark { drop: true });
+    only(&play, "stopped");
+    play.answer("ok", &[]);
+    let rounds: Vec<_> = play.reports.iter().map(|report| (report.round, report.stop_reason.as_str())).collect();
+    assert_eq!(rounds, [(1, "stopped"), (2, "end_turn")]);
+}
+
+#[test]
+fn a_crash_changes_nothing_about_what_is_reported() {
+    let mut play = agent();
+    play.say("go");
+    play.crash();
+    play.answer("Look:", &[ls()]);
+    play.crash();
+    play.tool("x");
+    play.crash();
+    play.answer("Done.", &[]);
+    let report = only(&play, "end_turn");
+    assert_eq!((report.steps, report.tools.len(), report.round), (2, 1, 1));
+    play.crash();
+    assert_eq!(play.reports.len(), 1);
+}
+
+#[test]
+fn an_answer_fits_into_a_message_whatever_was_said_and_done() {
+    let mut play = agent();
+    play.config.context_tokens = 10_000_000;
+    play.say("go");
+    for _ in 0..100 {
+        let long = json!({ "path": "/", "cursor": "\u{1}".repeat(5_000) });
+        play.answer("", &[("ls", long), (&"tool".repeat(9_000), json!({}))]);
+        play.tool(&"é\u{1}".repeat(20_000));
+    }
+    play.answer(&"x".repeat(100_000), &[]);
+    let report = only(&play, "end_turn");
+    assert_eq!((report.text.len(), report.tools.len()), (100_000, 200));
+    assert!(serde_json::to_string(&report).is_ok_and(|text| text.len() < 200 * 1024));
+
+    play.say("more");
+    play.answer(&"\"".repeat(100_000), &[]);
+    let report = &play.reports[1];
+    assert_eq!(
+        (report.stop_reason.as_str(), report.error.as_ref().map(|e| e.code)),
+        ("error", Some(Code::PayloadTooLarge))
+    );
+    assert!(report.text.len() < 5_000);
+}
+
+#[test]
+fn s5_an_agent_has_the_tools_that_its_node_lists_and_no_others() {
+    let mut play =
+        Play::agent(&[("write", None), ("read", Some("/projects/a")), ("read", Some("/data")), ("ls", None)]);
+    play.say("go");
+    let Some(request) = play.request.clone() else { panic!("nothing was asked") };
+    let shown: Vec<_> = request.tools.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(shown, ["ls", "read", "write"], "in the registry's order");
+    assert!(request.tools[1].description.ends_with("Here it works within /projects/a or /data only."));
+    assert_eq!((request.temperature, request.max_tokens), (Some(0.25), Some(77)));
+
+    let happened = play.answer("", &[("rm", json!({ "path": "/a" })), ask(), ("nonsense", json!({})), ls()]);
+    assert!(happened[3].contains(r#"there is no tool "rm""#) && happened[3].contains("ls"), "{happened:?}");
+    assert!(!happened[3].contains("mkdir"), "it is told of its own tools: {happened:?}");
+    assert!(happened[5].contains(r#"there is no tool "ask_user""#), "{happened:?}");
+    assert_eq!(happened.last().map(String::as_str), Some("call ls 1"));
+    play.tool("x");
+    play.answer("ok", &[]);
+    let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| used.status).collect();
+    assert_eq!(told, [Status::Failure, Status::Failure, Status::Failure, Status::Success]);
+
+    let mut play = Play::agent(&[]);
+    play.say("go");
+    assert_eq!(play.request.as_ref().map(|request| request.tools.len()), Some(0));
+}
+
+#[test]
+fn s5_a_confined_tool_is_refused_before_anybody_is_asked() {
+    let mut play =
+        Play::agent(&[("write", Some("/projects/a")), ("read", Some("/projects/a")), ("read", Some("/data"))]);
+    play.say("go");
+    let write = |path: &str| ("write", json!({ "path": path, "content": "x" }));
+    let read = |path: &str| ("read", json!({ "path": path }));
+    let happened =
+        play.answer("", &[write("/system/skills/x/SKILL.md"), read("/x"), write("/projects/a/b"), read("/data/c")]);
+    assert!(happened[3].contains("FORBIDDEN") && happened[3].contains("/projects/a"), "{happened:?}");
+    assert!(happened[5].contains("FORBIDDEN"), "{happened:?}");
+    assert_eq!(happened.last().map(String::as_str), Some("call write 1"));
+    play.tool("x");
+    assert!(
+        play.running.values().any(|effect| matches!(effect, ChatEffect::CallTool { call, .. } if call.tool == "read"))
+    );
+    play.tool("x");
+    play.answer("ok", &[]);
+    let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| used.status).collect();
+    assert_eq!(told, [Status::Failure, Status::Failure, Status::Success, Status::Success]);
+}
+
+#[test]
+fn people_are_asked_as_in_other_chats() {
+    let mut play = agent();
+    play.say("go");
+    play.answer("", &[ask(), ("write", json!({ "path": "/system/x", "content": "x" }))]);
+    play.by = Principal::local();
+    play.now += 1_000;
+    let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
+    play.command(ChatCommand::Answer { question_id: play.question(), answers });
+    let decline = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined };
+    play.command(decline);
+    play.answer("ok", &[]);
+    let report = only(&play, "end_turn");
+    let told: Vec<_> = report.tools.iter().map(|used| (used.tool.as_str(), used.status, used.duration_ms)).collect();
+    assert_eq!(told, [("ask_user", Status::Success, 1_010), ("write", Status::Partial, 0)]);
+    assert!(report.tools[1].args.contains("/system/x"), "also of a call that never began");
+}
+
+#[test]
+fn people_do_not_post_into_it_nor_change_it() {
+    let mut play = agent();
+    play.say("go");
+    play.by = Principal::local();
+    assert_eq!(play.say_with("me, too", true), ["failed CONFLICT"]);
+    let configure = ChatCommand::Configure { title: None, model: Some("other".into()), mode: Some(Mode::Plan) };
+    assert_eq!(play.command(configure), ["failed CONFLICT"]);
+    play.answer("ok", &[]);
+    assert_eq!(only(&play, "end_turn").error, None, "what people tried is not the agent's failure");
+}
+
+#[test]
+fn it_is_on_no_list_and_its_usage_counts_for_the_workspace() {
+    let mut play = agent();
+    play.say("go");
+    let task = TaskId(Uuid::from_u128(3));
+    let view = ChatMachine::view(&play.state).unwrap_or_else(|| panic!("no view"));
+    assert_eq!(view.key.pk, format!("{}/chats", play.config.workspace), "it is read like any other");
+    assert_eq!(view.index.map(|index| index.pk), Some(format!("{task}/chats")));
+    let body: Value = view.body.and_then(|body| serde_json::from_str(&body).ok()).unwrap_or_default();
+    assert_eq!(body["task_id"], json!(task));
+
+    let done = ChatEvent::Done {
+        turn_id: domain::TurnId(Uuid::nil()),
+        message: String::new(),
+        stop_reason: domain::StopReason::EndTurn,
+        at: play.at(),
+    };
+    let record = ChatMachine::record(&play.state, &done).unwrap_or_else(|| panic!("no record"));
+    assert_eq!(record.key.pk, format!("{}/usage", play.config.workspace));
+    assert!(record.body.is_some_and(|body| body.contains(&format!(r#""task_id":"{task}""#))));
+
+    let mut play = Play::new();
+    play.say("go");
+    play.now += Duration::from_secs(1).as_millis() as u64;
+    play.answer("ok", &[]);
+    assert_eq!(play.reports, [], "other chats report to nobody");
+    let view = ChatMachine::view(&play.state).and_then(|view| view.body).unwrap_or_default();
+    assert!(!view.contains("task_id"));
+}

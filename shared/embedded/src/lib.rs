@@ -15,6 +15,7 @@ mod mailbox;
 mod messages;
 mod queue;
 mod readers;
+mod secrets;
 mod stats;
 mod store;
 mod table;
@@ -22,5 +23,6 @@ mod writer;
 
 pub use blobs::LocalBlobs;
 pub use bus::LocalBus;
+pub use secrets::LocalSecrets;
 pub use stats::Stats;
 pub use store::{Durability, OpenError, Options, Store};

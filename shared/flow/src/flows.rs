@@ -126,6 +126,11 @@ impl Flows {
         Ok(files)
     }
 
+    /// The flow of a task that is driven, if it is in memory.
+    pub fn cached(&self, reference: &FlowRef) -> Option<Arc<Flow>> {
+        self.cache.get(&reference.hash)
+    }
+
     /// Keeps the manifests of a flow for the tasks that run them.
     pub async fn keep(&self, workspace: WorkspaceId, flow: &Arc<Flow>) -> Result<(), Error> {
         if self.cache.get(&flow.reference.hash).is_none() {

@@ -18,8 +18,9 @@ pub use state::{Execution, Mode, TaskState};
 use crate::{cache::FlowCache, router::Router};
 use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, View};
 use domain::{
-    ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView,
-    Timestamp, WorkspaceId, event::Question,
+    ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TaskPhase,
+    TaskView, Timestamp, WorkspaceId,
+    event::Question,
     task::{AssembledContext, ToolUse},
 };
 use ports::Key;

@@ -6,22 +6,24 @@
 //! ```
 
 mod agents;
+mod archive;
 mod recorded;
 mod tool;
 
 use crate::{
-    Flow, FlowCache,
+    Flow,
     flow::{ContextUse, Node, Op, StoreKind},
+    flows::Flows,
     graph::Role,
-    machine::{Done, Run, TaskEffect, TaskMachine, TaskReport},
+    machine::{Done, Run, TaskEffect, TaskMachine, TaskReport, TaskState},
     memory::{Memory, Scope as MemoryScope},
     op::{self, Functions, Scope},
     policy::{self, Use},
 };
-use actor::{EffectContext, Mailbox, Perform};
+use actor::{ActorId, EffectContext, Mailbox, Perform};
 use async_trait::async_trait;
 use domain::{
-    Code, Error, NodeId, TaskConfig,
+    Code, Error, NodeId, TaskCommand, TaskConfig,
     task::{AssembledContext, ToolUse},
 };
 use ports::{Clock, Table};
@@ -36,7 +38,7 @@ const MAX_OUTPUT: usize = 192 * 1024;
 /// Runs the effects of tasks.
 pub struct TaskEffects {
     /// The flows of the tasks that are driven.
-    pub flows: FlowCache,
+    pub flows: Flows,
     /// The tools.
     pub tools: Arc<Registry>,
     /// Registered Rust functions.
@@ -57,6 +59,17 @@ pub struct TaskEffects {
 
 #[async_trait]
 impl Perform<TaskMachine> for TaskEffects {
+    /// The flow has to be in memory before the machine decides: the manifests that the task began with, by their hash.
+    async fn prepare(&self, _actor: &ActorId, state: &TaskState, next: Option<&TaskCommand>) -> ports::Result<()> {
+        let config = match (&state.config, next) {
+            (Some(config), _) => config,
+            (None, Some(TaskCommand::Start { config })) => &**config,
+            (None, _) => return Ok(()),
+        };
+        self.flows.read_bundle(config.workspace, &config.flow).await?;
+        Ok(())
+    }
+
     async fn perform(&self, effect: TaskEffect, context: EffectContext<TaskMachine>) -> TaskReport {
         match effect {
             TaskEffect::Run(run) => self.run(&run).await,
@@ -101,7 +114,7 @@ enum Came {
 
 impl TaskEffects {
     async fn run(&self, run: &Run) -> TaskReport {
-        let Some(flow) = self.flows.get(&run.config.flow.hash) else {
+        let Some(flow) = self.flows.cached(&run.config.flow) else {
             return failed(&run.node, Error::new(Code::Internal, "the flow's manifests are gone"));
         };
         let Some(node) = flow.nodes.get(&run.node) else {
@@ -143,7 +156,7 @@ impl TaskEffects {
         let context = self.context(run, flow, node, &input, gathered).await?;
         let context = serde_json::to_value(&context).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         let task = about(&run.config);
-        let outputs = |id: &str| run.outputs.get(id).cloned();
+        let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
         let scope = Scope { input: &input, context: &context, outputs: &outputs, task: &task };
         let came = match &node.op {
             Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, gathered).await?,

@@ -2,10 +2,7 @@
 
 use crate::machine::{AgentReady, Done, Mode, TaskEffect, step::Step};
 use actor::{EffectKey, StopRequest};
-use domain::{
-    ChatCommand, ChatId, Code, Error, NodeId, StopId, TaskEvent,
-    task::AgentAnswer,
-};
+use domain::{ChatCommand, ChatId, Code, Error, NodeId, StopId, TaskEvent, task::AgentAnswer};
 use serde_json::Value;
 
 /// How often an answer that does not fit goes back to the model with what the validator says.
@@ -51,7 +48,8 @@ impl Step<'_> {
             let passing = matches!(error.code, Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout);
             return self.done(Done { node: Some(node), error: Some(error), passing, ..Done::default() });
         }
-        let schema = self.agent_of(&node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
+        let schema =
+            self.agent_of(&node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
         let schema = schema.and_then(|name| self.flow.schemas.get(name));
         let role = self.flow.graph.node(&node).map(|node| node.role);
         let wants_json = schema.is_some() || role == Some(crate::graph::Role::Decision);
@@ -69,8 +67,9 @@ impl Step<'_> {
         }
         self.push(TaskEvent::OutputRejected { node: node.clone(), round, errors: errors.clone() });
         if round > SECOND_CHANCES {
-            let error = Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
-                .hint("the schema and what was said are in the task's history");
+            let error =
+                Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
+                    .hint("the schema and what was said are in the task's history");
             return self.done(Done { node: Some(node), error: Some(error), output, ..Done::default() });
         }
         let prompt = format!(
@@ -136,7 +135,9 @@ mod tests {
 
     #[test]
     fn the_json_of_an_answer_is_found_in_what_models_write_around_it() {
-        for text in ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here you are: {\"a\": 1}. Good luck!", "```\n{\"a\":1}```"] {
+        for text in
+            ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here you are: {\"a\": 1}. Good luck!", "```\n{\"a\":1}```"]
+        {
             assert_eq!(parse(text), Some(json!({ "a": 1 })), "{text}");
         }
         assert_eq!(parse("I cannot do that."), None);

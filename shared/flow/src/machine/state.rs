@@ -158,9 +158,10 @@ impl TaskState {
                 }
             }
             TaskEvent::Answered { node, answers, by, .. } => {
-                let waits = self.execution.as_ref().is_some_and(|execution| {
-                    execution.node == *node && matches!(execution.mode, Mode::Asking { .. })
-                });
+                let waits = self
+                    .execution
+                    .as_ref()
+                    .is_some_and(|execution| execution.node == *node && matches!(execution.mode, Mode::Asking { .. }));
                 if !waits {
                     self.early.insert(node.clone(), (answers.clone(), by.clone()));
                 }

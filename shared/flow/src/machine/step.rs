@@ -41,7 +41,8 @@ impl<'a> Step<'a> {
 
     pub fn send(&mut self, to: ActorId, command: &impl serde::Serialize, deliver_at: Option<domain::Timestamp>) {
         if let Ok(command) = serde_json::to_value(command) {
-            self.decision.send.push(Letter { to, command, deliver_at });
+            let priority = self.config.priority;
+            self.decision.send.push(Letter { to, command, deliver_at, priority });
         }
     }
 
@@ -51,12 +52,14 @@ impl<'a> Step<'a> {
 
     /// Makes what the router decided happen.
     pub fn carry_out(&mut self, route: Route, queue_ms: u64) {
-        let Route { events, posts, next } = route;
+        let Route { events, posts, next, .. } = route;
         self.decision.events.extend(events);
         for post in posts {
             match post {
                 Post::Arrived(task, arrival) => self.tell(task, &TaskCommand::Arrived { arrival: Box::new(arrival) }),
-                Post::Ended(task, child, end) => self.tell(task, &TaskCommand::ChildEnded { child, end: Box::new(end) }),
+                Post::Ended(task, child, end) => {
+                    self.tell(task, &TaskCommand::ChildEnded { child, end: Box::new(end) })
+                }
                 Post::Cancel(child) => self.cancel(&child),
             }
         }
@@ -83,14 +86,7 @@ impl<'a> Step<'a> {
         self.begin_node(node, input, 1, None, queue_ms);
     }
 
-    pub fn begin_node(
-        &mut self,
-        node: &NodeId,
-        input: Arc<Value>,
-        attempt: u32,
-        retry: Option<Retry>,
-        queue_ms: u64,
-    ) {
+    pub fn begin_node(&mut self, node: &NodeId, input: Arc<Value>, attempt: u32, retry: Option<Retry>, queue_ms: u64) {
         let number = retry.as_ref().map_or_else(|| self.retries_of(node), |retry| retry.number);
         self.push(TaskEvent::NodeStarted { node: node.clone(), attempt, retry, queue_ms, at: self.stamp.at });
         let mut outputs = self.state.outputs.clone();
@@ -107,7 +103,11 @@ impl<'a> Step<'a> {
     }
 
     fn retries_of(&self, node: &NodeId) -> u32 {
-        self.state.execution.as_ref().filter(|execution| execution.node == *node).map_or(0, |execution| execution.retries)
+        self.state
+            .execution
+            .as_ref()
+            .filter(|execution| execution.node == *node)
+            .map_or(0, |execution| execution.retries)
     }
 
     /// The worker that ran this is gone: the same again, as a new attempt under the same idempotency key.
@@ -124,7 +124,8 @@ impl<'a> Step<'a> {
 
     /// A node is done.
     pub fn done(&mut self, done: Done) {
-        let Some(execution) = self.state.execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
+        let Some(execution) =
+            self.state.execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
         else {
             return;
         };
@@ -149,7 +150,9 @@ impl<'a> Step<'a> {
             self.push(TaskEvent::OutputRejected { node: node.clone(), round: 1, errors: rejected });
         }
         let allowed = self.node(&node).map_or(0, |node| node.retries);
-        if let Some(error) = error.clone().filter(|_| passing && execution.retries < allowed && self.state.stopping.is_none()) {
+        if let Some(error) =
+            error.clone().filter(|_| passing && execution.retries < allowed && self.state.stopping.is_none())
+        {
             let retry = Retry { number: execution.retries + 1, error };
             let input = self.state.place.current.clone();
             return self.begin_node(&node, input, execution.attempt + 1, Some(retry), 0);
@@ -197,7 +200,9 @@ impl<'a> Step<'a> {
     fn spawn_first(&mut self, node: &NodeId) {
         // The fork and the output it is over are in this very step, not in the state.
         let current = self.decision.events.iter().rev().find_map(|event| match event {
-            TaskEvent::NodeFinished { node: ended, status, output, .. } if ended == node && *status != Status::Failure => {
+            TaskEvent::NodeFinished { node: ended, status, output, .. }
+                if ended == node && *status != Status::Failure =>
+            {
                 Some(Arc::new(output.clone()))
             }
             _ => None,
@@ -276,9 +281,11 @@ impl<'a> Step<'a> {
 
     /// Has the artifacts of a task that has ended stored.
     fn archive(&mut self) {
-        let more = self.decision.events.iter().any(|event| {
-            matches!(event, TaskEvent::ToolUsed { .. } | TaskEvent::AgentAsked { .. })
-        });
+        let more = self
+            .decision
+            .events
+            .iter()
+            .any(|event| matches!(event, TaskEvent::ToolUsed { .. } | TaskEvent::AgentAsked { .. }));
         if self.state.archiving || self.state.has_artifacts || more {
             let key = EffectKey(format!("archive/{}", self.state.steps));
             self.decision.effects.push((key, TaskEffect::Archive(self.config.clone())));

@@ -10,7 +10,7 @@ pub use metrics::Metrics;
 
 use actor::{Kind, Verdict};
 use futures::future::join_all;
-use ports::{Delivery, Queue};
+use ports::{Delivery, MAX_BATCH, Queue, Receipt};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -85,12 +85,11 @@ impl Worker {
     }
 
     async fn take(&self, permits: &Arc<Semaphore>, cut: &CancellationToken, driven: &mut JoinSet<()>) {
-        /// SQS gives at most ten messages a call.
-        const BATCH: usize = 10;
         loop {
             let Ok(permit) = permits.clone().acquire_owned().await else { return };
+            // Never more messages than actors may be driven at once: each could be of another one.
             let free = 1 + permits.available_permits();
-            let deliveries = match self.queue.receive(free.min(BATCH), self.options.visibility).await {
+            let deliveries = match self.queue.receive(free.min(MAX_BATCH), self.options.visibility).await {
                 Ok(deliveries) => deliveries,
                 Err(error) => {
                     tracing::error!(%error, "the queue cannot be read");
@@ -99,61 +98,59 @@ impl Worker {
                 }
             };
             let mut first = Some(permit);
-            for delivery in deliveries {
+            for batch in deliveries.chunk_by(|one, next| one.group == next.group) {
                 let Some(permit) = first.take().or_else(|| permits.clone().try_acquire_owned().ok()) else { break };
-                driven.spawn(self.clone().settle(delivery, cut.clone(), permit));
+                driven.spawn(self.clone().settle(batch.to_vec(), cut.clone(), permit));
             }
             while driven.try_join_next().is_some() {}
         }
     }
 
-    /// Drives one delivery and settles it.
-    pub async fn handle(&self, delivery: &Delivery, cut: &CancellationToken) -> Verdict {
+    /// Drives deliveries of one group and settles them.
+    pub async fn handle(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let _running = self.metrics.begin();
+        let receipts: Vec<Receipt> = deliveries.iter().map(|delivery| delivery.receipt.clone()).collect();
+        let group = deliveries.first().map_or("", |first| &first.group);
         let verdict = tokio::select! {
-            verdict = self.drive(delivery, cut) => verdict,
-            // Somebody else has it: what this one still did, a model call above all, would be thrown away.
-            () = self.keep_invisible(delivery) => Verdict { done: 0, again: Duration::ZERO },
+            verdict = self.drive(group, deliveries, cut) => verdict,
+            // Somebody else has them: what this one still did, a model call above all, would be thrown away.
+            () = self.keep_invisible(group, &receipts) => Verdict { done: 0, again: Duration::ZERO },
         };
-        let settled = match verdict.done {
-            0 => self.queue.reject(&delivery.receipt, verdict.again).await,
-            _ => self.queue.ack(&delivery.receipt).await,
-        };
-        match settled {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!(group = delivery.group, "the delivery had timed out; it comes again"),
-            Err(error) => {
-                tracing::warn!(group = delivery.group, %error, "the delivery was not settled; it comes again")
-            }
+        let (done, again) = receipts.split_at(verdict.done.min(receipts.len()));
+        if !done.is_empty() {
+            report(group, self.queue.ack(done).await);
         }
-        self.metrics.ended(1, verdict);
+        if !again.is_empty() {
+            report(group, self.queue.reject(again, verdict.again).await);
+        }
+        self.metrics.ended(deliveries.len(), verdict);
         verdict
     }
 
-    async fn drive(&self, delivery: &Delivery, cut: &CancellationToken) -> Verdict {
-        let kind = delivery.group.split('/').next().unwrap_or_default();
+    async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+        let kind = group.split('/').next().unwrap_or_default();
         match self.kinds.get(kind) {
-            Some(kind) => kind.deliver(std::slice::from_ref(delivery), cut).await,
+            Some(kind) => kind.deliver(deliveries, cut).await,
             None => {
-                tracing::error!(group = delivery.group, kind, "no actor of this kind is known here");
+                tracing::error!(group, kind, "no actor of this kind is known here");
                 Verdict { done: 0, again: UNKNOWN_RESTS }
             }
         }
     }
 
-    async fn settle(self, delivery: Delivery, cut: CancellationToken, permit: OwnedSemaphorePermit) {
-        self.handle(&delivery, &cut).await;
+    async fn settle(self, deliveries: Vec<Delivery>, cut: CancellationToken, permit: OwnedSemaphorePermit) {
+        self.handle(&deliveries, &cut).await;
         drop(permit);
     }
 
-    /// Extends the delivery for as long as it is this worker's.
-    async fn keep_invisible(&self, delivery: &Delivery) {
+    /// Extends the deliveries for as long as they are this worker's.
+    async fn keep_invisible(&self, group: &str, receipts: &[Receipt]) {
         loop {
             tokio::time::sleep(self.options.visibility / 3).await;
-            match self.queue.extend(&delivery.receipt, self.options.visibility).await {
+            match self.queue.extend(receipts, self.options.visibility).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => tracing::warn!(group = delivery.group, %error, "the delivery was not extended"),
+                Err(error) => tracing::warn!(group, %error, "the deliveries were not extended"),
             }
         }
     }
@@ -164,5 +161,13 @@ impl Worker {
             let Some(next) = next.into_iter().min() else { return std::future::pending().await };
             tokio::time::sleep_until(next).await;
         }
+    }
+}
+
+fn report(group: &str, settled: ports::Result<bool>) {
+    match settled {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(group, "a delivery had timed out; it comes again"),
+        Err(error) => tracing::warn!(group, %error, "deliveries were not settled; they come again"),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Counters of a worker, since it began.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Deliveries that are driven now.
+    /// Actors that are driven now.
     pub running: AtomicU64,
     /// Deliveries that were acknowledged.
     pub acknowledged: AtomicU64,
@@ -26,7 +26,7 @@ impl Metrics {
     }
 }
 
-/// Counts a delivery as running while it lives, also when its task is aborted.
+/// Counts an actor as running while it lives, also when its task is aborted.
 pub(crate) struct Running<'a>(&'a Metrics);
 
 impl Drop for Running<'_> {

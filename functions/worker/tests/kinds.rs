@@ -5,7 +5,7 @@ use actor::{Kind, Verdict};
 use async_trait::async_trait;
 use ports::{Delivery, Outgoing, Queue};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
     time::Duration,
 };
 use testkit::{
@@ -41,7 +41,7 @@ impl Kind for Noting {
 }
 
 fn message(group: &str) -> Outgoing {
-    Outgoing { group: group.into(), id: "1".into(), body: String::new(), deliver_at: None }
+    Outgoing { group: group.into(), id: "1".into(), body: String::new(), ..Outgoing::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,4 +68,50 @@ async fn the_first_part_of_a_group_chooses_the_runtime_and_an_unknown_one_ends_a
     let mut told = told.lock().unwrap().clone();
     told.sort();
     assert_eq!(told, ["chat flushed", "chat got chat/w/1", "task flushed", "task got task/w/1"]);
+}
+
+/// Does what it is given but for the last, once.
+struct Hesitant(Arc<Mutex<Vec<usize>>>);
+
+#[async_trait]
+impl Kind for Hesitant {
+    fn name(&self) -> &'static str {
+        "task"
+    }
+    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Verdict {
+        let mut lengths = self.0.lock().unwrap();
+        lengths.push(deliveries.len());
+        let done = if lengths.len() == 1 { deliveries.len() - 1 } else { deliveries.len() };
+        Verdict { done, again: Duration::from_secs(1) }
+    }
+    async fn flush_idle(&self) -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+    async fn flush_all(&self) {}
+    fn warm_actors(&self) -> usize {
+        0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_together_is_driven_together_and_settled_as_far_as_it_was_done() {
+    let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 3));
+    let lengths = Arc::new(Mutex::new(Vec::new()));
+    let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Hesitant(lengths.clone()))];
+    let worker = Worker::new(kinds, queue.clone(), Options::default());
+    let messages = (0..5).map(|n| Outgoing { id: n.to_string(), ..message("task/w/1") });
+    queue.send(messages.collect()).await.unwrap();
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn({
+        let (worker, shutdown) = (worker.clone(), shutdown.clone());
+        async move { worker.run(shutdown).await }
+    });
+    while !queue.is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    shutdown.cancel();
+    running.await.unwrap();
+    assert_eq!(*lengths.lock().unwrap(), [5, 1]);
+    let counts = worker.metrics();
+    assert_eq!((counts.acknowledged.load(Relaxed), counts.retried.load(Relaxed)), (5, 1));
 }

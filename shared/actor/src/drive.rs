@@ -1,13 +1,15 @@
 //! Driving one actor to rest: decide, commit, publish, send, run effects, and again with what they report.
 
+mod take;
+
 use crate::{
-    ActorId, Content, Decision, Entry, Input, Letter, Machine, Mail, Parking, StopRequest, Target, View,
-    effect::Running, load::Loaded, log, retry::while_unavailable, runtime::Ports,
+    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, draft::Draft, effect::Running,
+    load::Loaded, log, retry::while_unavailable, runtime::Ports,
 };
 use bytes::Bytes;
-use domain::{CommandId, Stamp, StopId, Timestamp};
+use domain::{CommandId, Stamp, StopId};
 use futures::StreamExt;
-use ports::{Error, Expect, Outgoing, Subscription, Write};
+use ports::{Delivery, Error, Expect, Subscription, Write};
 use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -48,19 +50,8 @@ impl Failure {
 pub(crate) enum Ended {
     /// Nothing is in flight.
     AtRest,
-    /// It was cut short, and the actor told itself to continue.
-    Checkpointed,
-}
-
-/// What goes into an entry beside the machine's decision.
-#[derive(Default)]
-struct Beside {
-    /// The command that it consumes.
-    command: Option<CommandId>,
-    /// What it says about the actor being paused.
-    parking: Option<Parking>,
-    /// Mail that was put aside and is sent again.
-    forwarded: Vec<Outgoing>,
+    /// It was cut short. What was in flight goes on with a message of the actor to itself; what was not begun comes again.
+    CutShort,
 }
 
 pub(crate) struct Drive<'a, M: Machine> {
@@ -68,134 +59,44 @@ pub(crate) struct Drive<'a, M: Machine> {
     actor: &'a ActorId,
     pub loaded: Loaded<M>,
     running: Running<M>,
-    /// Entries committed so far.
+    /// Deliveries that all is done for.
+    pub done: usize,
+    /// Entries committed so far, and how many of them since the last delivery was done.
     pub committed: u32,
+    pub committed_since: u32,
     stops_seen: HashSet<StopId>,
 }
 
 impl<'a, M: Machine> Drive<'a, M> {
     pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>) -> Self {
         let running = Running::new(ports.perform.clone());
-        Self { ports, actor, loaded, running, committed: 0, stops_seen: HashSet::new() }
+        let (done, committed, committed_since) = (0, 0, 0);
+        Self { ports, actor, loaded, running, done, committed, committed_since, stops_seen: HashSet::new() }
     }
 
-    /// Takes in one message of the mailbox and goes on until nothing is in flight or `cut` says that time is up.
-    /// `attempt` counts the deliveries of this message; what is tried more often than `max_attempts` is poison.
-    ///
-    /// A long turn may well outlive many workers, so what is in flight is not judged by how often its message came, but by
-    /// how often the very effect that it is at was begun, by deliveries of this one message: a checkpoint is no failure.
+    /// Takes in the deliveries one after the other, each when nothing is in flight any more for the one before, until `cut`
+    /// says that time is up. What is tried more often than `max_attempts` is poison.
     pub async fn run(
         &mut self,
-        mail: Mail<M::Command>,
-        body: &str,
-        (attempt, max_attempts): (u32, u32),
+        deliveries: &[Delivery],
+        max_attempts: u32,
         cut: &CancellationToken,
     ) -> Result<Ended, Failure> {
-        let consumed = self.loaded.consumed.contains(&mail.id);
-        if (consumed || attempt > 1) && !self.loaded.unsettled_outbox.is_empty() {
-            // A worker may have died between the commit and the sends. The ids make sending again harmless.
-            let outbox = self.loaded.unsettled_outbox.clone();
-            while_unavailable(|| self.ports.queue.send(outbox.clone())).await?;
-        }
-        if matches!(&mail.content, Content::Command { body } if !consumed && M::ends(body)) {
-            return self.take_in_last(mail, cut).await;
-        }
-        if self.loaded.parked {
-            return self.take_in_while_parked(mail, body, cut).await;
-        }
-        let begun = M::attempt(&self.loaded.state);
-        if begun >= max_attempts && attempt >= max_attempts {
-            return Err(Failure::Poison(format!("the same step was begun {begun} times and never ended")));
-        }
-        let is_new_command = matches!(mail.content, Content::Command { .. }) && !consumed;
-        if is_new_command && attempt > max_attempts {
-            return Err(Failure::Poison(format!("the command {} failed {} times", mail.id, attempt - 1)));
-        }
-        if M::in_flight(&self.loaded.state) {
-            self.skip_expired_numbers().await?;
-            self.step(Input::Resume, None).await?;
-        }
-        if let Content::Command { body } = mail.content
-            && !consumed
-        {
-            let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command: body };
-            self.step(input, Some(mail.id)).await?;
-        }
-        self.run_effects(cut).await
-    }
-
-    /// Takes in a command that ends the actor, whatever the actor is at. What was in flight is resumed after it, if any of
-    /// it is left to complete.
-    async fn take_in_last(&mut self, mail: Mail<M::Command>, cut: &CancellationToken) -> Result<Ended, Failure> {
-        if M::in_flight(&self.loaded.state) {
-            self.skip_expired_numbers().await?;
-        }
-        let Content::Command { body: command } = mail.content else { return self.rest() };
-        let stamp = self.ports.clock.stamp();
-        let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command };
-        let decision = self.ports.machine.handle(&self.loaded.state, input, &stamp);
-        let parking = self.loaded.parked.then(|| Parking { parked: false, mail: Vec::new() });
-        self.commit(decision, Beside { command: Some(mail.id), parking, ..Beside::default() }, stamp).await?;
-        if M::in_flight(&self.loaded.state) {
-            self.step(Input::Resume, None).await?;
-        }
-        self.run_effects(cut).await
-    }
-
-    /// Puts the actor aside: `mail` failed too often. It is kept, unless it was consumed and what failed is its work.
-    pub async fn park(&mut self, mail: (CommandId, String), reason: String) -> Result<(), Failure> {
-        let known =
-            self.loaded.consumed.contains(&mail.0) || self.loaded.parked_mail.iter().any(|(id, _)| *id == mail.0);
-        let stamp = self.ports.clock.stamp();
-        let decision = if self.loaded.parked {
-            Decision::default()
-        } else {
-            self.ports.machine.handle(&self.loaded.state, Input::Park { reason }, &stamp)
-        };
-        let parking = Parking { parked: true, mail: if known { Vec::new() } else { vec![mail] } };
-        self.commit(decision, Beside { parking: Some(parking), ..Beside::default() }, stamp).await
-    }
-
-    async fn take_in_while_parked(
-        &mut self,
-        mail: Mail<M::Command>,
-        body: &str,
-        cut: &CancellationToken,
-    ) -> Result<Ended, Failure> {
-        match mail.content {
-            Content::Command { .. } => self.park((mail.id, body.to_owned()), String::new()).await?,
-            Content::Continue => {}
-            // It did resume the actor, which failed again since: that is for a person to see.
-            Content::Unpark { .. } if self.loaded.consumed.contains(&mail.id) => {}
-            Content::Unpark { drop } => {
-                self.unpark(mail.id, drop).await?;
-                return self.run_effects(cut).await;
+        while let Some((delivery, behind)) = deliveries.get(self.done..).and_then(<[_]>::split_first) {
+            if self.done > 0 && cut.is_cancelled() {
+                return Ok(Ended::CutShort);
+            }
+            let mail = serde_json::from_str(&delivery.body)
+                .map_err(|error| Failure::Poison(format!("the command cannot be read: {error}")))?;
+            let taken = self.take_in(mail, delivery, behind, max_attempts).await?;
+            let ended = self.run_effects(cut).await?;
+            self.done += taken;
+            self.committed_since = 0;
+            if ended == Ended::CutShort {
+                return Ok(ended);
             }
         }
         Ok(Ended::AtRest)
-    }
-
-    /// Goes on where the actor was paused: with the work that was in flight, then with the mail that was put aside. What
-    /// failed is the first of these, and with `drop` it is given up.
-    async fn unpark(&mut self, command: CommandId, drop: bool) -> Result<(), Failure> {
-        let stamp = self.ports.clock.stamp();
-        let was_in_flight = M::in_flight(&self.loaded.state);
-        let decision = self.ports.machine.handle(&self.loaded.state, Input::Unpark { drop }, &stamp);
-        let given_up = usize::from(drop && !was_in_flight);
-        let first = self.loaded.next;
-        let again = |(id, body): &(CommandId, String)| Outgoing {
-            group: self.actor.as_str().into(),
-            id: format!("{id}/unparked/{first}"),
-            body: body.clone(),
-            deliver_at: None,
-        };
-        let forwarded = self.loaded.parked_mail.iter().skip(given_up).map(again).collect();
-        let parking = Parking { parked: false, mail: Vec::new() };
-        self.commit(decision, Beside { command: Some(command), parking: Some(parking), forwarded }, stamp).await?;
-        if M::in_flight(&self.loaded.state) && self.running.is_empty() {
-            self.step(Input::Resume, None).await?;
-        }
-        Ok(())
     }
 
     /// Feeds the machine with what its effects report, until none is running.
@@ -224,7 +125,9 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     fn rest(&self) -> Result<Ended, Failure> {
-        if M::in_flight(&self.loaded.state) { Err(Failure::Stranded) } else { Ok(Ended::AtRest) }
+        // What was in flight when the actor was paused stays so until somebody resumes it.
+        let is_stranded = M::in_flight(&self.loaded.state) && !self.loaded.parked;
+        if is_stranded { Err(Failure::Stranded) } else { Ok(Ended::AtRest) }
     }
 
     /// Gives up what runs and tells the actor to continue in another delivery; what was in flight becomes a new attempt.
@@ -238,7 +141,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         };
         let message = mail.to(self.actor)?;
         while_unavailable(|| self.ports.queue.send(vec![message.clone()])).await?;
-        Ok(Ended::Checkpointed)
+        Ok(Ended::CutShort)
     }
 
     async fn look_for_stop(&mut self) -> Result<(), Failure> {
@@ -253,67 +156,51 @@ impl<'a, M: Machine> Drive<'a, M> {
         Ok(())
     }
 
-    /// Decides and commits.
-    async fn step(&mut self, input: Input<M>, consumes: Option<CommandId>) -> Result<(), Failure> {
+    fn draft(&self) -> (Stamp, Draft<M>) {
         let stamp = self.ports.clock.stamp();
-        let decision = self.ports.machine.handle(&self.loaded.state, input, &stamp);
-        self.commit(decision, Beside { command: consumes, ..Beside::default() }, stamp).await
+        let draft = Draft::new(self.loaded.next, &stamp);
+        (stamp, draft)
     }
 
-    /// Makes a decision durable with one conditional write, then carries it out.
-    async fn commit(&mut self, decision: Decision<M>, beside: Beside, stamp: Stamp) -> Result<(), Failure> {
-        let Decision { events, send, effects, cancel } = decision;
-        let Beside { command, parking, forwarded } = beside;
-        for key in &cancel {
+    fn decide(&mut self, draft: &mut Draft<M>, input: Input<M>, stamp: &Stamp) -> Result<(), Error> {
+        let decision = self.ports.machine.handle(&self.loaded.state, input, stamp);
+        self.add(draft, decision, stamp)
+    }
+
+    fn add(&mut self, draft: &mut Draft<M>, decision: Decision<M>, stamp: &Stamp) -> Result<(), Error> {
+        for key in &decision.cancel {
             self.running.cancel(key);
         }
-        let mut committed = None;
-        let changes_something = !events.is_empty() || !send.is_empty() || parking.is_some();
-        if changes_something {
-            let first = self.loaded.next;
-            let mut outbox = self.outbox(first, stamp.at, &send)?;
-            outbox.extend(forwarded);
-            let entry = Entry {
-                first,
-                next: first + (events.len() as u64).max(1),
-                at: stamp.at,
-                step: stamp.id,
-                command,
-                events,
-                outbox,
-                parking,
-            };
-            self.write(&entry).await?;
-            committed = Some(entry);
+        draft.add(self.actor, &mut self.loaded.state, decision, stamp)
+    }
+
+    /// Decides and commits.
+    async fn step(&mut self, input: Input<M>, consumes: Option<CommandId>) -> Result<(), Failure> {
+        let (stamp, mut draft) = self.draft();
+        draft.commands.extend(consumes);
+        self.decide(&mut draft, input, &stamp)?;
+        self.commit(draft).await
+    }
+
+    /// Makes what was decided durable with one conditional write, then carries it out.
+    async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), Failure> {
+        let entry = draft.entry();
+        if let Some(entry) = &entry {
+            self.write(entry, draft.records).await?;
         }
-        for (key, effect) in effects {
+        for (key, effect) in draft.effects {
             self.running.start(key, effect);
         }
         // Last: a file that shows what was said keeps neither the model nor a tool waiting.
-        if let Some(entry) = committed.filter(|entry| !is_transient::<M>(entry)) {
+        if let Some(entry) = entry.filter(|entry| !is_transient::<M>(entry)) {
             self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
         }
         Ok(())
     }
 
-    fn outbox(&self, first: u64, at: Timestamp, letters: &[Letter]) -> Result<Vec<Outgoing>, Failure> {
-        let outgoing = |(position, letter): (usize, &Letter)| {
-            let name = format!("{first}/{position}");
-            let id = CommandId::from_key(self.actor.as_str(), &name);
-            let by = domain::Principal::System;
-            let content = Content::Command { body: &letter.command };
-            let body = serde_json::to_string(&Mail { id, at, by, content })
-                .map_err(|error| Error::Invalid(error.to_string()))?;
-            let id = format!("{}/{name}", self.actor);
-            Ok(Outgoing { group: letter.to.as_str().into(), id, body, deliver_at: letter.deliver_at })
-        };
-        letters.iter().enumerate().map(outgoing).collect()
-    }
-
-    async fn write(&mut self, entry: &Entry<M::Event>) -> Result<(), Failure> {
+    async fn write(&mut self, entry: &Entry<M::Event>, mut beside: Vec<View>) -> Result<(), Failure> {
         let body = serde_json::to_string(entry).map_err(|error| Error::Invalid(error.to_string()))?;
-        let mut beside: Vec<View> = Vec::new();
-        self.loaded.apply_seeing(entry, body.len(), |state, event| beside.extend(M::record(state, event)));
+        self.loaded.note(entry, body.len());
         let key = self.actor.entry_key(entry.first);
         let transient = is_transient::<M>(entry);
         let mut put = Write::put(key, body.clone(), Expect::Absent);
@@ -330,6 +217,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         }));
         self.commit_once(writes, entry).await?;
         self.committed += 1;
+        self.committed_since += 1;
         if view.is_some() {
             self.loaded.view = view;
         }
@@ -373,12 +261,12 @@ impl<'a, M: Machine> Drive<'a, M> {
             next: first + SKIPPED_NUMBERS,
             at: stamp.at,
             step: stamp.id,
-            command: None,
+            commands: Vec::new(),
             events: Vec::new(),
             outbox: Vec::new(),
             parking: None,
         };
-        self.write(&entry).await
+        self.write(&entry, Vec::new()).await
     }
 }
 

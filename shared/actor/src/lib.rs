@@ -4,8 +4,10 @@
 //! lives anywhere: a worker loads it, drives it to rest, and forgets it or keeps it warm. The log decides, not the memory.
 //!
 //! What happens to a command, by file: [`mail`] brings it, [`load`] rehydrates the actor, [`machine`] is what decides,
-//! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] settles the delivery.
+//! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] says how to settle the delivery.
+//! What comes together and needs nothing from outside in between is one entry: [`draft`].
 
+mod draft;
 mod drive;
 mod effect;
 mod kind;
@@ -15,12 +17,14 @@ pub mod machine;
 pub mod mail;
 mod retry;
 mod runtime;
+mod slots;
 mod warm;
 
 pub use effect::{EffectContext, Perform};
 pub use kind::Kind;
 pub use load::has_consumed;
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
-pub use machine::{Decision, EffectKey, Follow, Input, Letter, Machine, StopRequest, Target, View};
+pub use machine::{Decision, EffectKey, Follow, Input, Letter, Machine, NobodyFollows, StopRequest, Target, View};
 pub use mail::{Content, Mail, Mailbox};
 pub use runtime::{Options, Runtime, Verdict};
+pub use slots::{Slot, Slots};

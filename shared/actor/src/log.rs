@@ -63,7 +63,7 @@ impl fmt::Debug for ActorId {
     }
 }
 
-/// One entry of a log: what one step decided. Its JSON is what the table keeps and what the bus carries.
+/// One entry of a log: what one step decided, or several that needed nothing from outside in between. Its JSON is what the table keeps and what the bus carries.
 ///
 /// Events are numbered through: the one at position `i` has the number `first + i`, beginning with 1 for an actor's first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,13 +73,13 @@ pub struct Entry<E> {
     /// The number that the next entry begins with. At least `first + 1`, also for an entry without events; larger than
     /// `first + events.len()` where numbers were skipped.
     pub next: u64,
-    /// When the step began.
+    /// When the first of its steps began.
     pub at: Timestamp,
     /// The step's own random id: how a worker knows its entry when the table did not say whether a write took effect.
     pub step: Uuid,
-    /// The command that this entry consumed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<CommandId>,
+    /// The commands that this entry consumed, in order: those that came together and were decided one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandId>,
     /// What happened.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<E>,

@@ -56,6 +56,16 @@ pub trait Follow<M: Machine>: Send + Sync {
     async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);
 }
 
+/// A machine whose actors have no projection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NobodyFollows;
+
+#[async_trait]
+impl<M: Machine> Follow<M> for NobodyFollows {
+    async fn loaded(&self, _actor: &ActorId, _state: &M::State) {}
+    async fn committed(&self, _actor: &ActorId, _state: &M::State, _entry: &Entry<M::Event>) {}
+}
+
 /// What a machine decides on.
 #[derive(Debug)]
 pub enum Input<M: Machine> {
@@ -149,6 +159,8 @@ pub struct Letter {
     pub command: serde_json::Value,
     /// Not before this time.
     pub deliver_at: Option<Timestamp>,
+    /// Of the actors of a tenant that wait for a worker, those with more go first; usually 0.
+    pub priority: i8,
 }
 
 /// One attempt of one effect, such as `model/<message>/1`. Also its idempotency key towards the outside.

@@ -43,7 +43,7 @@ impl<C: Serialize> Mail<C> {
     /// As a message to `actor`.
     pub fn to(&self, actor: &ActorId) -> Result<Outgoing> {
         let body = serde_json::to_string(self).map_err(|error| ports::Error::Invalid(error.to_string()))?;
-        Ok(Outgoing { group: actor.as_str().into(), id: self.id.to_string(), body, deliver_at: None })
+        Ok(Outgoing { group: actor.as_str().into(), id: self.id.to_string(), body, ..Outgoing::default() })
     }
 }
 

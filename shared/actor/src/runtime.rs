@@ -1,7 +1,7 @@
 //! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
 
 use crate::{
-    ActorId, Content, Follow, Machine, Mail, Perform,
+    ActorId, Follow, Machine, Perform,
     drive::{Drive, Ended, Failure},
     effect::panic_text,
     load::Loaded,
@@ -9,6 +9,7 @@ use crate::{
     retry::while_unavailable,
     warm::Warm,
 };
+use NotDriven::{Failed, Outdated};
 use domain::CommandId;
 use futures::FutureExt;
 use ports::{Bus, Clock, Delivery, Queue, Table};
@@ -29,6 +30,21 @@ pub struct Verdict {
 enum Settled {
     Done,
     Again(Duration),
+}
+
+/// How far a drive got.
+struct Driven {
+    /// Deliveries that all is done for.
+    done: usize,
+    /// Entries that the next one led to.
+    committed: u32,
+    outcome: Result<(), NotDriven>,
+}
+
+enum NotDriven {
+    /// What was in memory was behind the log, and nothing came of it.
+    Outdated,
+    Failed(Failure),
 }
 
 /// How the runtime behaves.
@@ -86,93 +102,94 @@ impl<M: Machine> Runtime<M> {
 
     /// See [`crate::Kind::deliver`].
     pub async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
-        for (done, delivery) in deliveries.iter().enumerate() {
-            if let Settled::Again(again) = self.deliver_one(delivery, cut).await {
-                return Verdict { done, again };
+        let Some(first) = deliveries.first() else { return Verdict { done: 0, again: Duration::ZERO } };
+        let actor = ActorId::from_group(&first.group);
+        let mut warm = self.warm.take(&actor);
+        let mut done = 0;
+        while let Some(delivery) = deliveries.get(done) {
+            let rest = deliveries.get(done..).unwrap_or_default();
+            let Driven { done: more, committed, outcome } = self.drive(&actor, rest, warm.take(), cut).await;
+            done += more;
+            let settled = match outcome {
+                Ok(_) => return Verdict { done, again: Duration::ZERO },
+                Err(Outdated) => continue,
+                Err(Failed(failure)) => {
+                    let delivery = deliveries.get(done).unwrap_or(delivery);
+                    self.failed(&actor, delivery, failure, committed).await
+                }
+            };
+            match settled {
+                Settled::Done => done += 1,
+                Settled::Again(again) => return Verdict { done, again },
             }
         }
-        Verdict { done: deliveries.len(), again: Duration::ZERO }
+        Verdict { done, again: Duration::ZERO }
     }
 
-    async fn deliver_one(&self, delivery: &Delivery, cut: &CancellationToken) -> Settled {
-        let actor = ActorId::from_group(&delivery.group);
-        let mail = match serde_json::from_str::<Mail<M::Command>>(&delivery.body) {
-            Ok(mail) => mail,
-            Err(error) => return self.park(&actor, delivery, format!("the command cannot be read: {error}")).await,
-        };
-        let warm = self.warm.take(&actor);
+    /// Drives the actor with these deliveries as far as it goes.
+    async fn drive(
+        &self,
+        actor: &ActorId,
+        deliveries: &[Delivery],
+        warm: Option<Loaded<M>>,
+        cut: &CancellationToken,
+    ) -> Driven {
         let was_warm = warm.is_some();
-        let first = self.drive(&actor, mail, delivery, warm, cut).await;
-        let outcome = match first {
-            // Memory was behind the log, and nothing was decided on it yet: once more, from the log.
-            Err((Failure::Lost, 0)) if was_warm => match serde_json::from_str(&delivery.body) {
-                Ok(mail) => self.drive(&actor, mail, delivery, None, cut).await,
-                Err(error) => Err((Failure::Port(ports::Error::Damaged(error.to_string())), 0)),
+        let loaded = match warm {
+            Some(loaded) => loaded,
+            None => match self.read(actor).await {
+                Ok(loaded) => loaded,
+                Err(error) => return Driven { done: 0, committed: 0, outcome: Err(Failed(error.into())) },
             },
-            outcome => outcome,
         };
-        match outcome {
-            Ok(()) => Settled::Done,
-            Err((Failure::Poison(reason), _)) => self.park(&actor, delivery, reason).await,
-            Err((Failure::Lost, _)) => {
+        let mut drive = Drive::new(&self.ports, actor, loaded);
+        let run = drive.run(deliveries, self.options.max_attempts, cut);
+        let ended = AssertUnwindSafe(run).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|panic| Err(Failure::Panicked(panic_text(panic.as_ref()))));
+        let Drive { mut loaded, done, committed, committed_since, .. } = drive;
+        // What decided nothing wrote nothing, so no condition has told yet whether the memory is behind the log.
+        let outdated = match &ended {
+            Err(Failure::Lost) => Ok(was_warm && committed == 0),
+            _ if was_warm && committed == 0 => self.is_behind(actor, &loaded).await,
+            _ => Ok(false),
+        };
+        let outcome = match (outdated, ended) {
+            // Once more from the log, with all of them.
+            (Ok(true), _) => return Driven { done: 0, committed: 0, outcome: Err(Outdated) },
+            (Err(error), Ok(_)) => return Driven { done: 0, committed: 0, outcome: Err(Failed(error.into())) },
+            (_, ended) => ended,
+        };
+        if let Ok(ended) = &outcome {
+            if loaded.wants_snapshot() {
+                self.snapshot(actor, &mut loaded).await;
+            }
+            if *ended == Ended::AtRest
+                && let Some((actor, mut oldest)) = self.warm.put(actor.clone(), loaded)
+            {
+                self.snapshot(&actor, &mut oldest).await;
+            }
+        }
+        Driven { done, committed: committed_since, outcome: outcome.map(drop).map_err(Failed) }
+    }
+
+    /// What becomes of a delivery that could not be driven to its end. `committed` counts the entries that it led to.
+    async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, committed: u32) -> Settled {
+        match failure {
+            Failure::Poison(reason) => self.park(actor, delivery, reason).await,
+            Failure::Lost => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Settled::Again(Duration::from_millis(200))
             }
             // Nothing was written, for no fault of the stores, again and again: it will not be by itself.
-            Err((failure, 0)) if delivery.attempt >= self.options.max_attempts && !failure.is_outage() => {
-                self.park(&actor, delivery, format!("nothing moves on: {failure}")).await
+            failure if committed == 0 && delivery.attempt >= self.options.max_attempts && !failure.is_outage() => {
+                self.park(actor, delivery, format!("nothing moves on: {failure}")).await
             }
-            Err((failure, _)) => {
+            failure => {
                 let error: &dyn std::error::Error = &failure;
                 tracing::error!(%actor, attempt = delivery.attempt, error, "a delivery failed");
                 Settled::Again(Duration::from_millis(100 << delivery.attempt.min(9)))
             }
         }
-    }
-
-    async fn drive(
-        &self,
-        actor: &ActorId,
-        mail: Mail<M::Command>,
-        delivery: &Delivery,
-        warm: Option<Loaded<M>>,
-        cut: &CancellationToken,
-    ) -> Result<(), (Failure, u32)> {
-        let was_warm = warm.is_some();
-        let loaded = match warm {
-            Some(loaded) => loaded,
-            None => self.read(actor).await.map_err(|error| (error.into(), 0))?,
-        };
-        let next = match &mail.content {
-            Content::Command { body } => Some(body),
-            Content::Continue | Content::Unpark { .. } => None,
-        };
-        let prepare = || self.ports.perform.prepare(actor, &loaded.state, next);
-        while_unavailable(prepare).await.map_err(|error| (error.into(), 0))?;
-        let mut drive = Drive::new(&self.ports, actor, loaded);
-        let attempts = (delivery.attempt, self.options.max_attempts);
-        let run = drive.run(mail, &delivery.body, attempts, cut);
-        let ended = AssertUnwindSafe(run).catch_unwind().await;
-        let committed = drive.committed;
-        let ended = match ended {
-            Ok(Ok(ended)) => ended,
-            Ok(Err(failure)) => return Err((failure, committed)),
-            Err(panic) => return Err((Failure::Panicked(panic_text(panic.as_ref())), committed)),
-        };
-        let mut loaded = drive.loaded;
-        // What decided nothing wrote nothing, so no condition has told yet whether the memory is behind the log.
-        if was_warm && committed == 0 && self.is_behind(actor, &loaded).await.map_err(|error| (error.into(), 0))? {
-            return Err((Failure::Lost, 0));
-        }
-        if loaded.wants_snapshot() {
-            self.snapshot(actor, &mut loaded).await;
-        }
-        if ended == Ended::AtRest
-            && let Some((actor, mut oldest)) = self.warm.put(actor.clone(), loaded)
-        {
-            self.snapshot(&actor, &mut oldest).await;
-        }
-        Ok(())
     }
 
     /// Pauses the actor and keeps the delivery for when it is resumed.

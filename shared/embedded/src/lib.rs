@@ -11,6 +11,7 @@ mod blobs;
 mod bus;
 mod checkpoint;
 mod cursor;
+mod lanes;
 mod mailbox;
 mod messages;
 mod queue;

@@ -1,10 +1,11 @@
-//! What the queue keeps in memory: which messages wait, by number only, and which delivery is in flight.
+//! What the queue keeps in memory: which messages wait, by number only, and which deliveries are in flight.
 //!
 //! Nothing here does I/O or waits, so every rule of the order is in one place. Visibility and rests are measured by the
 //! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
 
-use crate::messages::Lazy;
+use crate::{lanes::Lanes, messages::Lazy};
 use domain::Timestamp;
+use ports::MAX_BATCH;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
@@ -23,6 +24,7 @@ pub(crate) struct Arrival {
     pub seq: i64,
     pub group: String,
     pub deliver_at: Option<Timestamp>,
+    pub priority: i8,
     pub attempts: u32,
 }
 
@@ -40,11 +42,11 @@ pub(crate) struct Taken {
 pub(crate) struct Mailbox {
     max_attempts: u32,
     groups: HashMap<Arc<str>, Group>,
-    /// Groups that have something to deliver now, the longest waiting first.
-    ready: VecDeque<Arc<str>>,
+    /// Groups that have something to deliver now.
+    lanes: Lanes,
     /// Messages whose date has not come.
-    delayed: BTreeMap<(Timestamp, i64), (Arc<str>, u32)>,
-    /// When a head comes free.
+    delayed: BTreeMap<(Timestamp, i64), (Arc<str>, Message)>,
+    /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,
     deliveries: u64,
     /// What the store must be told, in order.
@@ -56,29 +58,26 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Due messages by number, with their attempts. The head is not among them.
-    due: BTreeMap<i64, u32>,
-    /// The message that was delivered and not settled: whatever falls due meanwhile, it stays the first one.
-    head: Option<Head>,
-    /// Whether the group is in `ready`.
-    queued: bool,
-}
-
-#[derive(Debug)]
-struct Head {
-    seq: i64,
-    attempts: u32,
-    held: Held,
+    /// Messages that were delivered and not settled, in order: whatever falls due meanwhile, they stay the first ones.
+    taken: VecDeque<Message>,
+    /// The other due messages by number.
+    due: BTreeMap<i64, Message>,
+    /// While some of those taken are in flight or rest: until when nothing of the group is delivered.
+    until: Option<Instant>,
+    /// Whether it is among the ready ones.
+    ready: bool,
+    /// How many of its messages its lane counts as waiting.
+    counted: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Held {
-    /// Somebody works on it.
-    InFlight { number: u64, until: Instant },
-    /// It was given back, to come again later.
-    Resting,
-    /// It may be delivered again.
-    Free,
+struct Message {
+    seq: i64,
+    priority: i8,
+    /// How often it was the first of a batch.
+    attempts: u32,
+    /// The delivery in flight.
+    delivery: Option<u64>,
 }
 
 impl Mailbox {
@@ -88,75 +87,100 @@ impl Mailbox {
 
     /// Messages of the store that nobody has taken yet.
     pub fn arrive(&mut self, arrivals: Vec<Arrival>, today: Timestamp) {
-        for Arrival { seq, group, deliver_at, attempts } in arrivals {
+        for Arrival { seq, group, deliver_at, priority, attempts } in arrivals {
             let group: Arc<str> = match self.groups.get_key_value(group.as_str()) {
                 Some((known, _)) => known.clone(),
                 None => group.into(),
             };
+            let message = Message { seq, priority, attempts, delivery: None };
             match deliver_at.filter(|at| *at > today) {
                 Some(at) => {
-                    self.delayed.insert((at, seq), (group, attempts));
+                    self.delayed.insert((at, seq), (group, message));
                     self.wakes += 1;
                 }
-                None => self.fall_due(group, seq, attempts, today),
+                None => self.fall_due(group, message, today),
             }
         }
     }
 
-    /// Lets time pass: frees heads whose time is over and takes in delayed messages whose date has come.
+    /// Lets time pass: frees groups whose time is over and takes in delayed messages whose date has come.
     pub fn advance(&mut self, now: Instant, today: Timestamp) {
         while self.timers.first().is_some_and(|(until, _)| *until <= now) {
             if let Some((_, group)) = self.timers.pop_first() {
-                self.free_head(&group, today);
+                self.free(group, today);
             }
         }
         while let Some(entry) = self.delayed.first_entry().filter(|entry| entry.key().0 <= today) {
-            let ((_, seq), (group, attempts)) = entry.remove_entry();
-            self.fall_due(group, seq, attempts, today);
+            let (group, message) = entry.remove();
+            self.fall_due(group, message, today);
         }
     }
 
-    /// Takes the next message of the group that waits longest.
-    pub fn take(&mut self, now: Instant, visibility: Duration) -> Option<Taken> {
-        let name = self.ready.pop_front()?;
-        let group = self.groups.get_mut(&name)?;
-        group.queued = false;
-        let (seq, attempts) =
-            group.head.take().map(|head| (head.seq, head.attempts)).or_else(|| group.due.pop_first())?;
-        let attempt = attempts.saturating_add(1);
-        let until = now + visibility.min(LONGEST);
-        self.deliveries += 1;
-        let number = self.deliveries;
-        group.head = Some(Head { seq, attempts: attempt, held: Held::InFlight { number, until } });
-        self.timers.insert((until, name.clone()));
-        self.lazy.push((seq, Lazy::Attempts(attempt)));
-        Some(Taken { seq, group: name, attempt, number })
-    }
-
-    /// The delivery is done.
-    pub fn settle(&mut self, group: &str, number: u64) -> bool {
-        let Some(name) = self.in_flight(group, number) else { return false };
-        if let Some(head) = self.groups.get_mut(&name).and_then(|group| group.head.take()) {
-            self.lazy.push((head.seq, Lazy::Settled));
+    /// Takes the next messages, at most `max`, of the group whose turn it is.
+    pub fn take(&mut self, now: Instant, visibility: Duration, max: usize) -> Vec<Taken> {
+        let Some(name) = self.lanes.next() else { return Vec::new() };
+        let Some(group) = self.groups.get_mut(&name) else { return Vec::new() };
+        group.ready = false;
+        let batch = group.batch(max.min(MAX_BATCH));
+        let mut taken = Vec::with_capacity(batch);
+        for (position, message) in group.taken.iter_mut().take(batch).enumerate() {
+            if position == 0 {
+                message.attempts = message.attempts.saturating_add(1);
+                self.lazy.push((message.seq, Lazy::Attempts(message.attempts)));
+            }
+            self.deliveries += 1;
+            let number = self.deliveries;
+            message.delivery = Some(number);
+            taken.push(Taken { seq: message.seq, group: name.clone(), attempt: message.attempts.max(1), number });
         }
+        self.hold(&name, now + visibility.min(LONGEST));
         self.offer(name);
-        true
+        taken
     }
 
-    /// The delivery needs more time.
-    pub fn extend(&mut self, group: &str, number: u64, now: Instant, visibility: Duration) -> bool {
-        let until = now + visibility.min(LONGEST);
-        self.hold(group, number, Held::InFlight { number, until }, until)
+    /// The deliveries are done.
+    pub fn settle(&mut self, group: &str, numbers: &[u64]) -> bool {
+        let Some((name, group)) = self.known(group) else { return false };
+        let mut settled = Vec::with_capacity(numbers.len());
+        group.taken.retain(|message| {
+            let is_one = message.delivery.is_some_and(|number| numbers.contains(&number));
+            settled.extend(is_one.then_some((message.seq, Lazy::Settled)));
+            !is_one
+        });
+        let all = settled.len() == numbers.len();
+        if !settled.is_empty() && !group.in_flight() {
+            self.release(&name);
+        }
+        self.lazy.append(&mut settled);
+        self.offer(name);
+        all
     }
 
-    /// The delivery failed; the message comes again after `delay`.
-    pub fn reject(&mut self, group: &str, number: u64, now: Instant, delay: Duration, today: Timestamp) -> bool {
-        let until = now + delay.min(LONGEST);
-        let held = self.hold(group, number, Held::Resting, until);
-        if held {
+    /// The deliveries need more time, and get it for their whole batch.
+    pub fn extend(&mut self, group: &str, numbers: &[u64], now: Instant, visibility: Duration) -> bool {
+        let Some((name, group)) = self.known(group) else { return false };
+        let found = numbers.iter().filter(|number| group.holds(**number)).count();
+        if found > 0 {
+            self.hold(&name, now + visibility.min(LONGEST));
+            self.wakes += 1;
+        }
+        found == numbers.len()
+    }
+
+    /// The deliveries failed; they and those behind them come again after `delay`. While some before them are still in flight
+    /// they wait for these instead.
+    pub fn reject(&mut self, group: &str, numbers: &[u64], now: Instant, delay: Duration, today: Timestamp) -> bool {
+        let Some((name, group)) = self.known(group) else { return false };
+        let found = numbers.iter().filter(|number| group.holds(**number)).count();
+        let is_one = |message: &Message| message.delivery.is_some_and(|number| numbers.contains(&number));
+        let first = group.taken.iter().position(is_one).unwrap_or(group.taken.len());
+        group.taken.iter_mut().skip(first).for_each(|message| message.delivery = None);
+        if found > 0 && !group.in_flight() {
+            self.hold(&name, now + delay.min(LONGEST));
+            self.wakes += 1;
             self.advance(now, today);
         }
-        held
+        found == numbers.len()
     }
 
     /// How long nothing will happen by itself; none: until something is sent.
@@ -168,92 +192,131 @@ impl Mailbox {
 
     /// How many messages wait, and how many are in flight.
     pub fn counts(&self) -> (usize, usize) {
-        let in_flight = self.groups.values().filter(|group| group.in_flight()).count();
-        let heads = self.groups.values().filter(|group| group.head.is_some()).count();
-        let due: usize = self.groups.values().map(|group| group.due.len()).sum();
-        (self.delayed.len() + due + heads - in_flight, in_flight)
+        let in_flight = |group: &Group| group.taken.iter().filter(|message| message.delivery.is_some()).count();
+        let in_flight: usize = self.groups.values().map(in_flight).sum();
+        let here: usize = self.groups.values().map(|group| group.taken.len() + group.due.len()).sum();
+        (self.delayed.len() + here - in_flight, in_flight)
     }
 
-    fn fall_due(&mut self, group: Arc<str>, seq: i64, attempts: u32, today: Timestamp) {
-        if attempts >= self.max_attempts {
-            self.lazy.push((seq, Lazy::Dead { attempts, at: today }));
+    /// How many messages of a lane are due and not in flight.
+    pub fn waiting(&self, lane: &str) -> usize {
+        self.lanes.waiting(lane)
+    }
+
+    fn fall_due(&mut self, group: Arc<str>, message: Message, today: Timestamp) {
+        if message.attempts >= self.max_attempts {
+            self.lazy.push((message.seq, Lazy::Dead { attempts: message.attempts, at: today }));
             return;
         }
-        self.groups.entry(group.clone()).or_default().due.insert(seq, attempts);
+        self.groups.entry(group.clone()).or_default().due.insert(message.seq, message);
         self.offer(group);
     }
 
-    fn free_head(&mut self, name: &Arc<str>, today: Timestamp) {
-        let Some(group) = self.groups.get_mut(name) else { return };
-        if let Some(head) = &mut group.head {
-            if head.attempts >= self.max_attempts {
-                self.lazy.push((head.seq, Lazy::Dead { attempts: head.attempts, at: today }));
-                group.head = None;
-            } else {
-                head.held = Held::Free;
-            }
+    /// The time of a group is over: what was in flight comes again, or is put aside.
+    fn free(&mut self, name: Arc<str>, today: Timestamp) {
+        let Some(group) = self.groups.get_mut(&name) else { return };
+        group.until = None;
+        group.taken.iter_mut().for_each(|message| message.delivery = None);
+        // Only the first of a batch is counted, so only the first one can have used up its attempts.
+        if group.taken.front().is_some_and(|first| first.attempts >= self.max_attempts)
+            && let Some(first) = group.taken.pop_front()
+        {
+            self.lazy.push((first.seq, Lazy::Dead { attempts: first.attempts, at: today }));
         }
-        self.offer(name.clone());
+        self.offer(name);
     }
 
     /// Puts a group where it belongs now: among the ready ones, or away when nothing is left of it.
     fn offer(&mut self, name: Arc<str>) {
         let Some(group) = self.groups.get_mut(&name) else { return };
-        match &group.head {
-            Some(Head { held: Held::InFlight { .. } | Held::Resting, .. }) => {}
-            None if group.due.is_empty() => {
-                self.groups.remove(&name);
-            }
-            Some(Head { held: Held::Free, .. }) | None => {
-                if !group.queued {
-                    group.queued = true;
-                    self.ready.push_back(name);
-                    self.wakes += 1;
-                }
-            }
+        let here = group.taken.len() + group.due.len();
+        let waiting = if group.until.is_some() { group.due.len() } else { here };
+        self.lanes.recount(&name, std::mem::replace(&mut group.counted, waiting), waiting);
+        if here == 0 {
+            self.groups.remove(&name);
+        } else if group.until.is_none() && !group.ready {
+            group.ready = true;
+            let priority = group.first().map_or(0, |message| message.priority);
+            self.lanes.add(name, priority);
+            self.wakes += 1;
         }
     }
 
-    /// The group's name, if this delivery is in flight; its timer is taken down.
-    fn in_flight(&mut self, group: &str, number: u64) -> Option<Arc<str>> {
-        let (name, state) = self.groups.get_key_value(group)?;
-        match state.head {
-            Some(Head { held: Held::InFlight { number: current, until }, .. }) if current == number => {
-                let name = name.clone();
-                self.timers.remove(&(until, name.clone()));
-                Some(name)
-            }
-            _ => None,
+    fn known(&mut self, group: &str) -> Option<(Arc<str>, &mut Group)> {
+        let name = self.groups.get_key_value(group)?.0.clone();
+        let group = self.groups.get_mut(&name)?;
+        Some((name, group))
+    }
+
+    /// Nothing of the group is delivered until then.
+    fn hold(&mut self, name: &Arc<str>, until: Instant) {
+        self.release(name);
+        if let Some(group) = self.groups.get_mut(name) {
+            group.until = Some(until);
+            self.timers.insert((until, name.clone()));
         }
     }
 
-    fn hold(&mut self, group: &str, number: u64, held: Held, until: Instant) -> bool {
-        let Some(name) = self.in_flight(group, number) else { return false };
-        if let Some(head) = self.groups.get_mut(&name).and_then(|group| group.head.as_mut()) {
-            head.held = held;
+    fn release(&mut self, name: &Arc<str>) {
+        if let Some(until) = self.groups.get_mut(name).and_then(|group| group.until.take()) {
+            self.timers.remove(&(until, name.clone()));
         }
-        self.timers.insert((until, name));
-        self.wakes += 1;
-        true
     }
 }
 
 impl Group {
     fn in_flight(&self) -> bool {
-        matches!(self.head, Some(Head { held: Held::InFlight { .. }, .. }))
+        self.taken.iter().any(|message| message.delivery.is_some())
+    }
+
+    fn holds(&self, number: u64) -> bool {
+        self.taken.iter().any(|message| message.delivery == Some(number))
+    }
+
+    fn first(&self) -> Option<&Message> {
+        self.taken.front().or_else(|| self.due.first_key_value().map(|(_, message)| message))
+    }
+
+    /// Brings the next batch to the front of what was taken and returns its length. What was tried before comes alone: whoever
+    /// fails with it knows that it is the one.
+    fn batch(&mut self, max: usize) -> usize {
+        let mut batch = 0;
+        while batch < max {
+            if batch == self.taken.len() {
+                let Some(next) = self.due.first_entry().filter(|next| batch == 0 || next.get().attempts == 0) else {
+                    break;
+                };
+                self.taken.push_back(next.remove());
+            }
+            let Some(message) = self.taken.get(batch) else { break };
+            if message.attempts > 0 {
+                return batch.max(1);
+            }
+            batch += 1;
+        }
+        batch
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     const TODAY: Timestamp = Timestamp::from_millis(1_000_000);
     const VISIBLE: Duration = Duration::from_secs(30);
 
     fn arrival(seq: i64, group: &str) -> Arrival {
-        Arrival { seq, group: group.into(), deliver_at: None, attempts: 0 }
+        Arrival { seq, group: group.into(), deliver_at: None, priority: 0, attempts: 0 }
+    }
+
+    fn take(mailbox: &mut Mailbox, now: Instant) -> Taken {
+        let mut taken = mailbox.take(now, VISIBLE, 1);
+        assert_eq!(taken.len(), 1);
+        taken.remove(0)
+    }
+
+    fn seqs(taken: &[Taken]) -> Vec<i64> {
+        taken.iter().map(|taken| taken.seq).collect()
     }
 
     #[test]
@@ -261,23 +324,25 @@ mod tests {
         let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
         let later = Arrival { deliver_at: Some(TODAY + VISIBLE), ..arrival(1, "a") };
         mailbox.arrive(vec![later, arrival(2, "a")], TODAY);
-        assert_eq!(mailbox.take(now, VISIBLE).unwrap().seq, 2);
+        assert_eq!(take(&mut mailbox, now).seq, 2);
         mailbox.advance(now + VISIBLE, TODAY + VISIBLE);
-        let again = mailbox.take(now + VISIBLE, VISIBLE).unwrap();
+        let again = take(&mut mailbox, now + VISIBLE);
         assert_eq!((again.seq, again.attempt), (2, 2));
-        assert!(mailbox.settle("a", again.number));
-        assert_eq!(mailbox.take(now + VISIBLE, VISIBLE).unwrap().seq, 1);
+        assert!(mailbox.settle("a", &[again.number]));
+        assert_eq!(take(&mut mailbox, now + VISIBLE).seq, 1);
     }
 
     #[test]
     fn nothing_is_left_of_a_group_whose_messages_are_settled() {
         let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
-        mailbox.arrive(vec![arrival(1, "a")], TODAY);
-        let taken = mailbox.take(now, VISIBLE).unwrap();
-        assert_eq!(mailbox.counts(), (0, 1));
-        assert!(mailbox.settle("a", taken.number));
-        assert!(!mailbox.settle("a", taken.number), "a receipt settles once");
-        assert!(mailbox.groups.is_empty() && mailbox.timers.is_empty() && mailbox.ready.is_empty());
+        mailbox.arrive(vec![arrival(1, "a"), arrival(2, "a")], TODAY);
+        assert_eq!(mailbox.waiting("a"), 2);
+        let taken = mailbox.take(now, VISIBLE, 9);
+        let numbers: Vec<u64> = taken.iter().map(|taken| taken.number).collect();
+        assert_eq!((mailbox.counts(), mailbox.waiting("a")), ((0, 2), 0));
+        assert!(mailbox.settle("a", &numbers));
+        assert!(!mailbox.settle("a", &numbers), "a receipt settles once");
+        assert!(mailbox.groups.is_empty() && mailbox.timers.is_empty() && mailbox.lanes.is_empty());
         assert_eq!(mailbox.quiet_for(now, TODAY), None);
     }
 
@@ -286,6 +351,38 @@ mod tests {
         let mut mailbox = Mailbox::new(5);
         mailbox.arrive(vec![Arrival { attempts: 5, ..arrival(1, "a") }], TODAY);
         assert_eq!(mailbox.lazy, [(1, Lazy::Dead { attempts: 5, at: TODAY })]);
-        assert_eq!(mailbox.take(Instant::now(), VISIBLE), None);
+        assert_eq!(mailbox.take(Instant::now(), VISIBLE, 1), []);
+    }
+
+    #[test]
+    fn a_batch_comes_apart_at_what_failed_and_only_that_is_counted() {
+        let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
+        mailbox.arrive((1..=5).map(|seq| arrival(seq, "a")).collect(), TODAY);
+        let batch = mailbox.take(now, VISIBLE, 4);
+        assert_eq!(seqs(&batch), [1, 2, 3, 4]);
+        assert!(mailbox.settle("a", &[batch[0].number]));
+        assert!(mailbox.reject("a", &[batch[1].number], now, Duration::ZERO, TODAY));
+        assert!(!mailbox.settle("a", &[batch[3].number]), "what is behind it was given back, too");
+        // The second one had not been the first of a batch before, and now is one of an attempt.
+        let again = mailbox.take(now, VISIBLE, 2);
+        assert_eq!(again.iter().map(|taken| (taken.seq, taken.attempt)).collect::<Vec<_>>(), [(2, 1), (3, 1)]);
+        mailbox.advance(now + VISIBLE, TODAY);
+        let alone = mailbox.take(now + VISIBLE, VISIBLE, 9);
+        assert_eq!(alone.iter().map(|taken| (taken.seq, taken.attempt)).collect::<Vec<_>>(), [(2, 2)]);
+        assert!(mailbox.settle("a", &[alone[0].number]));
+        assert_eq!(seqs(&mailbox.take(now + VISIBLE, VISIBLE, 9)), [3, 4, 5]);
+    }
+
+    #[test]
+    fn lanes_take_turns_and_within_one_the_priority_decides() {
+        let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
+        let mut arrivals: Vec<_> = (1..=9).map(|n| arrival(n, &format!("task/big/{n}"))).collect();
+        arrivals.push(Arrival { priority: 3, ..arrival(10, "task/big/urgent") });
+        arrivals.push(Arrival { priority: -3, ..arrival(11, "task/small/1") });
+        arrivals.push(arrival(12, "chat/big/1"));
+        mailbox.arrive(arrivals, TODAY);
+        let order: Vec<i64> =
+            std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
+        assert_eq!(order, [10, 11, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     }
 }

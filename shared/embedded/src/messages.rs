@@ -18,7 +18,7 @@ const SWEPT_AT_ONCE: i64 = 64;
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, state INTEGER NOT NULL, attempts INTEGER NOT NULL, sent_at INTEGER NOT NULL,
-        deliver_at INTEGER, dead_at INTEGER, grp TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL
+        priority INTEGER NOT NULL, deliver_at INTEGER, dead_at INTEGER, grp TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL
     );
     CREATE INDEX messages_by_id ON messages (grp, id);
     CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
@@ -44,20 +44,20 @@ pub(crate) fn send(
 ) -> rusqlite::Result<Vec<Arrival>> {
     let mut known = connection.prepare_cached("SELECT 1 FROM messages WHERE grp = ?1 AND id = ?2 AND sent_at > ?3")?;
     let mut insert = connection.prepare_cached(
-        "INSERT INTO messages (seq, state, attempts, sent_at, deliver_at, grp, id, body)
-         VALUES (?1, 0, 0, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, grp, id, body)
+         VALUES (?1, 0, 0, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let forgotten = forgotten(now);
     let mut arrivals = Vec::with_capacity(messages.len());
-    for message in messages {
-        if known.exists(params![message.group, message.id, forgotten])? {
+    for Outgoing { group, id, body, deliver_at, priority } in messages {
+        if known.exists(params![group, id, forgotten])? {
             continue;
         }
         let seq = *next_seq;
         *next_seq += 1;
-        let deliver_at = message.deliver_at.map(Timestamp::as_millis);
-        insert.execute(params![seq, now.as_millis(), deliver_at, message.group, message.id, message.body])?;
-        arrivals.push(Arrival { seq, group: message.group, deliver_at: message.deliver_at, attempts: 0 });
+        let date = deliver_at.map(Timestamp::as_millis);
+        insert.execute(params![seq, now.as_millis(), priority, date, group, id, body])?;
+        arrivals.push(Arrival { seq, group, deliver_at, priority, attempts: 0 });
     }
     Ok(arrivals)
 }
@@ -80,20 +80,21 @@ pub(crate) fn apply(connection: &Connection, seq: i64, change: Lazy) -> rusqlite
 
 /// Puts what was put aside of `group` behind everything that was sent, in its order.
 pub(crate) fn redrive(connection: &Connection, group: &str, next_seq: &mut i64) -> rusqlite::Result<Vec<Arrival>> {
-    let mut dead = connection
-        .prepare_cached("SELECT seq, deliver_at FROM messages WHERE grp = ?1 AND state = 2 ORDER BY dead_at, seq")?;
+    let mut dead = connection.prepare_cached(
+        "SELECT seq, deliver_at, priority FROM messages WHERE grp = ?1 AND state = 2 ORDER BY dead_at, seq",
+    )?;
     let found = dead
-        .query_map(params![group], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))?
-        .collect::<rusqlite::Result<Vec<(i64, Option<i64>)>>>()?;
+        .query_map(params![group], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<Vec<(i64, Option<i64>, i8)>>>()?;
     let mut revive = connection
         .prepare_cached("UPDATE messages SET seq = ?2, state = 0, attempts = 0, dead_at = NULL WHERE seq = ?1")?;
     let mut arrivals = Vec::with_capacity(found.len());
-    for (old, deliver_at) in found {
+    for (old, deliver_at, priority) in found {
         let seq = *next_seq;
         *next_seq += 1;
         revive.execute(params![old, seq])?;
         let deliver_at = deliver_at.map(Timestamp::from_millis);
-        arrivals.push(Arrival { seq, group: group.to_owned(), deliver_at, attempts: 0 });
+        arrivals.push(Arrival { seq, group: group.to_owned(), deliver_at, priority, attempts: 0 });
     }
     Ok(arrivals)
 }
@@ -110,14 +111,15 @@ pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result
 
 /// What waited when the file was closed, in order, and the next number.
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i64)> {
-    let mut waiting =
-        connection.prepare("SELECT seq, grp, deliver_at, attempts FROM messages WHERE state = 0 ORDER BY seq")?;
+    let mut waiting = connection
+        .prepare("SELECT seq, grp, deliver_at, attempts, priority FROM messages WHERE state = 0 ORDER BY seq")?;
     let arrivals = waiting.query_map([], |row| {
         Ok(Arrival {
             seq: row.get(0)?,
             group: row.get(1)?,
             deliver_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
             attempts: row.get(3)?,
+            priority: row.get(4)?,
         })
     })?;
     let arrivals = arrivals.collect::<rusqlite::Result<_>>()?;
@@ -134,7 +136,7 @@ pub(crate) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<Option
 /// What was put aside, oldest first.
 pub(crate) fn dead(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<DeadLetter>> {
     let mut dead = connection.prepare_cached(
-        "SELECT grp, id, body, deliver_at, attempts, dead_at FROM messages WHERE state = 2
+        "SELECT grp, id, body, deliver_at, attempts, dead_at, priority FROM messages WHERE state = 2
          ORDER BY dead_at, seq LIMIT ?1",
     )?;
     let letters = dead.query_map(params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
@@ -143,6 +145,7 @@ pub(crate) fn dead(connection: &Connection, limit: usize) -> rusqlite::Result<Ve
             id: row.get(1)?,
             body: row.get(2)?,
             deliver_at: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
+            priority: row.get(6)?,
         };
         Ok(DeadLetter { message, attempts: row.get(4)?, at: Timestamp::from_millis(row.get(5)?) })
     })?;

@@ -58,6 +58,14 @@ pub(crate) struct SqliteQueue {
     pub opening: String,
 }
 
+/// What receipts say.
+struct Parsed<'a> {
+    group: &'a str,
+    numbers: Vec<u64>,
+    /// Whether some of them were stale already.
+    stale: bool,
+}
+
 /// Whoever leaves `receive` wakes another waiter, because the one that leaves may have been the only one that was
 /// going to wake up for the next thing due. Also when its future is dropped.
 struct Baton<'a>(&'a Notify);
@@ -89,7 +97,14 @@ impl Queue for SqliteQueue {
                 if mailbox.closed {
                     return Err(Error::unavailable("the queue", "it is closed"));
                 }
-                let taken: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, visibility)).take(max).collect();
+                let mut taken = Vec::new();
+                while taken.len() < max {
+                    let more = mailbox.take(now, visibility, max - taken.len());
+                    if more.is_empty() {
+                        break;
+                    }
+                    taken.extend(more);
+                }
                 Ok((taken, mailbox.quiet_for(now, self.clock.now())))
             })?;
             if !taken.is_empty() {
@@ -107,20 +122,24 @@ impl Queue for SqliteQueue {
         }
     }
 
-    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
-        let Some((number, group)) = self.parse(receipt) else { return Ok(false) };
-        Ok(self.change(|mailbox, _| mailbox.settle(group, number)))
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
+        let Parsed { group, numbers, stale } = self.parse(receipts);
+        Ok(self.change(|mailbox, _| mailbox.settle(group, &numbers)) && !stale)
     }
 
-    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
-        let Some((number, group)) = self.parse(receipt) else { return Ok(false) };
-        Ok(self.change(|mailbox, now| mailbox.extend(group, number, now, visibility)))
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
+        let Parsed { group, numbers, stale } = self.parse(receipts);
+        Ok(self.change(|mailbox, now| mailbox.extend(group, &numbers, now, visibility)) && !stale)
     }
 
-    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
-        let Some((number, group)) = self.parse(receipt) else { return Ok(false) };
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
+        let Parsed { group, numbers, stale } = self.parse(receipts);
         let today = self.clock.now();
-        Ok(self.change(|mailbox, now| mailbox.reject(group, number, now, delay, today)))
+        Ok(self.change(|mailbox, now| mailbox.reject(group, &numbers, now, delay, today)) && !stale)
+    }
+
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        Ok(self.change(|mailbox, _| mailbox.waiting(lane)))
     }
 
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
@@ -162,7 +181,7 @@ impl SqliteQueue {
                 let today = self.clock.now();
                 self.change(|mailbox, now| {
                     for taken in &taken {
-                        mailbox.reject(&taken.group, taken.number, now, Duration::from_secs(1), today);
+                        mailbox.reject(&taken.group, &[taken.number], now, Duration::from_secs(1), today);
                     }
                 });
                 return Err(error);
@@ -172,7 +191,7 @@ impl SqliteQueue {
         for (Taken { seq, group, attempt, number }, content) in taken.into_iter().zip(contents) {
             let Some((id, body)) = content else {
                 tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
-                self.change(|mailbox, _| mailbox.settle(&group, number));
+                self.change(|mailbox, _| mailbox.settle(&group, &[number]));
                 continue;
             };
             let receipt = Receipt(format!("{}.{number}.{group}", self.opening));
@@ -181,11 +200,17 @@ impl SqliteQueue {
         Ok(deliveries)
     }
 
-    /// The number and the group of a receipt of this opening.
-    fn parse<'a>(&self, receipt: &'a Receipt) -> Option<(u64, &'a str)> {
-        let rest = receipt.0.strip_prefix(self.opening.as_str())?.strip_prefix('.')?;
-        let (number, group) = rest.split_once('.')?;
-        Some((number.parse().ok()?, group))
+    /// The group and the numbers of receipts of this opening. Receipts of another group or opening are stale.
+    fn parse<'a>(&self, receipts: &'a [Receipt]) -> Parsed<'a> {
+        let parse = |receipt: &'a Receipt| {
+            let rest = receipt.0.strip_prefix(self.opening.as_str())?.strip_prefix('.')?;
+            let (number, group) = rest.split_once('.')?;
+            Some((number.parse().ok()?, group))
+        };
+        let known: Vec<(u64, &str)> = receipts.iter().filter_map(parse).collect();
+        let group = known.first().map_or("", |(_, group)| group);
+        let numbers: Vec<u64> = known.iter().filter(|(_, of)| *of == group).map(|(number, _)| *number).collect();
+        Parsed { group, stale: numbers.len() < receipts.len(), numbers }
     }
 
     /// Waits until everything that happened so far is in the store.

@@ -25,8 +25,8 @@ use std::{
     },
 };
 
-/// The version of the schema in this file; a file of a later one is not touched.
-const SCHEMA_VERSION: i64 = 1;
+/// The version of the schema in this file; a file of another one is not touched.
+const SCHEMA_VERSION: i64 = 2;
 
 /// What survives a power cut. A crash of the process alone loses nothing either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +63,14 @@ pub enum OpenError {
     /// A later version of this program wrote it.
     #[error("{} was written by a later version (its schema is {found}, this program knows {SCHEMA_VERSION})", .path.display())]
     TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// A version of this program from before its first release wrote it.
+    #[error("{} was written by a version from before the first release (its schema is {found}, this program knows {SCHEMA_VERSION}): use another data directory", .path.display())]
+    TooOld {
         /// The file.
         path: PathBuf,
         /// Its version.
@@ -112,6 +120,9 @@ impl Store {
         let found = prepare(&connection, options.durability).map_err(database)?;
         if found > SCHEMA_VERSION {
             return Err(OpenError::TooNew { path: path.to_owned(), found });
+        }
+        if found < SCHEMA_VERSION {
+            return Err(OpenError::TooOld { path: path.to_owned(), found });
         }
         let folder = |source| OpenError::Folder { path: path.to_owned(), source };
         sync_folder(path).map_err(folder)?;
@@ -198,7 +209,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 /// Sets the connection up, makes the schema in a new file, and returns the schema's version.
 fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<i64> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version > SCHEMA_VERSION {
+    if version != 0 && version != SCHEMA_VERSION {
         return Ok(version);
     }
     connection.busy_timeout(std::time::Duration::from_secs(5))?;

@@ -44,14 +44,17 @@ impl Queue for Held {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.0.receive(max, visibility).await
     }
-    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
-        self.0.ack(receipt).await
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
+        self.0.ack(receipts).await
     }
-    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
-        self.0.extend(receipt, visibility).await
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
+        self.0.extend(receipts, visibility).await
     }
-    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
-        self.0.reject(receipt, delay).await
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
+        self.0.reject(receipts, delay).await
+    }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.0.waiting(lane).await
     }
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         holding_time(self.0.dead_letters(limit)).await
@@ -64,8 +67,9 @@ impl Queue for Held {
 #[tokio::test(start_paused = true)]
 async fn the_queue_conforms() {
     let (env, clock, folder) = env();
-    conformance::queue(&env, ATTEMPTS, || async { Arc::new(Held(open(&clock, &folder).queue())) as Arc<dyn Queue> })
-        .await;
+    let fresh = || async { Arc::new(Held(open(&clock, &folder).queue())) as Arc<dyn Queue> };
+    conformance::queue(&env, ATTEMPTS, fresh).await;
+    conformance::queue_in_turn(&env, fresh).await;
 }
 
 #[tokio::test]

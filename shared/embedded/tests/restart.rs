@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use embedded::{Durability, LocalBlobs, OpenError, Options, Store};
 use ports::{Blobs, Clock, Error, Expect, Key, Outgoing, Query, Write};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, slice::from_ref, sync::Arc, time::Duration};
 use testkit::{TestClock, clock::holding_time};
 
 const VISIBLE: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ fn open(path: &Path, clock: &Arc<TestClock>) -> Store {
 }
 
 fn message(id: &str) -> Outgoing {
-    Outgoing { group: "g".into(), id: id.into(), body: format!("body {id}"), deliver_at: None }
+    Outgoing { group: "g".into(), id: id.into(), body: format!("body {id}"), ..Outgoing::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -28,21 +28,21 @@ async fn everything_that_was_answered_is_there_after_a_restart() {
     let delayed = Outgoing { deliver_at: Some(clock.now() + VISIBLE), ..message("delayed") };
     store.queue().send(vec![delayed, message("acked"), message("tried"), message("behind")]).await.unwrap();
     let acked = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
-    assert!(store.queue().ack(&acked.receipt).await.unwrap());
+    assert!(store.queue().ack(from_ref(&acked.receipt)).await.unwrap());
     let tried = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
     store.close().await;
 
     let store = open(&path, &clock);
     assert_eq!(store.table().query(&Query::all("p", 9)).await.unwrap().items.len(), 1);
     assert_eq!(store.table().query_index(&Query::all("i", 9)).await.unwrap().items.len(), 1);
-    assert!(!store.queue().ack(&tried.receipt).await.unwrap(), "a receipt of an earlier process is stale");
+    assert!(!store.queue().ack(from_ref(&tried.receipt)).await.unwrap(), "a receipt of an earlier process is stale");
     // Sent again: those that are known have no effect, also the one that is settled.
     holding_time(store.queue().send(vec![message("acked"), message("tried")])).await.unwrap();
     for (id, attempt) in [("tried", 2), ("behind", 1), ("delayed", 1)] {
         let delivery = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
         assert_eq!((delivery.id.as_str(), delivery.attempt), (id, attempt));
         assert_eq!(delivery.body, format!("body {id}"));
-        assert!(store.queue().ack(&delivery.receipt).await.unwrap());
+        assert!(store.queue().ack(from_ref(&delivery.receipt)).await.unwrap());
     }
     assert_eq!((store.stats().waiting, store.stats().in_flight), (0, 0));
     store.close().await;

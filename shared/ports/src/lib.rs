@@ -20,7 +20,7 @@ pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result};
 pub use model::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
-pub use queue::{DeadLetter, Delivery, Outgoing, Queue, Receipt};
+pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, lane};
 pub use secrets::{REDACTED, Redactor, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

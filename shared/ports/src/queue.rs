@@ -1,12 +1,21 @@
-//! The queue: ordered in a group, one delivery in flight a group, at least once. Modelled on SQS FIFO.
+//! The queue: ordered in a group, one batch in flight a group, at least once. Modelled on SQS FIFO.
 
 use crate::Result;
 use async_trait::async_trait;
 use domain::Timestamp;
 use std::time::Duration;
 
+/// The most messages of one group that are in flight at once.
+pub const MAX_BATCH: usize = 128;
+
+/// The lane of a group: its first two parts, which are a kind of actor and a tenant, as in `task/<workspace>/<task>`.
+pub fn lane(group: &str) -> &str {
+    let second = group.match_indices('/').nth(1).map(|(at, _)| at);
+    second.and_then(|at| group.get(..at)).unwrap_or(group)
+}
+
 /// A message to send.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Outgoing {
     /// Whom it is for; messages of one group are delivered in the order in which they were sent.
     pub group: String,
@@ -17,6 +26,15 @@ pub struct Outgoing {
     /// Not before this time. A delayed message does not hold up those behind it: it takes its place in the order when it is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<Timestamp>,
+    /// Of the groups of a lane that wait, one whose next message has more goes first, where the adapter promises it. It never
+    /// changes the order inside a group.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub priority: i8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_usual(priority: &i8) -> bool {
+    *priority == 0
 }
 
 /// A message that was received and not yet settled.
@@ -28,7 +46,9 @@ pub struct Delivery {
     pub id: String,
     /// What it says.
     pub body: String,
-    /// How often it was delivered, this time included.
+    /// How often it was delivered as the first one of its batch, this time included, and at least 1. What came behind others
+    /// may never have been looked at, so that nothing that went wrong is its fault. (An adapter that cannot tell, as one
+    /// for SQS, counts every delivery.)
     pub attempt: u32,
     /// The right to settle it.
     pub receipt: Receipt,
@@ -52,23 +72,36 @@ pub struct DeadLetter {
 /// A queue of messages in groups.
 ///
 /// Guarantees: a sent message is durable when `send` returns, and is delivered until it is acknowledged or has used up its
-/// attempts; at most one message of a group is in flight at a time, the oldest due one.
+/// attempts. A group is delivered in order, its oldest due messages first, one batch at a time: while a message is in
+/// flight, no other batch of its group is. If one of a batch is rejected or times out, it comes again together with those
+/// behind it, in order, once those before it are settled. A message that was the first of a batch before comes alone, so that what fails is
+/// found.
 ///
-/// Not promised: exactly one delivery (a message whose visibility timed out comes again, and so may one that was
-/// acknowledged by a process that then crashed); order between groups.
+/// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was
+/// acknowledged. What `receive`, `ack`, `extend` and `reject` change need not survive a power cut or the end of the
+/// process, so an adapter writes it along with the next thing that must, and nobody waits for it: all that can come of
+/// its loss is a redelivery, or an attempt that is not counted. Nor is an order between groups promised. An adapter that can
+/// takes [lanes](lane) in turn, and within a lane the group of the highest priority, then the one that waits longest; SQS
+/// cannot, and is only fair enough not to starve a group.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends all or none of `messages`.
     async fn send(&self, messages: Vec<Outgoing>) -> Result<()>;
-    /// Waits for messages and takes at most `max`, one a group. They stay invisible for `visibility`.
-    /// Returns none only when the adapter's longest wait is over. Dropping the call loses nothing.
+    /// Waits for messages and takes at most `max`, of one group at most [`MAX_BATCH`], beside each other and in order. They
+    /// stay invisible for `visibility`. Returns none only when the adapter's longest wait is over. Dropping the call
+    /// loses nothing.
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>>;
-    /// Settles a delivery: it does not come again. False when the receipt is stale; the message then comes again.
-    async fn ack(&self, receipt: &Receipt) -> Result<bool>;
-    /// Keeps a delivery invisible for `visibility` from now. False when the receipt is stale.
-    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool>;
-    /// Gives a delivery back, to come again after `delay`, still at the head of its group. False when the receipt is stale.
-    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool>;
+    /// Settles deliveries of one group: they do not come again. False when a receipt is stale; that message comes again.
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool>;
+    /// Keeps deliveries of one group invisible for `visibility` from now, and with them perhaps the others of their batch.
+    /// False when a receipt is stale.
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool>;
+    /// Gives deliveries of one batch back, and those behind them too, to come again after `delay`, still at the head of
+    /// their group. False when a receipt is stale.
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool>;
+    /// About how many messages of a [lane] are due and wait for a worker: enough to tell a tenant to come back later. One that
+    /// cannot tell lanes apart counts them all.
+    async fn waiting(&self, lane: &str) -> Result<usize>;
     /// What was put aside, oldest first.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>>;
     /// Sends what was put aside of `group` again, in order, with no attempts used. Returns how many there were.

@@ -194,14 +194,17 @@ impl Queue for Mortal<dyn Queue> {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         self.crash.call("queue.receive", self.inner.receive(max, visibility)).await
     }
-    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
-        self.crash.call("queue.ack", self.inner.ack(receipt)).await
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
+        self.crash.call("queue.ack", self.inner.ack(receipts)).await
     }
-    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
-        self.crash.call("queue.extend", self.inner.extend(receipt, visibility)).await
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
+        self.crash.call("queue.extend", self.inner.extend(receipts, visibility)).await
     }
-    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
-        self.crash.call("queue.reject", self.inner.reject(receipt, delay)).await
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
+        self.crash.call("queue.reject", self.inner.reject(receipts, delay)).await
+    }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.crash.call("queue.waiting", self.inner.waiting(lane)).await
     }
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.crash.call("queue.dead_letters", self.inner.dead_letters(limit)).await

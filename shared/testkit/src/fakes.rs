@@ -37,7 +37,9 @@ pub struct Faults {
     pub index_lag: f64,
     /// A page ends early.
     pub short_pages: f64,
-    /// A delivery becomes visible again before its time, while its worker still works: two workers race.
+    /// A batch of deliveries is shorter than it could be.
+    pub short_batches: f64,
+    /// A delivery and those behind it become visible again before their time, while their worker still works: two workers race.
     pub early_timeout: f64,
     /// A message that was acknowledged comes again, some time later.
     pub duplicate: f64,
@@ -62,6 +64,7 @@ impl Faults {
             latency: Duration::from_millis(20),
             index_lag: 0.0,
             short_pages: 0.0,
+            short_batches: 0.0,
             early_timeout: 0.0,
             duplicate: 0.0,
             empty_receive: 0.0,
@@ -80,6 +83,7 @@ impl Faults {
             slow: 0.1,
             index_lag: 0.2,
             short_pages: 0.2,
+            short_batches: 0.5,
             early_timeout: 0.05,
             duplicate: 0.05,
             empty_receive: 0.02,
@@ -92,7 +96,7 @@ impl Faults {
 
     /// Only those that change the order of things: no call fails and nothing is lost or comes twice.
     pub fn interleaving() -> Self {
-        Self { yields: 0.5, slow: 0.1, ..Self::none() }
+        Self { yields: 0.5, slow: 0.1, short_batches: 0.5, ..Self::none() }
     }
 }
 

@@ -122,17 +122,21 @@ impl Queue for Over<dyn Queue> {
         self.link.pass().await;
         self.inner.receive(max, visibility).await
     }
-    async fn ack(&self, receipt: &Receipt) -> Result<bool> {
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
         self.link.pass().await;
-        self.inner.ack(receipt).await
+        self.inner.ack(receipts).await
     }
-    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<bool> {
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
         self.link.pass().await;
-        self.inner.extend(receipt, visibility).await
+        self.inner.extend(receipts, visibility).await
     }
-    async fn reject(&self, receipt: &Receipt, delay: Duration) -> Result<bool> {
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
         self.link.pass().await;
-        self.inner.reject(receipt, delay).await
+        self.inner.reject(receipts, delay).await
+    }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.link.pass().await;
+        self.inner.waiting(lane).await
     }
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.link.pass().await;

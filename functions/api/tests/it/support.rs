@@ -209,7 +209,7 @@ impl Door {
     pub async fn put_events(&self, chat: &str, events: Vec<ChatEvent>) {
         let (workspace, id) = ids(chat);
         let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), events.len() as u64 + 1);
-        let entry = actor::Entry { first: 1, next, at, step, command: None, events, outbox: Vec::new(), parking: None };
+        let entry = actor::Entry { first: 1, next, at, step, commands: Vec::new(), events, outbox: Vec::new(), parking: None };
         let key = chat::actor_id(workspace, id.parse().unwrap()).entry_key(1);
         let put = ports::Write::put(key, serde_json::to_string(&entry).unwrap(), ports::Expect::Absent);
         self.table.commit(vec![put]).await.unwrap();

@@ -10,7 +10,7 @@ mod table;
 
 pub use blobs::blobs;
 pub use bus::bus;
-pub use queue::{queue, queue_races};
+pub use queue::{queue, queue_in_turn, queue_races};
 pub use table::table;
 
 use domain::Timestamp;

@@ -1,5 +1,10 @@
 //! The queue's suite.
 
+mod batches;
+mod turns;
+
+pub use turns::queue_in_turn;
+
 use super::{Env, table::ok};
 use domain::Timestamp;
 use futures::{FutureExt as _, future::join_all};
@@ -10,11 +15,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-
 /// Holds a queue to its documentation. `fresh` makes one that puts a message aside after `max_attempts` deliveries.
 pub async fn queue<F: Future<Output = Arc<dyn Queue>>>(env: &Env, max_attempts: u32, fresh: impl Fn() -> F) {
     a_group_is_delivered_in_order_one_at_a_time(&*fresh().await, env).await;
     groups_do_not_wait_for_each_other(&*fresh().await, env).await;
+    batches::a_batch_is_in_order_and_locks_its_group(&*fresh().await, env).await;
+    batches::what_is_given_back_of_a_batch_comes_again_in_order(&*fresh().await, env).await;
+    batches::a_batch_times_out_and_is_extended_as_one(&*fresh().await, env).await;
+    batches::no_batch_is_longer_than_promised(&*fresh().await, env).await;
     an_unsettled_message_comes_again_first(&*fresh().await, env).await;
     a_rejected_message_comes_again_first(&*fresh().await, env).await;
     stale_receipts_settle_nothing(&*fresh().await, env).await;
@@ -41,7 +49,7 @@ async fn a_group_is_delivered_in_order_one_at_a_time(queue: &dyn Queue, env: &En
         assert_eq!((delivery.group.as_str(), delivery.id.as_str(), delivery.attempt), ("g", id, 1));
         assert_eq!(delivery.body, format!("body {id}"));
         nothing_comes(queue, env).await;
-        assert!(ok(queue.ack(&delivery.receipt).await));
+        assert!(ack(queue, &delivery.receipt).await);
     }
     nothing_comes(queue, env).await;
 }
@@ -49,15 +57,15 @@ async fn a_group_is_delivered_in_order_one_at_a_time(queue: &dyn Queue, env: &En
 async fn groups_do_not_wait_for_each_other(queue: &dyn Queue, env: &Env) {
     let messages = ["a", "b", "c"].iter().flat_map(|group| [message(group, "1"), message(group, "2")]).collect();
     ok(queue.send(messages).await);
-    let mut deliveries = Vec::new();
-    while deliveries.len() < 3 {
+    let mut groups = BTreeSet::new();
+    while groups.len() < 3 {
         let some = ok(queue.receive(2, env.unit).await);
         assert!(some.len() <= 2, "at most as many as asked for");
-        deliveries.extend(some);
+        for batch in some.chunk_by(|one, next| one.group == next.group) {
+            assert!(ids(batch).starts_with(&["1"]));
+            assert!(groups.insert(batch.first().map(|first| first.group.clone())), "one batch a group");
+        }
     }
-    let groups: BTreeSet<_> = deliveries.iter().map(|delivery| delivery.group.as_str()).collect();
-    assert_eq!(groups, BTreeSet::from(["a", "b", "c"]), "one a group");
-    assert!(deliveries.iter().all(|delivery| delivery.id == "1"));
     assert!(ok(queue.receive(0, env.unit).await).is_empty());
 }
 
@@ -69,19 +77,19 @@ async fn an_unsettled_message_comes_again_first(queue: &dyn Queue, env: &Env) {
     assert!(env.clock.now() >= taken_at + env.unit, "not before its visibility is over");
     assert_eq!((again.id.as_str(), again.attempt), ("1", 2), "order holds under redelivery");
     assert_ne!(first.receipt, again.receipt);
-    assert!(ok(queue.ack(&again.receipt).await));
+    assert!(ack(queue, &again.receipt).await);
     assert_eq!(one(queue, env).await.id, "2");
 }
 
 async fn a_rejected_message_comes_again_first(queue: &dyn Queue, env: &Env) {
     ok(queue.send(vec![message("g", "1"), message("g", "2")]).await);
     let delivery = one(queue, env).await;
-    assert!(ok(queue.reject(&delivery.receipt, Duration::ZERO).await));
-    assert!(!ok(queue.ack(&delivery.receipt).await), "its receipt is stale");
+    assert!(reject(queue, &delivery.receipt, Duration::ZERO).await);
+    assert!(!ack(queue, &delivery.receipt).await, "its receipt is stale");
     let again = one(queue, env).await;
     assert_eq!((again.id.as_str(), again.attempt), ("1", 2));
     let rejected_at = env.clock.now();
-    assert!(ok(queue.reject(&again.receipt, env.unit).await));
+    assert!(reject(queue, &again.receipt, env.unit).await);
     let third = one(queue, env).await;
     assert!(env.clock.now() >= rejected_at + env.unit, "the group rests meanwhile");
     assert_eq!((third.id.as_str(), third.attempt), ("1", 3));
@@ -92,12 +100,12 @@ async fn stale_receipts_settle_nothing(queue: &dyn Queue, env: &Env) {
     let stale = one(queue, env).await.receipt;
     let fresh = one(queue, env).await;
     assert_eq!(fresh.attempt, 2);
-    assert!(!ok(queue.ack(&stale).await));
-    assert!(!ok(queue.extend(&stale, env.unit).await));
-    assert!(!ok(queue.reject(&stale, Duration::ZERO).await));
-    assert!(!ok(queue.ack(&Receipt("no receipt".into())).await));
-    assert!(ok(queue.ack(&fresh.receipt).await));
-    assert!(!ok(queue.ack(&fresh.receipt).await), "settled once");
+    assert!(!ack(queue, &stale).await);
+    assert!(!extend(queue, &stale, env.unit).await);
+    assert!(!reject(queue, &stale, Duration::ZERO).await);
+    assert!(!ack(queue, &Receipt("no receipt".into())).await);
+    assert!(ack(queue, &fresh.receipt).await);
+    assert!(!ack(queue, &fresh.receipt).await, "settled once");
     nothing_comes(queue, env).await;
 }
 
@@ -106,9 +114,9 @@ async fn an_extended_delivery_stays_invisible(queue: &dyn Queue, env: &Env) {
     let taken_at = env.clock.now();
     let delivery = one(queue, env).await;
     env.until(taken_at + env.unit / 2).await;
-    assert!(ok(queue.extend(&delivery.receipt, env.unit).await));
+    assert!(extend(queue, &delivery.receipt, env.unit).await);
     env.until(taken_at + env.unit + env.unit / 4).await;
-    assert!(ok(queue.extend(&delivery.receipt, env.unit / 2).await), "it is still in flight");
+    assert!(extend(queue, &delivery.receipt, env.unit / 2).await, "it is still in flight");
     let again = one(queue, env).await;
     assert!(env.clock.now() >= taken_at + env.unit + env.unit / 2);
     assert_eq!(again.attempt, 2);
@@ -123,13 +131,13 @@ async fn delayed_messages_take_their_place_when_due(queue: &dyn Queue, env: &Env
         let delivery = one(queue, env).await;
         assert_eq!(delivery.id, id, "it holds up nobody");
         assert!(env.clock.now() < due, "this took too long to say anything");
-        assert!(ok(queue.ack(&delivery.receipt).await));
+        assert!(ack(queue, &delivery.receipt).await);
     }
     env.until(due).await;
     for id in ["delayed", "2"] {
         let delivery = one(queue, env).await;
         assert_eq!(delivery.id, id, "the oldest due one");
-        assert!(ok(queue.ack(&delivery.receipt).await));
+        assert!(ack(queue, &delivery.receipt).await);
     }
     // Nothing else is in the queue: only the date can wake the waiter.
     let due = env.later();
@@ -147,7 +155,7 @@ async fn repeated_ids_have_no_effect(queue: &dyn Queue, env: &Env) {
         let delivery = one(queue, env).await;
         assert_eq!(delivery.body, "body 1");
         assert!(seen.insert(delivery.group.clone()), "{seen:?}");
-        assert!(ok(queue.ack(&delivery.receipt).await));
+        assert!(ack(queue, &delivery.receipt).await);
     }
     ok(queue.send(vec![message("g", "1")]).await);
     nothing_comes(queue, env).await;
@@ -163,7 +171,7 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
     let held = ok(queue.receive(1, env.unit * 1000).await);
     assert_eq!(held.first().map(|delivery| delivery.group.as_str()), Some("g"));
     for delivery in held {
-        assert!(ok(queue.reject(&delivery.receipt, Duration::ZERO).await));
+        assert!(reject(queue, &delivery.receipt, Duration::ZERO).await);
     }
     let mut delivered = BTreeMap::<String, u32>::new();
     delivered.insert("1".into(), 1);
@@ -172,14 +180,14 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
         let delivery = one(queue, env).await;
         if delivery.group == "h" {
             other_group_waits = false;
-            assert!(ok(queue.ack(&delivery.receipt).await));
+            assert!(ack(queue, &delivery.receipt).await);
             continue;
         }
         *delivered.entry(delivery.id.clone()).or_default() += 1;
         if delivery.id == "3" {
-            assert!(ok(queue.ack(&delivery.receipt).await));
+            assert!(ack(queue, &delivery.receipt).await);
         } else {
-            assert!(ok(queue.reject(&delivery.receipt, Duration::ZERO).await));
+            assert!(reject(queue, &delivery.receipt, Duration::ZERO).await);
         }
     }
     assert_eq!(delivered, BTreeMap::from([("1".into(), max_attempts), ("2".into(), max_attempts), ("3".into(), 1)]));
@@ -197,7 +205,7 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
     for id in ["4", "1", "2"] {
         let delivery = one(queue, env).await;
         assert_eq!((delivery.id.as_str(), delivery.attempt), (id, 1), "in order, with no attempts used");
-        assert!(ok(queue.ack(&delivery.receipt).await));
+        assert!(ack(queue, &delivery.receipt).await);
     }
     nothing_comes(queue, env).await;
 
@@ -205,7 +213,7 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
     ok(queue.send(vec![message("i", "1")]).await);
     for _ in 1..max_attempts {
         let delivery = one(queue, env).await;
-        assert!(ok(queue.reject(&delivery.receipt, Duration::ZERO).await));
+        assert!(reject(queue, &delivery.receipt, Duration::ZERO).await);
     }
     let last = one(queue, env).await;
     assert_eq!(last.attempt, max_attempts);
@@ -255,7 +263,7 @@ async fn a_dropped_receive_loses_nothing(queue: &dyn Queue, env: &Env) {
         drop(waiting);
         let delivery = one(queue, env).await;
         assert_eq!((delivery.id, delivery.attempt), (n.to_string(), 1));
-        assert!(ok(queue.ack(&delivery.receipt).await));
+        assert!(ack(queue, &delivery.receipt).await);
     }
 }
 
@@ -283,17 +291,20 @@ async fn two_workers_never_hold_one_group(queue: Arc<dyn Queue>, env: &Env) {
                     return;
                 }
                 // The last messages go to one worker; the others look again whether all is done.
-                let received = tokio::time::timeout(Duration::from_millis(50), queue.receive(2, visibility)).await;
-                for Delivery { group, id, receipt, .. } in received.map(ok).unwrap_or_default() {
+                let received = tokio::time::timeout(Duration::from_millis(50), queue.receive(4, visibility)).await;
+                let received = received.map(ok).unwrap_or_default();
+                for batch in received.chunk_by(|one, next| one.group == next.group) {
+                    let Some(Delivery { group, .. }) = batch.first() else { continue };
                     now(&mut |seen| assert!(seen.held.insert(group.clone()), "two workers hold {group}"));
                     for _ in 0..3 {
                         tokio::task::yield_now().await;
                     }
                     now(&mut |seen| {
-                        seen.finished.entry(group.clone()).or_default().push(id.clone());
-                        seen.held.remove(&group);
+                        let ids = batch.iter().map(|delivery| delivery.id.clone());
+                        seen.finished.entry(group.clone()).or_default().extend(ids);
+                        seen.held.remove(group);
                     });
-                    assert!(ok(queue.ack(&receipt).await));
+                    assert!(ok(queue.ack(&receipts(batch)).await));
                 }
             }
         }
@@ -317,7 +328,37 @@ struct Seen {
 }
 
 fn message(group: &str, id: &str) -> Outgoing {
-    Outgoing { group: group.into(), id: id.into(), body: format!("body {id}"), deliver_at: None }
+    Outgoing { group: group.into(), id: id.into(), body: format!("body {id}"), ..Outgoing::default() }
+}
+
+async fn ack(queue: &dyn Queue, receipt: &Receipt) -> bool {
+    ok(queue.ack(std::slice::from_ref(receipt)).await)
+}
+
+async fn extend(queue: &dyn Queue, receipt: &Receipt, visibility: Duration) -> bool {
+    ok(queue.extend(std::slice::from_ref(receipt), visibility).await)
+}
+
+async fn reject(queue: &dyn Queue, receipt: &Receipt, delay: Duration) -> bool {
+    ok(queue.reject(std::slice::from_ref(receipt), delay).await)
+}
+
+fn receipts(deliveries: &[Delivery]) -> Vec<Receipt> {
+    deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
+}
+
+fn ids(deliveries: &[Delivery]) -> Vec<&str> {
+    deliveries.iter().map(|delivery| delivery.id.as_str()).collect()
+}
+
+/// The next deliveries, all of one group because only one has any.
+async fn batch(queue: &dyn Queue, max: usize, env: &Env) -> Vec<Delivery> {
+    loop {
+        let deliveries = ok(queue.receive(max, env.unit).await);
+        if !deliveries.is_empty() {
+            return deliveries;
+        }
+    }
 }
 
 /// The next delivery; an adapter may return from a receive with none when its longest wait is over.

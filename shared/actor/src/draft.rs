@@ -1,0 +1,105 @@
+//! An entry in the making: what one step decides, or several that need nothing from outside in between.
+
+use crate::{ActorId, Content, Decision, EffectKey, Entry, Letter, Machine, Mail, Parking, View};
+use domain::{CommandId, Principal, Stamp, Timestamp};
+use ports::{MAX_BATCH, MAX_WRITES, Outgoing, Result};
+use uuid::Uuid;
+
+/// A draft with so many bytes of commands and letters is full: entries stay well below what the table keeps itself.
+const BYTES: usize = 32 * 1024;
+
+/// What steps have decided and the log does not have yet. Their events are in the state already, so that each step decides on
+/// what the one before it left; should the write fail, the state is thrown away.
+pub(crate) struct Draft<M: Machine> {
+    first: u64,
+    at: Timestamp,
+    step: Uuid,
+    /// The commands that it consumes.
+    pub commands: Vec<CommandId>,
+    events: Vec<M::Event>,
+    /// What is to be sent: the letters of the steps, and mail that was put aside.
+    pub outbox: Vec<Outgoing>,
+    /// What it says about the actor being paused.
+    pub parking: Option<Parking>,
+    /// Records to keep beside the log.
+    pub records: Vec<View>,
+    /// What to run once it is durable.
+    pub effects: Vec<(EffectKey, M::Effect)>,
+    letters: usize,
+    bytes: usize,
+}
+
+impl<M: Machine> Draft<M> {
+    /// An empty one, of an entry that begins with number `first`.
+    pub fn new(first: u64, stamp: &Stamp) -> Self {
+        Self {
+            first,
+            at: stamp.at,
+            step: stamp.id,
+            commands: Vec::new(),
+            events: Vec::new(),
+            outbox: Vec::new(),
+            parking: None,
+            records: Vec::new(),
+            effects: Vec::new(),
+            letters: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Takes in what a step decided, except for what it cancels.
+    pub fn add(&mut self, actor: &ActorId, state: &mut M::State, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
+        let Decision { events, send, effects, cancel: _ } = decision;
+        for letter in send {
+            let message = self.message(actor, &letter, stamp.at)?;
+            self.bytes += message.body.len();
+            self.outbox.push(message);
+            self.letters += 1;
+        }
+        for event in events {
+            self.records.extend(M::record(state, &event));
+            M::apply(state, self.first + self.events.len() as u64, &event);
+            self.events.push(event);
+        }
+        self.effects.extend(effects);
+        Ok(())
+    }
+
+    /// Whether it has room for what a command of `bytes` bytes decides.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.commands.len() < MAX_BATCH && self.records.len() < MAX_WRITES / 2 && self.bytes + bytes <= BYTES
+    }
+
+    /// Notes that a command of `bytes` bytes is consumed.
+    pub fn consume(&mut self, command: CommandId, bytes: usize) {
+        self.commands.push(command);
+        self.bytes += bytes;
+    }
+
+    /// The entry; none when there is nothing to write.
+    pub fn entry(&mut self) -> Option<Entry<M::Event>> {
+        if self.events.is_empty() && self.outbox.is_empty() && self.parking.is_none() {
+            return None;
+        }
+        Some(Entry {
+            first: self.first,
+            next: self.first + (self.events.len() as u64).max(1),
+            at: self.at,
+            step: self.step,
+            commands: std::mem::take(&mut self.commands),
+            events: std::mem::take(&mut self.events),
+            outbox: std::mem::take(&mut self.outbox),
+            parking: self.parking.take(),
+        })
+    }
+
+    /// A letter as a message. Its ids follow from its place in the log, so that sending it again is harmless.
+    fn message(&self, actor: &ActorId, letter: &Letter, at: Timestamp) -> Result<Outgoing> {
+        let name = format!("{}/{}", self.first, self.letters);
+        let id = CommandId::from_key(actor.as_str(), &name);
+        let content = Content::Command { body: &letter.command };
+        let message = Mail { id, at, by: Principal::System, content }.to(&letter.to)?;
+        let id = format!("{actor}/{name}");
+        Ok(Outgoing { id, deliver_at: letter.deliver_at, priority: letter.priority, ..message })
+    }
+}

@@ -1,0 +1,173 @@
+//! Taking in what the mailbox brings: commands, alone or together, and mail for an actor that is paused or about to end.
+
+use super::{Draft, Drive, Failure, while_unavailable};
+use crate::{Content, Input, Machine, Mail, Parking};
+use domain::CommandId;
+use ports::{Delivery, Error, Outgoing};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl<M: Machine> Drive<'_, M> {
+    /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. What they
+    /// want done outside is running when this returns.
+    ///
+    /// A long turn may well outlive many workers, so what is in flight is not judged by how often its message came, but by
+    /// how often the very effect that it is at was begun, by deliveries of this one message: a checkpoint is no failure.
+    pub(super) async fn take_in(
+        &mut self,
+        mail: Mail<M::Command>,
+        delivery: &Delivery,
+        behind: &[Delivery],
+        max_attempts: u32,
+    ) -> Result<usize, Failure> {
+        let attempt = delivery.attempt;
+        let consumed = self.loaded.consumed.contains(&mail.id);
+        if (consumed || attempt > 1) && !self.loaded.unsettled_outbox.is_empty() {
+            // A worker may have died between the commit and the sends. The ids make sending again harmless.
+            let outbox = self.loaded.unsettled_outbox.clone();
+            while_unavailable(|| self.ports.queue.send(outbox.clone())).await?;
+        }
+        if matches!(&mail.content, Content::Command { body } if !consumed && M::ends(body)) {
+            return self.take_in_last(mail).await;
+        }
+        if self.loaded.parked {
+            return self.take_in_while_parked(mail, &delivery.body).await;
+        }
+        let begun = M::attempt(&self.loaded.state);
+        if begun >= max_attempts && attempt >= max_attempts {
+            return Err(Failure::Poison(format!("the same step was begun {begun} times and never ended")));
+        }
+        let is_new_command = matches!(mail.content, Content::Command { .. }) && !consumed;
+        if is_new_command && attempt > max_attempts {
+            return Err(Failure::Poison(format!("the command {} failed {} times", mail.id, attempt - 1)));
+        }
+        if M::in_flight(&self.loaded.state) {
+            self.prepare(None).await?;
+            self.skip_expired_numbers().await?;
+            self.step(Input::Resume, None).await?;
+        }
+        match mail.content {
+            Content::Command { body } if !consumed => {
+                self.prepare(Some(&body)).await?;
+                let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command: body };
+                // What runs reports to each step alone: nobody can say whether what is behind would still have been decided so.
+                let behind = if self.running.is_empty() { behind } else { &[] };
+                self.take_in_together((mail.id, input), delivery, behind).await
+            }
+            _ => Ok(1),
+        }
+    }
+
+    /// Decides a command, and then those `behind` it as long as nothing needs doing outside in between: one entry for all of
+    /// them. A parent that ten thousand children report to would otherwise pay ten thousand commits.
+    async fn take_in_together(
+        &mut self,
+        (id, input): (CommandId, Input<M>),
+        delivery: &Delivery,
+        behind: &[Delivery],
+    ) -> Result<usize, Failure> {
+        let (stamp, mut draft) = self.draft();
+        draft.consume(id, delivery.body.len());
+        self.decide(&mut draft, input, &stamp)?;
+        let mut taken = 1;
+        for delivery in behind {
+            let goes_on = draft.effects.is_empty() && !M::in_flight(&self.loaded.state);
+            if !goes_on || !draft.has_room(delivery.body.len()) {
+                break;
+            }
+            let Some((mail, command)) = self.joining(&draft, delivery) else { break };
+            if self.prepare(Some(&command)).await.is_err() {
+                break;
+            }
+            let stamp = self.ports.clock.stamp();
+            let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command };
+            let (machine, state) = (&self.ports.machine, &self.loaded.state);
+            // One that panics is left to be the first of a delivery, so that it alone is blamed.
+            let decided = catch_unwind(AssertUnwindSafe(|| machine.handle(state, input, &stamp)));
+            let Ok(decision) = decided else { break };
+            draft.consume(mail.id, delivery.body.len());
+            self.add(&mut draft, decision, &stamp)?;
+            taken += 1;
+        }
+        self.commit(draft).await?;
+        Ok(taken)
+    }
+
+    /// The command of a delivery, if it can be decided together with those before it: a new one that was not tried before.
+    fn joining(&self, draft: &Draft<M>, delivery: &Delivery) -> Option<(Mail<()>, M::Command)> {
+        let Mail { id, at, by, content } = serde_json::from_str::<Mail<M::Command>>(&delivery.body).ok()?;
+        let Content::Command { body: command } = content else { return None };
+        let is_known = self.loaded.consumed.contains(&id) || draft.commands.contains(&id);
+        let joins = !is_known && delivery.attempt == 1 && !M::ends(&command);
+        joins.then_some((Mail { id, at, by, content: Content::Command { body: () } }, command))
+    }
+
+    async fn prepare(&self, next: Option<&M::Command>) -> Result<(), Error> {
+        while_unavailable(|| self.ports.perform.prepare(self.actor, &self.loaded.state, next)).await
+    }
+
+    /// Takes in a command that ends the actor, whatever the actor is at. What was in flight is resumed after it, if any of
+    /// it is left to complete.
+    async fn take_in_last(&mut self, mail: Mail<M::Command>) -> Result<usize, Failure> {
+        if M::in_flight(&self.loaded.state) {
+            self.skip_expired_numbers().await?;
+        }
+        let Content::Command { body: command } = mail.content else { return Ok(1) };
+        let (stamp, mut draft) = self.draft();
+        draft.consume(mail.id, 0);
+        draft.parking = self.loaded.parked.then(|| Parking { parked: false, mail: Vec::new() });
+        self.decide(&mut draft, Input::Command { id: mail.id, by: mail.by, at: mail.at, command }, &stamp)?;
+        self.commit(draft).await?;
+        if M::in_flight(&self.loaded.state) {
+            self.step(Input::Resume, None).await?;
+        }
+        Ok(1)
+    }
+
+    /// Puts the actor aside: `mail` failed too often. It is kept, unless it was consumed and what failed is its work.
+    pub async fn park(&mut self, mail: (CommandId, String), reason: String) -> Result<(), Failure> {
+        let known =
+            self.loaded.consumed.contains(&mail.0) || self.loaded.parked_mail.iter().any(|(id, _)| *id == mail.0);
+        let (stamp, mut draft) = self.draft();
+        if !self.loaded.parked {
+            self.decide(&mut draft, Input::Park { reason }, &stamp)?;
+        }
+        draft.parking = Some(Parking { parked: true, mail: if known { Vec::new() } else { vec![mail] } });
+        self.commit(draft).await
+    }
+
+    async fn take_in_while_parked(&mut self, mail: Mail<M::Command>, body: &str) -> Result<usize, Failure> {
+        match mail.content {
+            Content::Command { .. } => self.park((mail.id, body.to_owned()), String::new()).await?,
+            Content::Continue => {}
+            // It did resume the actor, which failed again since: that is for a person to see.
+            Content::Unpark { .. } if self.loaded.consumed.contains(&mail.id) => {}
+            Content::Unpark { drop } => self.unpark(mail.id, drop).await?,
+        }
+        Ok(1)
+    }
+
+    /// Goes on where the actor was paused: with the work that was in flight, then with the mail that was put aside. What
+    /// failed is the first of these, and with `drop` it is given up.
+    async fn unpark(&mut self, command: CommandId, drop: bool) -> Result<(), Failure> {
+        let (stamp, mut draft) = self.draft();
+        let was_in_flight = M::in_flight(&self.loaded.state);
+        draft.consume(command, 0);
+        self.decide(&mut draft, Input::Unpark { drop }, &stamp)?;
+        let given_up = usize::from(drop && !was_in_flight);
+        let first = self.loaded.next;
+        let again = |(id, body): &(CommandId, String)| Outgoing {
+            group: self.actor.as_str().into(),
+            id: format!("{id}/unparked/{first}"),
+            body: body.clone(),
+            ..Outgoing::default()
+        };
+        draft.outbox.extend(self.loaded.parked_mail.iter().skip(given_up).map(again));
+        draft.parking = Some(Parking { parked: false, mail: Vec::new() });
+        self.commit(draft).await?;
+        if M::in_flight(&self.loaded.state) && self.running.is_empty() {
+            self.prepare(None).await?;
+            self.step(Input::Resume, None).await?;
+        }
+        Ok(())
+    }
+}

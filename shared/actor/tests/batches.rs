@@ -1,0 +1,302 @@
+//! Deliveries that come together: one entry where nothing is needed from outside, and each its own blame.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use actor::{
+    ActorId, Content, Decision, EffectContext, EffectKey, Entry, Follow, Input, Letter, Machine, Mail, Options,
+    Perform, Runtime, Verdict, View,
+};
+use async_trait::async_trait;
+use domain::{CommandId, Principal, Stamp};
+use ports::{Clock, Delivery, Error, Receipt};
+use serde::{Deserialize, Serialize};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+use testkit::{
+    TestClock,
+    fakes::{FakeBus, FakeQueue, FakeTable, Faults},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Adds up what it is told, and can be told to do something outside.
+struct Adder;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Command {
+    Add(u32),
+    /// Adds and tells another actor the sum.
+    Tell(u32),
+    Run,
+    Panic,
+    Nothing,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Event {
+    Added(u32),
+    Began(u32),
+    Ended,
+    Paused(String),
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Sum {
+    sum: u32,
+    attempt: u32,
+}
+
+impl Machine for Adder {
+    const KIND: &'static str = "adder";
+    type State = Sum;
+    type Command = Command;
+    type Event = Event;
+    type Effect = ();
+    type Report = ();
+
+    fn apply(state: &mut Sum, _: u64, event: &Event) {
+        match event {
+            Event::Added(n) => state.sum += n,
+            Event::Began(attempt) => state.attempt = *attempt,
+            Event::Ended => state.attempt = 0,
+            Event::Paused(_) => {}
+        }
+    }
+
+    fn handle(&self, state: &Sum, input: Input<Self>, _: &Stamp) -> Decision<Self> {
+        let mut decision = Decision::default();
+        let mut run = |attempt: u32| {
+            decision.events.push(Event::Began(attempt));
+            decision.effects.push((EffectKey(format!("run/{}/{attempt}", state.sum)), ()));
+        };
+        match input {
+            Input::Command { command: Command::Run, .. } => run(1),
+            Input::Resume => run(state.attempt + 1),
+            Input::Command { command: Command::Add(n), .. } => decision.events.push(Event::Added(n)),
+            Input::Command { command: Command::Tell(n), .. } => {
+                decision.events.push(Event::Added(n));
+                let command = serde_json::json!({ "add": state.sum + n });
+                let to = ActorId::new("adder", "w/parent");
+                decision.send.push(Letter { to, command, deliver_at: None, priority: 3 });
+            }
+            Input::Command { command: Command::Panic, .. } => panic!("as told"),
+            Input::Report(()) => decision.events.push(Event::Ended),
+            Input::Park { reason } => decision.events.push(Event::Paused(reason)),
+            Input::Command { command: Command::Nothing, .. } | Input::Stop(_) | Input::Unpark { .. } => {}
+        }
+        decision
+    }
+
+    fn in_flight(state: &Sum) -> bool {
+        state.attempt > 0
+    }
+    fn attempt(state: &Sum) -> u32 {
+        state.attempt
+    }
+    fn is_transient(_: &Event) -> bool {
+        false
+    }
+    fn view(_: &Sum) -> Option<View> {
+        None
+    }
+}
+
+/// Runs effects at once, and notes what it is asked to prepare.
+#[derive(Default)]
+struct Outside {
+    prepared: Mutex<Vec<String>>,
+    refuses_to_prepare: AtomicBool,
+}
+
+#[async_trait]
+impl Perform<Adder> for Outside {
+    async fn perform(&self, (): (), _: EffectContext<Adder>) {}
+    async fn prepare(&self, _: &ActorId, state: &Sum, next: Option<&Command>) -> ports::Result<()> {
+        self.prepared.lock().unwrap().push(format!("{} {next:?}", state.sum));
+        let refused = self.refuses_to_prepare.load(SeqCst) && matches!(next, Some(Command::Add(13)));
+        if refused { Err(Error::Damaged("not today".into())) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Follow<Adder> for () {
+    async fn loaded(&self, _: &ActorId, _: &Sum) {}
+    async fn committed(&self, _: &ActorId, _: &Sum, _: &Entry<Event>) {}
+}
+
+struct World {
+    clock: Arc<TestClock>,
+    table: Arc<FakeTable>,
+    queue: Arc<FakeQueue>,
+    outside: Arc<Outside>,
+    runtime: Runtime<Adder>,
+}
+
+fn actor() -> ActorId {
+    ActorId::new("adder", "w/1")
+}
+
+fn world() -> World {
+    let clock = Arc::new(TestClock::new(1));
+    let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+    let queue = Arc::new(FakeQueue::new(clock.clone(), 2, Faults::none(), 99));
+    let outside = Arc::new(Outside::default());
+    let runtime = runtime(&clock, &table, &queue, &outside);
+    World { clock, table, queue, outside, runtime }
+}
+
+fn runtime(
+    clock: &Arc<TestClock>,
+    table: &Arc<FakeTable>,
+    queue: &Arc<FakeQueue>,
+    outside: &Arc<Outside>,
+) -> Runtime<Adder> {
+    let bus = Arc::new(FakeBus::new(3, Faults::none()));
+    let (table, queue, clock) = (table.clone(), queue.clone(), clock.clone());
+    Runtime::new(Adder, outside.clone(), table, queue, bus, clock, Arc::new(()), Options::default())
+}
+
+impl World {
+    fn mail(&self, commands: &[Command]) -> Vec<Delivery> {
+        let delivery = |command: &Command| {
+            let mail = Mail {
+                id: CommandId(self.clock.id()),
+                at: self.clock.now(),
+                by: Principal::System,
+                content: Content::Command { body: command.clone() },
+            };
+            let message = mail.to(&actor()).unwrap();
+            let receipt = Receipt(message.id.clone());
+            Delivery { group: message.group, id: message.id, body: message.body, attempt: 1, receipt }
+        };
+        commands.iter().map(delivery).collect()
+    }
+
+    async fn deliver(&self, deliveries: &[Delivery]) -> Verdict {
+        self.runtime.deliver(deliveries, &CancellationToken::new()).await
+    }
+
+    /// How many commands and events each entry has.
+    fn log(&self) -> Vec<(usize, usize)> {
+        let items = self.table.partition(actor().as_str()).into_iter().filter(|item| item.key.sk.starts_with("log/"));
+        let entries = items.map(|item| serde_json::from_str::<Entry<Event>>(&item.body).unwrap());
+        entries.map(|entry| (entry.commands.len(), entry.events.len())).collect()
+    }
+
+    fn events(&self) -> String {
+        let items = self.table.partition(actor().as_str()).into_iter().filter(|item| item.key.sk.starts_with("log/"));
+        let entries = items.map(|item| serde_json::from_str::<Entry<Event>>(&item.body).unwrap());
+        entries.flat_map(|entry| entry.events).map(|event| format!("{event:?} ")).collect()
+    }
+}
+
+use Command::{Add, Nothing, Panic, Run, Tell};
+
+fn all(deliveries: &[Delivery]) -> Verdict {
+    Verdict { done: deliveries.len(), again: Duration::ZERO }
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_that_come_together_are_one_entry_and_consumed_once() {
+    let world = world();
+    let mail = world.mail(&[Tell(1), Add(2), Nothing, Tell(3), Add(4)]);
+    assert_eq!(world.deliver(&mail).await, all(&mail));
+    assert_eq!(world.log(), [(5, 4)]);
+    let sent = world.queue.messages();
+    let told: Vec<_> = sent.iter().map(|message| (message.body.contains(r#""add":1"#), message.priority)).collect();
+    assert_eq!(told, [(true, 3), (false, 3)], "each decided on what the one before it left");
+    assert!(sent[1].body.contains(r#""add":6"#) && sent[0].id != sent[1].id);
+    // The acknowledgement was lost; a new process gets them again, one after the other, and sends the letters again.
+    let other = runtime(&world.clock, &world.table, &world.queue, &world.outside);
+    let again: Vec<_> = mail.iter().map(|delivery| Delivery { attempt: 2, ..delivery.clone() }).collect();
+    assert_eq!(other.deliver(&again, &CancellationToken::new()).await, all(&again));
+    assert_eq!((world.log().len(), world.queue.messages().len()), (1, 2), "the ids make that harmless");
+    // The first process does not know of what another one wrote meanwhile, and finds out.
+    let more = world.mail(&[Add(5)]);
+    assert_eq!(other.deliver(&more, &CancellationToken::new()).await, all(&more));
+    let more = world.mail(&[Nothing, Add(6), Add(7)]);
+    assert_eq!(world.deliver(&more).await, all(&more));
+    assert_eq!(world.log(), [(5, 4), (1, 1), (3, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_the_outside_ends_an_entry_and_the_rest_follows_it() {
+    let world = world();
+    let mail = world.mail(&[Add(1), Run, Add(2), Add(3)]);
+    assert_eq!(world.deliver(&mail).await, all(&mail));
+    assert_eq!(world.log(), [(2, 2), (0, 1), (2, 2)]);
+    assert_eq!(world.events(), "Added(1) Began(1) Ended Added(2) Added(3) ");
+    let prepared = world.outside.prepared.lock().unwrap().join(", ");
+    assert_eq!(prepared, "0 Some(Add(1)), 1 Some(Run), 1 Some(Add(2)), 3 Some(Add(3))");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_an_end() {
+    let world = world();
+    let mail = world.mail(&vec![Add(1); 3 * ports::MAX_BATCH]);
+    assert_eq!(world.deliver(&mail).await, all(&mail));
+    assert!(world.log().iter().all(|(commands, _)| *commands <= ports::MAX_BATCH), "{:?}", world.log());
+    assert!(world.log().len() < 10, "{:?}", world.log());
+    let longest = world.table.items().iter().map(|item| item.body.len()).max().unwrap();
+    assert!(longest < ports::SPILL_ABOVE, "{longest}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_panics_is_blamed_alone() {
+    let world = world();
+    let mail = world.mail(&[Add(1), Panic, Add(2)]);
+    let verdict = world.deliver(&mail).await;
+    assert_eq!(verdict.done, 1);
+    assert!(verdict.again > Duration::ZERO);
+    assert_eq!(world.log(), [(1, 1)]);
+    // The queue brings it again, alone, until it has used up its attempts.
+    for attempt in 2..6 {
+        let again = Delivery { attempt, ..mail[1].clone() };
+        assert_eq!(world.deliver(&[again]).await.done, 0);
+    }
+    let last = [Delivery { attempt: 6, ..mail[1].clone() }, mail[2].clone()];
+    assert_eq!(world.deliver(&last).await, all(&last));
+    assert!(world.events().contains("Paused(\"nothing moves on: panicked: as told\")"), "{}", world.events());
+    let newest = world.table.partition(actor().as_str());
+    assert!(newest.iter().any(|item| item.body.contains(r#""parked":true"#) && item.body.contains(&mail[2].id)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_pauses_the_actor_and_what_is_behind_it_is_kept() {
+    let world = world();
+    let mut mail = world.mail(&[Add(1), Add(2), Add(3)]);
+    mail[1].body = "{}".into();
+    assert_eq!(world.deliver(&mail).await, all(&mail));
+    assert!(world.events().starts_with("Added(1) Paused(\"the command cannot be read"), "{}", world.events());
+    assert!(!world.events().contains("Added(3)"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_prepared_is_tried_again_and_holds_up_nothing_before_it() {
+    let world = world();
+    world.outside.refuses_to_prepare.store(true, SeqCst);
+    let mail = world.mail(&[Add(1), Add(13), Add(2)]);
+    assert_eq!(world.deliver(&mail).await.done, 1);
+    assert_eq!(world.log(), [(1, 1)]);
+    world.outside.refuses_to_prepare.store(false, SeqCst);
+    assert_eq!(world.deliver(&mail[1..]).await, all(&mail[1..]));
+    assert_eq!(world.events(), "Added(1) Added(13) Added(2) ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_ends_gives_back_what_it_did_not_begin() {
+    let world = world();
+    let cut = CancellationToken::new();
+    cut.cancel();
+    let mail = world.mail(&[Add(1), Run, Add(2)]);
+    let verdict = world.runtime.deliver(&mail, &cut).await;
+    assert_eq!(verdict, Verdict { done: 2, again: Duration::ZERO });
+    assert_eq!(world.events(), "Added(1) Began(1) ");
+    let continued = world.queue.messages();
+    assert!(continued.len() == 1 && continued[0].body.contains("continue"), "{continued:?}");
+}

@@ -10,6 +10,7 @@
 //! every log has one writer and a join is a message. An agent node is a conversation with a chat of its own: the same loop,
 //! models and tools as anywhere else. Nothing routes but the graph.
 
+pub mod artifact;
 mod cache;
 pub mod draw;
 pub mod flow;

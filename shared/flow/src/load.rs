@@ -20,7 +20,7 @@ mod report;
 mod shape;
 mod tree;
 
-pub use bundle::{hash, read_folder};
+pub use bundle::{hash, is_part, read_folder};
 pub use known::{Known, Syntax};
 pub use report::{Fault, Report};
 
@@ -152,7 +152,7 @@ impl<'a> Loader<'a> {
         let (Some(default_start), true) = (default_start, self.faults.is_empty()) else {
             return Err(self.faults.report());
         };
-        files.retain(|path, _| bundle::part(path) != bundle::Part::Other);
+        files.retain(|path, _| is_part(path));
         let workflow = &self.docs.workflow.value;
         Ok(Flow {
             reference: FlowRef { name: name.into(), hash: hash(&files) },

@@ -12,10 +12,11 @@ use std::{
 ///
 /// It is the SHA-256 over, for each file in the order of the bytes of their paths: the length of the path in bytes as 8 bytes,
 /// big end first, the path, the length of the text likewise, and the text. Lengths go first, so that no two different bundles
-/// make the same bytes.
+/// make the same bytes. Files that are no manifest and no schema do not count.
 pub fn hash(files: &BTreeMap<String, String>) -> Sha256 {
     let mut bytes = Vec::with_capacity(files.iter().map(|(path, text)| path.len() + text.len() + 16).sum());
-    for part in files.iter().flat_map(|(path, text)| [path, text]) {
+    let parts = files.iter().filter(|(path, _)| is_part(path));
+    for part in parts.flat_map(|(path, text)| [path, text]) {
         bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
         bytes.extend_from_slice(part.as_bytes());
     }
@@ -49,6 +50,11 @@ pub(super) fn part(path: &str) -> Part<'_> {
     }
 }
 
+/// Whether the file at this path is part of a flow: a manifest, a schema, or something that stands where only these may.
+pub fn is_part(path: &str) -> bool {
+    part(path) != Part::Other
+}
+
 /// The files of a folder that make up a flow, by their paths in it.
 ///
 /// Files that the flow does not read are left out; those that it should not have, such as a manifest with a mistyped name,
@@ -67,7 +73,7 @@ pub fn read_folder(folder: impl AsRef<Path>) -> io::Result<BTreeMap<String, Stri
             let Some(name) = relative(folder, &path) else { continue };
             if kind.is_dir() && (name == "schemas" || name.starts_with("schemas/")) {
                 open.push(path);
-            } else if kind.is_file() && part(&name) != Part::Other {
+            } else if kind.is_file() && is_part(&name) {
                 let text = fs::read_to_string(&path)
                     .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
                 files.insert(name, text);

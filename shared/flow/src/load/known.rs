@@ -1,5 +1,7 @@
 //! What a flow can refer to that is not in its folder.
 
+use crate::op::{self, function::Functions};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Checks the syntax of an expression or a template, and says what is wrong with it.
@@ -23,25 +25,24 @@ pub struct Known {
 }
 
 impl Default for Known {
-    /// Nothing but the usual built-in tools; every expression passes.
+    /// What BuildScale comes with: its tools, its functions, its expressions and templates. Personas and models are not known.
     fn default() -> Self {
         Self {
-            tools: TOOLS.iter().map(|name| (*name).into()).collect(),
-            functions: BTreeSet::new(),
+            tools: tools::Registry::builtin().specs().iter().map(|spec| spec.name.clone()).collect(),
+            functions: Functions::builtin().known().map(Into::into).collect(),
             personas: None,
             models: None,
-            expression: |_| Ok(()),
-            template: |_| Ok(()),
+            expression: op::expr::check,
+            template: |text| op::template::check(&Value::String(text.into())),
         }
     }
 }
 
 impl Known {
-    /// The built-in tool that an entry point means: its last part, by its own or a usual name.
+    /// The built-in tool that an entry point means, by its own or a usual name.
     pub(super) fn builtin(&self, entrypoint: &str) -> Option<&str> {
-        let name = entrypoint.rsplit([':', '.', '/']).next().unwrap_or(entrypoint);
-        let usual = USUAL_NAMES.iter().find(|(_, usual)| usual.contains(&name)).map_or(name, |(own, _)| *own);
-        self.tools.get(usual).map(String::as_str)
+        let name = op::alias::alias(entrypoint).unwrap_or(entrypoint);
+        self.tools.get(name).map(String::as_str)
     }
 
     /// Whether a model is known here, by `provider/model`.
@@ -51,39 +52,3 @@ impl Known {
         models.contains(model) || any_of.is_some_and(|any| models.contains(&any))
     }
 }
-
-/// The tools that BuildScale comes with.
-const TOOLS: &[&str] = &[
-    "ls",
-    "glob",
-    "read",
-    "grep",
-    "edit",
-    "write",
-    "mkdir",
-    "mv",
-    "rm",
-    "cat",
-    "find",
-    "file_info",
-    "read_many",
-    "plan_write",
-    "plan_update_step",
-];
-
-/// What others call our tools.
-const USUAL_NAMES: &[(&str, &[&str])] = &[
-    ("read", &["read_file", "file_read", "get_file"]),
-    ("read_many", &["read_files", "read_multiple_files"]),
-    ("cat", &["cat_file", "cat_files"]),
-    ("write", &["write_file", "file_write", "create_file", "save_file"]),
-    ("edit", &["edit_file", "file_edit", "replace_in_file", "str_replace"]),
-    ("ls", &["list_dir", "list_directory", "list_files", "list_folder"]),
-    ("grep", &["search", "search_files", "search_text", "grep_files", "search_content"]),
-    ("glob", &["glob_files", "match_files"]),
-    ("find", &["find_files", "find_file"]),
-    ("mkdir", &["make_dir", "create_dir", "create_directory", "make_directory"]),
-    ("mv", &["move_file", "rename_file", "move"]),
-    ("rm", &["delete_file", "remove_file", "delete"]),
-    ("file_info", &["stat", "get_file_info", "stat_file"]),
-];

@@ -157,19 +157,21 @@ impl Loader<'_> {
         let edges = self.docs.workflow.value.edges.iter().filter(|edge| edge.from.as_ref() == Some(id));
         let ways: BTreeSet<String> = edges.flat_map(|edge| [edge.label.clone(), edge.to.clone()]).flatten().collect();
         let at = format!("{pointer}/schema_out");
+        // It answers a text, or an object with one.
+        let is_text = schema.source.get("type") == Some(&Value::String("string".into()));
         let properties = schema.source.get("properties").and_then(Value::as_object);
-        let Some(selected) = properties.and_then(|properties| properties.get("selected_edge")) else {
+        let selected = properties.and_then(|properties| properties.get("selected_edge"));
+        let Some(selected) = selected.or_else(|| is_text.then_some(&schema.source)) else {
             if schema.source.get("additionalProperties") == Some(&Value::Bool(false)) {
                 let message = format!("the schema of the decision `{id}` lets it select no edge");
-                let hint = format!(
-                    "it answers `{{\"selected_edge\": …}}`; {}",
-                    listed(ways.iter().map(String::as_str)).unwrap_or_default()
-                );
+                let ways = listed(ways.iter().map(String::as_str)).unwrap_or_default();
+                let hint = format!("it answers `{{\"selected_edge\": …}}`; {ways}");
                 self.refer(In::Workflow, &at, "decision_without_outputs", message, Some(hint));
             }
             return;
         };
-        let options = selected.get("enum").and_then(Value::as_array).into_iter().flatten().chain(selected.get("const"));
+        let options =
+            selected.get("enum").and_then(Value::as_array).into_iter().flatten().chain(selected.get("const"));
         let astray: Vec<String> = options
             .filter(|option| !option.as_str().is_some_and(|way| ways.contains(way)))
             .map(Value::to_string)

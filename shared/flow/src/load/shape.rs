@@ -91,14 +91,7 @@ impl<'a> Shape<'a> {
 
     /// Some of several schemas: names to choose from, or values of several types.
     fn choice(&mut self, tree: Tree, choices: &'a [Value], name: &str) -> Option<Tree> {
-        let choices: Vec<&'a Value> = choices.iter().map(|choice| self.resolve(choice)).collect();
-        let nested = choices.iter().filter_map(|choice| choice.as_object()).find_map(|choice| {
-            // `Option` of an enum: the enum's own choices, or null.
-            self::choices(choice).filter(|_| tree.type_name() != "null")
-        });
-        if let Some(nested) = nested {
-            return self.choice(tree, nested, name);
-        }
+        let choices = self.leaves(choices);
         let names: Vec<&Value> = choices
             .iter()
             .flat_map(|choice| {
@@ -123,6 +116,17 @@ impl<'a> Shape<'a> {
         let types: Vec<&str> = choices.iter().filter_map(|choice| choice.as_object()).flat_map(types).collect();
         self.wrong_type(&tree, &types, name);
         None
+    }
+
+    /// What there is to choose from: choices may lead to more choices, as an optional enum does.
+    fn leaves(&self, of: &'a [Value]) -> Vec<&'a Value> {
+        of.iter()
+            .map(|choice| self.resolve(choice))
+            .flat_map(|choice| match choice.as_object().and_then(choices) {
+                Some(more) => self.leaves(more),
+                None => vec![choice],
+            })
+            .collect()
     }
 
     fn option(&mut self, tree: Tree, options: &[Value], name: &str) -> Option<Tree> {
@@ -272,5 +276,95 @@ fn article(type_name: &str) -> &'static str {
         "number" => "a number",
         "boolean" => "true or false",
         _ => "empty",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::{manifest, template};
+    use proptest::{prelude::*, sample::Index};
+    use serde_json::json;
+
+    /// What the reader says of a document: the codes of its faults.
+    fn said(name: &str, document: &Value) -> Vec<&'static str> {
+        let mut faults = Faults::default();
+        let tree = Tree::read("a.json", &document.to_string()).unwrap_or_else(|error| panic!("{}", error.message));
+        Shape { file: "a.json", root: manifest::schema_of(name), secret: false, faults: &mut faults }.check(tree);
+        faults.report().faults.iter().map(|fault| fault.code).collect()
+    }
+
+    /// Every place of a document.
+    fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
+        match value {
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(index, value)| pointers(value, format!("{at}/{index}"), found));
+            }
+            Value::Object(map) => map.iter().for_each(|(key, value)| {
+                pointers(value, format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+            }),
+            _ => {}
+        }
+        found.push(at);
+    }
+
+    fn documents() -> Vec<(&'static str, Value)> {
+        let files = template::new_flow("first");
+        manifest::schemas()
+            .into_keys()
+            .filter_map(|name| {
+                let text = files.get(&format!("{name}.yaml"))?;
+                Some((name, serde_saphyr::from_str::<Value>(text).unwrap()))
+            })
+            .collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        /// The reader of schemas and a real validator agree on what is wrong.
+        #[test]
+        fn the_loader_and_editors_see_the_same(
+            document in any::<Index>(),
+            changes in prop::collection::vec((any::<Index>(), 0..8_usize), 0..3),
+        ) {
+            let documents = documents();
+            let (name, mut value) = document.get(&documents).clone();
+            for (place, change) in changes {
+                let mut all = Vec::new();
+                pointers(&value, String::new(), &mut all);
+                let pointer: &String = place.get(&all);
+                let Some(target) = value.pointer_mut(pointer) else { continue };
+                match (change, target) {
+                    (0, target) => *target = json!("text"),
+                    (1, target) => *target = json!(-3),
+                    (2, target) => *target = json!(true),
+                    (3, target) => *target = json!({}),
+                    (4, target) => *target = json!([1.5]),
+                    (5, Value::Object(map)) => drop(map.insert("nonsense".into(), json!(1))),
+                    (6, Value::Object(map)) => drop(map.insert("x-mine".into(), json!({"any": 1}))),
+                    (7, Value::Object(map)) => drop(map.keys().next().cloned().and_then(|key| map.shift_remove(&key))),
+                    (_, _) => {}
+                }
+            }
+            let validator = jsonschema::validator_for(&manifest::schemas()[name]).unwrap();
+            let codes = said(name, &value);
+            prop_assert_eq!(
+                codes.is_empty(), validator.is_valid(&value),
+                "{}: {:?}; {:?}; {:#}", name, codes,
+                validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect::<Vec<_>>(), value
+            );
+        }
+    }
+
+    #[test]
+    fn every_schema_is_one() {
+        for (name, schema) in manifest::schemas() {
+            jsonschema::draft202012::meta::validate(&schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+            jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!schema.to_string().contains("x-partial"), "{name}");
+        }
     }
 }

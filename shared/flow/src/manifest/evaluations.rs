@@ -85,7 +85,7 @@ pub struct Assertion {
     /// What is expected: a status, a value, a part, or a regular expression.
     #[serde(default)]
     pub expected: Value,
-    /// For `expression`: a CEL expression over `output`, `status`, `input` and `outputs` that is true.
+    /// For `expression`: a CEL expression that is true, over `input` (`output`, `status`, `input`: of the task) and `outputs`.
     pub expression: Option<String>,
     /// For `schema_valid`: a file of schemas/, without .json; that of the last node with one when nothing is said.
     pub schema: Option<String>,

@@ -1,0 +1,404 @@
+//! Loading: each kind of fault with its place and its hint, all of them at once, and what a flow is when there is none.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "support/folder.rs"]
+mod folder;
+
+use flow::{
+    Flow,
+    flow::{ContextUse, Op, Retrieval, StoreKind, ToolTarget},
+    graph::{Role, Strategy as JoinStrategy},
+    load::{Fault, Known, Report, load},
+    manifest::{QueuePolicy, SecretReference},
+};
+use folder::sound;
+use proptest::{prelude::*, sample::Index};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+/// A fault to plant: in this file, this text becomes that one. The fault is where `«` is. Then its code, and a part of its
+/// hint; nothing when it has none.
+type Plant = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+const FLOW: &str = "workflow.yaml";
+
+/// Faults that do not hide each other, each at a text of its own.
+const PLANTS: &[Plant] = &[
+    (FLOW, "description: A bit of everything", "«descripton: A bit of everything", "unknown_key", "did you mean `description`?"),
+    (FLOW, "    retries: 2", "    «retry: 2", "unknown_key", "did you mean `retries`?"),
+    (FLOW, "strategy: all, on_failure: include", "strategy: all, «onfailure: include", "unknown_key", "did you mean `on_failure`?"),
+    (FLOW, "    timeout_seconds: 30\n", "    timeout_seconds: «soon\n", "wrong_type", ""),
+    (FLOW, "max_concurrency: 4", "max_concurrency: «0", "wrong_value", "1 or more"),
+    (FLOW, "continue_on_failure: true", "continue_on_failure: true\n    fail_on_failure: «true", "conflicting_failure_handling", "keep one"),
+    (FLOW, "agent_id: thinker", "agent_id: «thinkr", "unknown_agent", "did you mean `thinker`?"),
+    (FLOW, "context: notes", "context: «note", "unknown_profile", "did you mean `notes`?"),
+    (FLOW, "tools: [look, change]", "tools: [look, «chnge]", "unknown_tool", "did you mean `change`?"),
+    (FLOW, "schema_in: request", "schema_in: «requst", "unknown_schema", "did you mean `request`?"),
+    (FLOW, "prompt: \"Think of {{input}}\"", "prompt: «\"Think of {{input\"", "bad_template", "CEL in `{{…}}`"),
+    (FLOW, "op: {expr: \"'left'\"}", "op: {expr: «\"'left' +\"}", "bad_expression", "CEL"),
+    (FLOW, "many: [\"{{outputs.think}}\"]", "many: [«\"{{outputs.}}\"]", "bad_template", "CEL"),
+    (FLOW, "op: {tool: look,", "op: {tool: «luk,", "unknown_tool", "there are: `look`"),
+    (FLOW, "store: project, key: right", "store: «projects, key: right", "wrong_value", "did you mean `project`?"),
+    (FLOW, "function: \"merge:outputs\"", "function: «\"merge:output\"", "unknown_entrypoint", "did you mean `merge:outputs`?"),
+    (FLOW, "over: \"input.items\"", "over: «\"input.items[\"", "bad_expression", "CEL"),
+    (FLOW, "max_subtasks: 50", "max_subtasks: «many", "wrong_type", ""),
+    (FLOW, "score: \"size(input.output)\"", "score: «\"size(\"", "bad_expression", "CEL"),
+    (FLOW, "    always_fail: true", "    always_fail: «yes please", "wrong_type", ""),
+    ("agents.yaml", "llm: openai/gpt-4o-mini", "llm: «opnai/gpt-4o-mini", "unknown_provider", "did you mean `openai/"),
+    ("agents.yaml", "llm: house/small", "llm: «house/smal", "unknown_model", "did you mean `small`?"),
+    ("agents.yaml", "persona: coder", "persona: «codr", "unknown_persona", "did you mean `coder`?"),
+    ("agents.yaml", "temperature: 0.2", "temperature: «9", "wrong_value", "from 0 to 2"),
+    ("tools.yaml", "entrypoint: \"tools.fs:read_file\"", "entrypoint: «\"tools.fs:launch\"", "unknown_entrypoint", "`text:lines`"),
+    ("tools.yaml", "allow_network: false", "«allow_netwrk: false", "unknown_key", "did you mean `allow_network`?"),
+    ("tools.yaml", "root: /projects", "root: «projects", "wrong_value", "begins with `/`"),
+    ("memory.yaml", "retrieval_policy: recency", "retrieval_policy: «recent", "wrong_value", "there are: `recency`"),
+    ("memory.yaml", "- {store: task}", "- «{tags: [x]}", "missing_key", "store"),
+    ("providers.yaml", "credentials: house_key", "credentials: «house_kei", "unknown_credential", "did you mean `house_key`?"),
+    ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: HOUSE_API_KEY\n    «api_key: sk-planted", "credential_value", "`env: NAME`"),
+    ("provider_credentials.yaml", "file_path: /run/secrets/other", "file_path: «sk-planted", "credential_value", "`env: NAME`"),
+    ("plugins.yaml", "secret: {env: HOOK}", "secret: «planted", "credential_value", "{env: NAME}"),
+    ("plugins.yaml", "type: webhook", "type: «webhok", "wrong_value", "did you mean `webhook`?"),
+    ("policy.yaml", "target: tool", "target: «tols", "wrong_value", "did you mean `tool`?"),
+    ("execution.yaml", "max_queued: 100", "max_queued: «-1", "wrong_value", "1 or more"),
+    ("inspector.yaml", "breakpoints: [think]", "breakpoints: [«thnk]", "unknown_node", "did you mean `think`?"),
+    ("artifacts.yaml", "nodes: [think]", "nodes: [«thonk]", "unknown_node", "did you mean `think`?"),
+    ("cli_profiles.yaml", "start: begin_again", "start: «begn_again", "unknown_node", "did you mean `begin_again`?"),
+    ("evaluations.yaml", "start: begin_again", "start: «think", "unknown_node", "there are: `begin`"),
+    ("evaluations.yaml", "expected: failure", "expected: «broken", "wrong_value", ""),
+    ("evaluations.yaml", "expected: \"^w.y$\"", "expected: «\"(\"", "wrong_value", ""),
+    ("evaluations.yaml", "schema: thought", "schema: «thougt", "unknown_schema", "did you mean `thought`?"),
+    ("metrics.yaml", "name: node_duration", "«nme: node_duration", "unknown_key", "did you mean `name`?"),
+    ("engine_metadata.yaml", "flow_version: 1.2.3", "flow_version: «[1]", "wrong_type", ""),
+    ("deployment.yaml", "name: base", "«nam: base", "unknown_key", "did you mean `name`?"),
+    ("schemas/thought.json", "\"type\": \"string\"", "\"type\": «\"strng\"", "invalid_schema", "2020-12"),
+];
+
+/// Faults that change what the graph is, each alone.
+const ALONE: &[Plant] = &[
+    (FLOW, "    role: start\n    default_start: true", "    role: «strt\n    default_start: true", "wrong_value", "did you mean `start`?"),
+    (FLOW, "  - id: begin\n    kind: deterministic", "  - id: begin\n    kind: «determinstic", "wrong_value", "did you mean `deterministic`?"),
+    (FLOW, "  - id: begin\n    kind: deterministic", "  - id: begin\n    kind: «agent", "wrong_kind", "linear node"),
+    (FLOW, "  - id: done\n    kind: deterministic", "  - id: done\n    agent_id: «thinker\n    kind: deterministic", "exit_not_read_only", "before the exit"),
+    (FLOW, "  - id: done\n", "  - id: done\n    tools: «[look]\n", "exit_not_read_only", "before the exit"),
+    (FLOW, "  - id: done\n", "  - id: done\n    op: «{tool: look}\n", "exit_not_read_only", "before the exit"),
+    (FLOW, "  - id: done\n    kind: deterministic", "  - id: done\n    kind: «agent\n    agent_id: thinker", "wrong_kind", "linear node"),
+    (FLOW, "  - id: begin_again\n", "  - id: begin_again\n    default_start: «true\n", "second_default_start", "keep one"),
+    (FLOW, "  - id: second\n", "  - id: second\n    default_start: «true\n", "default_start_on_non_start", "role: start"),
+    (FLOW, "  - id: second\n", "  - id: «done\n", "duplicate_id", ""),
+    (FLOW, "  - id: second\n", "  - id: second\n    «agent_id: thinker\n", "misplaced_key", "kind"),
+    (FLOW, "    agent_id: thinker\n", "", "missing_agent", "there are: `local`, `thinker`"),
+    (FLOW, "  - id: second\n", "  - id: second\n    «split: {over: input}\n", "misplaced_key", "role"),
+    (FLOW, "  - id: second\n", "  - id: second\n    «merge: {strategy: all}\n", "misplaced_key", "role"),
+    (FLOW, "  - id: second\n", "  - id: second\n    op: identity\n    «ask: {approve: it}\n", "misplaced_key", "remove it"),
+    (FLOW, "  - id: second\n", "  - id: second\n    op: «{expr: input, template: x}\n", "wrong_value", "one of"),
+    (FLOW, "  - id: second\n", "  - id: second\n    always_fail: «true\n", "always_fail_on_non_exit", "exit"),
+    (FLOW, "strategy: best_of, score: \"size(input.output)\"", "strategy: best_of", "missing_key", "an expression"),
+    (FLOW, "merge: {strategy: all,", "merge: {quorum: «2, strategy: all,", "misplaced_key", "strategy: quorum"),
+    (FLOW, "merge: {strategy: all,", "merge: {of: «nobody, strategy: all,", "merge_of", ""),
+    (FLOW, "  - id: second\n    kind: deterministic\n    role: linear\n    context: none", "  - «id: second\n    kind: deterministic\n    role: linear", "missing_key", "`none`, `global`"),
+    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: failed}\n  - «{from: gather, to: think}\n", "cycle", "leads back"),
+    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: «faild}\n", "unknown_node", "did you mean `failed`?"),
+    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: failed}\n  - «{from: second, to: failed}\n", "duplicate_edge", "remove"),
+    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: failed}\n  - {from: «nowhere, to: failed}\n", "unknown_node", ""),
+    (FLOW, "edges:\n", "  - {id: «lost, kind: deterministic, role: exit, context: none}\nedges:\n", "unreachable_node", "add an edge"),
+    (FLOW, "  - {from: second, to: failed}\n", "", "start_without_exit", "role exit"),
+    (FLOW, "label: right}", "label: «left}", "duplicate_label", "label of its own"),
+    (FLOW, "  - id: work\n    kind: deterministic\n    role: linear", "  - id: work\n    kind: deterministic\n    role: «branch", "wrong_degree", "its edges"),
+    (FLOW, "  - id: begin_again\n", "  - id: [begin]\n", "wrong_type", ""),
+    (FLOW, "default_start: true", "default_start: false", "no_default_start", "default_start: true"),
+    (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", ""),
+    (FLOW, "version: 1\n", "version: [1\n", "malformed", ""),
+    ("tools.yaml", "id: change", "id: «look", "duplicate_id", ""),
+    ("tools.yaml", "    entrypoint: write_file\n", "", "unknown_entrypoint", "`write`"),
+    ("schemas/choice.json", "[\"left\", \"right\"]", "[\"left\", \"up\"]", "decision_without_outputs", "there are: `left`, `right`"),
+    (
+        "schemas/choice.json",
+        "{\"properties\": {\"selected_edge\": {\"enum\": [\"left\", \"right\"]}}, \"required\": [\"selected_edge\"]}",
+        "{\"properties\": {\"way\": {}}, \"additionalProperties\": false}",
+        "decision_without_outputs",
+        "selected_edge",
+    ),
+    ("schemas/thought.json", "{\"type\"", "{\"type", "malformed", ""),
+    ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: «\"sk-planted\"", "credential_value", "`env: NAME`"),
+    ("provider_credentials.yaml", "  - id: house_key\n    provider: house\n    env: HOUSE_API_KEY", "  - «id: house_key\n    provider: house", "missing_reference", "`env: NAME`"),
+    ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: HOUSE_API_KEY\n    config: {token: «planted}", "credential_value", "`env: NAME`"),
+    ("evaluations.yaml", "      - id: one\n", "      - id: one\n        assertions: []\n      - id: «one\n", "duplicate_id", ""),
+];
+
+fn known() -> Known {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<BTreeSet<_>>();
+    Known { personas: Some(set(&["coder", "planner"])), models: Some(set(&["openai/*", "anthropic/claude"])), ..Known::default() }
+}
+
+/// Plants faults; gives for each its file, line and column, where it says that.
+fn plant(plants: &[&Plant]) -> (BTreeMap<String, String>, Vec<Option<(u32, u32)>>) {
+    let mark = |place: usize| char::from_u32(0xE000 + place as u32).unwrap();
+    let mut files = sound();
+    for (place, (file, from, to, ..)) in plants.iter().enumerate() {
+        let text = files.get_mut(*file).unwrap();
+        assert!(text.contains(from), "{file} has no {from:?}");
+        *text = text.replacen(from, &to.replace('«', &mark(place).to_string()), 1);
+    }
+    let places = plants.iter().enumerate().map(|(place, (file, ..))| {
+        // Marks before it on its line take no room.
+        let (before, _) = files[*file].split_once(mark(place))?;
+        let line = before.lines().count().max(1) + usize::from(before.ends_with('\n'));
+        let start = before.rsplit('\n').next().unwrap_or_default();
+        let column = start.chars().filter(|letter| !('\u{E000}'..'\u{F000}').contains(letter)).count() + 1;
+        Some((line as u32, column as u32))
+    });
+    let places = places.collect();
+    for text in files.values_mut() {
+        text.retain(|letter| !('\u{E000}'..'\u{F000}').contains(&letter));
+    }
+    (files, places)
+}
+
+fn refused(files: BTreeMap<String, String>) -> Report {
+    load("base", files, &known()).err().unwrap_or_else(|| panic!("it loads"))
+}
+
+/// The fault that a plant makes, if the report has it.
+fn found<'a>(report: &'a Report, plant: &Plant, place: Option<(u32, u32)>) -> Option<&'a Fault> {
+    let (file, _, _, code, hint) = plant;
+    report.faults.iter().find(|fault| {
+        let hint_fits = if hint.is_empty() { true } else { fault.hint.as_ref().is_some_and(|said| said.contains(hint)) };
+        let place_fits = place.is_none_or(|place| place == (fault.line, fault.column) && fault.file == *file);
+        fault.code == *code && place_fits && hint_fits
+    })
+}
+
+fn flow() -> Flow {
+    load("base", sound(), &known()).unwrap_or_else(|report| panic!("{report}"))
+}
+
+#[test]
+fn s8_a_folder_without_a_fault_loads() {
+    let flow = flow();
+    assert_eq!(flow.reference.name, "base");
+    assert_eq!(flow.default_start.as_str(), "begin");
+    assert_eq!(flow.on.len(), 2);
+    assert_eq!((flow.on[1].path(), flow.on[1].status()), ("/inbox/*.md", Some("ready")));
+
+    let think = &flow.nodes[&"think".into()];
+    assert_eq!(think.op, Op::Agent { agent: "thinker".into(), prompt: Some("Think of {{input}}".into()) });
+    assert_eq!(think.context, ContextUse::Profile("notes".into()));
+    assert_eq!((think.timeout, think.retries, think.max_concurrency), (Some(Duration::from_secs(30)), 2, Some(4)));
+    assert_eq!(flow.nodes[&"right".into()].tools, ["look"], "to call a tool is to list it");
+    assert_eq!(flow.nodes[&"right".into()].remember.as_ref().unwrap().store, StoreKind::Project);
+    assert_eq!(flow.nodes[&"each".into()].split.as_ref().unwrap().max_subtasks, 50);
+    assert_eq!(flow.nodes[&"gather".into()].score.as_deref(), Some("size(input.output)"));
+    assert!(matches!(&flow.nodes[&"people".into()].op, Op::Ask(rule) if rule.questions.len() == 1));
+    assert!(flow.graph.node(&"left".into()).unwrap().continue_on_failure);
+    assert_eq!(flow.graph.node(&"gather".into()).unwrap().join.strategy, JoinStrategy::BestOf);
+    assert_eq!(flow.graph.nodes().iter().filter(|node| node.role == Role::Exit).count(), 2);
+
+    assert_eq!(flow.tools["look"].target, ToolTarget::Builtin("read".into()));
+    assert_eq!(flow.tools["look"].permissions.root.as_deref(), Some("/projects"));
+    assert_eq!(flow.tools["change"].target, ToolTarget::Builtin("write".into()));
+    assert_eq!(flow.tools["count"].target, ToolTarget::Command(vec!["wc".into(), "-l".into()]));
+    assert_eq!(flow.tools["lines"].target, ToolTarget::Function("text:lines".into()));
+    assert_eq!(flow.agents["thinker"].limits.max_steps, 5);
+    assert_eq!(flow.memory.profiles["notes"].policy, Retrieval::Recency);
+    assert_eq!(flow.limits.providers, BTreeMap::from([("house".into(), 2), ("openai".into(), 4)]));
+    assert!(!flow.policy[0].allow);
+
+    let settings = &flow.settings;
+    assert_eq!(settings.credentials[0].reference(), Some(SecretReference::Env("HOUSE_API_KEY".into())));
+    assert_eq!(settings.credentials[1].reference(), Some(SecretReference::File("/run/secrets/other".into())));
+    assert_eq!(settings.queue_policy, QueuePolicy::Priority);
+    assert_eq!(settings.evaluations[0].cases[0].assertions.len(), 4);
+    assert_eq!(settings.inspector.breakpoints, ["think"]);
+    assert_eq!(settings.plugins.len() + settings.metrics.metrics.len() + settings.cli_profiles.len(), 3);
+    assert_eq!(settings.persistent_memory[0].retention_days, Some(90));
+    assert!(!flow.bundle.contains_key("README.md") && flow.bundle.contains_key("schemas/thought.json"));
+}
+
+#[test]
+fn s8_every_kind_of_fault_is_said_with_its_place_and_a_hint() {
+    for case in PLANTS.iter().chain(ALONE) {
+        let (files, places) = plant(&[case]);
+        let report = refused(files);
+        assert!(found(&report, case, places[0]).is_some(), "{case:#?} at {:?}:\n{report}", places[0]);
+    }
+}
+
+#[test]
+fn s8_one_mistake_is_one_fault() {
+    for case in PLANTS {
+        let (files, _) = plant(&[case]);
+        let report = refused(files);
+        // A mistyped required key is also a missing one.
+        let most = if case.2.contains("«nme") { 2 } else { 1 };
+        assert!(report.faults.len() <= most, "{case:#?}:\n{report}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+
+    #[test]
+    fn s8_all_faults_of_a_folder_are_in_one_report(chosen in prop::collection::vec(any::<Index>(), 1..12)) {
+        let chosen: BTreeSet<usize> = chosen.iter().map(|index| index.index(PLANTS.len())).collect();
+        let plants: Vec<&Plant> = chosen.iter().map(|place| &PLANTS[*place]).collect();
+        let (files, places) = plant(&plants);
+        let report = refused(files);
+        for (case, place) in plants.iter().zip(places) {
+            prop_assert!(found(&report, case, place).is_some(), "{:#?} at {:?}:\n{}", case, place, report);
+        }
+        let sorted = report.faults.is_sorted_by_key(|fault| (fault.file.clone(), fault.line, fault.column));
+        prop_assert!(sorted, "{}", report);
+    }
+}
+
+#[test]
+fn s8_a_report_reads_well() {
+    let all: Vec<&Plant> = PLANTS.iter().collect();
+    insta::assert_snapshot!(refused(plant(&all).0));
+}
+
+#[test]
+fn s8_a_report_is_json() {
+    let (files, _) = plant(&[&PLANTS[0]]);
+    insta::assert_json_snapshot!(refused(files), @r#""#);
+}
+
+#[test]
+fn s10_11_no_report_shows_a_value_that_may_be_a_key() {
+    for case in PLANTS.iter().chain(ALONE).filter(|case| case.3 == "credential_value") {
+        let report = refused(plant(&[case]).0);
+        assert!(!format!("{report}{report:?}").contains("planted"), "{report}");
+    }
+}
+
+#[test]
+fn s8_files_that_are_not_manifests_are_named() {
+    let mut files = sound();
+    files.insert("agent.yaml".into(), String::new());
+    files.insert("tools.json".into(), "{\"tools\": []}".into());
+    files.remove("workflow.yaml");
+    let report = refused(files);
+    let said: Vec<(&str, &str)> = report.faults.iter().map(|fault| (fault.file.as_str(), fault.code)).collect();
+    for fault in [("agent.yaml", "unknown_manifest"), ("tools.yaml", "duplicate_manifest"), ("workflow.yaml", "missing_manifest")] {
+        assert!(said.contains(&fault), "{report}");
+    }
+    let hint = report.faults[0].hint.as_deref();
+    assert_eq!(hint, Some("did you mean `agents.yaml`?"));
+}
+
+#[test]
+fn s8_manifests_may_be_json_and_lists() {
+    let mut files = sound();
+    let tools: serde_json::Value = serde_saphyr::from_str(&files.remove("tools.yaml").unwrap()).unwrap();
+    files.insert("tools.json".into(), serde_json::to_string_pretty(&tools["tools"]).unwrap());
+    assert_eq!(load("base", files.clone(), &known()).unwrap_or_else(|report| panic!("{report}")).tools, flow().tools);
+    let text = files["tools.json"].replace("\"entrypoint\": \"write_file\"", "\"entrypont\": \"write_file\"");
+    files.insert("tools.json".into(), text);
+    let report = refused(files);
+    assert!(report.faults.iter().any(|fault| fault.code == "unknown_key" && (fault.line, fault.column) == (13, 5)), "{report}");
+}
+
+#[test]
+fn keys_of_ones_own_are_left_alone() {
+    let mut files = sound();
+    for (path, text) in &mut files {
+        if path.ends_with(".yaml") {
+            text.push_str("x-owner: {team: [a, b]}\n");
+        }
+    }
+    let workflow = files["workflow.yaml"].replace("  - id: second\n", "  - id: second\n    x-colour: red\n");
+    files.insert("workflow.yaml".into(), workflow);
+    load("base", files, &known()).unwrap_or_else(|report| panic!("{report}"));
+}
+
+#[test]
+fn s10_2_the_same_manifests_are_the_same_flow() {
+    let flow = flow();
+    let again = Flow::from_bundle("base", (*flow.bundle).clone(), &known()).unwrap();
+    assert_eq!(again.reference, flow.reference);
+    assert_eq!(again.bundle, flow.bundle);
+
+    let mut other = sound();
+    other.insert("README.md".into(), "other words".into());
+    assert_eq!(load("base", other.clone(), &known()).unwrap().reference, flow.reference, "not a manifest");
+    other.get_mut("workflow.yaml").unwrap().push('\n');
+    assert_ne!(load("base", other, &known()).unwrap().reference.hash, flow.reference.hash);
+}
+
+#[test]
+fn s10_2_where_a_file_ends_counts() {
+    let files = |pairs: [(&str, &str); 2]| pairs.map(|(path, text)| (path.to_string(), text.to_string())).into();
+    let one = flow::load::hash(&files([("agents.yaml", "ab"), ("tools.yaml", "c")]));
+    let other = flow::load::hash(&files([("agents.yaml", "a"), ("tools.yaml", "bc")]));
+    assert_ne!(one, other);
+}
+
+#[test]
+fn schemas_say_what_is_wrong_and_where() {
+    let schema = flow::flow::Schema::compile(
+        "thought",
+        serde_json::json!({"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}, "required": ["m"]}),
+    )
+    .unwrap();
+    assert!(schema.errors(&serde_json::json!({"m": 1, "n": []})).is_empty());
+    let errors = schema.errors(&serde_json::json!({"n": [1, "two"]}));
+    assert_eq!(errors, ["\"m\" is a required property", "/n/1: \"two\" is not of type \"integer\""]);
+    let many = serde_json::json!({"m": 1, "n": vec!["x"; 50]});
+    assert_eq!(schema.errors(&many).len(), 10);
+}
+
+#[test]
+fn a_folder_is_read_without_what_is_no_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in sound() {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("golden")).unwrap();
+    std::fs::write(folder.path().join("golden/workflow.yaml"), "not: read").unwrap();
+    let mut expected = sound();
+    expected.remove("README.md");
+    assert_eq!(flow::load::read_folder(folder.path()).unwrap(), expected);
+    assert!(flow::load::read_folder(folder.path().join("nothing")).is_err());
+}
+
+#[test]
+fn the_fields_own_manifests_load() {
+    // As others write them: no operations, a decision between agents, `root: false`, the longer form of credentials.
+    let workflow = r#"
+version: "1.0"
+nodes:
+  - {id: start, name: Start, kind: deterministic, role: start, default_start: true, context: none, continue_on_failure: false}
+  - {id: decide, kind: agent, role: decision, agent_id: editor, context: global, tools: []}
+  - {id: draft, kind: agent, role: linear, agent_id: editor, context: global, tools: [write_file]}
+  - {id: edit, kind: agent, role: linear, agent_id: editor, context: global, tools: [write_file]}
+  - {id: sum, kind: agent, role: merge, agent_id: editor, context: global, tools: []}
+  - {id: exit, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: start, to: decide}
+  - {from: decide, to: draft, label: create}
+  - {from: decide, to: edit, label: edit}
+  - {from: draft, to: sum}
+  - {from: edit, to: sum}
+  - {from: sum, to: exit}
+"#;
+    let files = [
+        ("workflow.yaml", workflow),
+        ("agents.yaml", "agents:\n  - {id: editor, kind: agent, llm: anthropic/claude, config: {}}\n"),
+        (
+            "tools.yaml",
+            "tools:\n  - {id: write_file, type: filesystem, entrypoint: \"agent_engine.tools.filesystem:write_file\", permissions: {root: false}}\n",
+        ),
+        (
+            "provider_credentials.yaml",
+            "provider_credentials:\n  - {id: a, provider: anthropic, auth: {type: api_key, source: env, env_var: ANTHROPIC_API_KEY}}\n",
+        ),
+    ];
+    let files = files.map(|(path, text)| (path.to_string(), text.to_string())).into();
+    let flow = load("mini", files, &known()).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(flow.default_start.as_str(), "start");
+    assert!(flow.graph.node(&"sum".into()).unwrap().forks.is_empty());
+}

@@ -1,0 +1,138 @@
+//! The index: rows by task, by node and by schema of a flow, and by time, each in the order of time.
+
+use super::{Artifact, Artifacts};
+use domain::{Code, Error, TaskId, Timestamp, WorkspaceId};
+use ports::{Expect, Key, MAX_WRITES, Query, Table, Write};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The most rows of one page.
+const MAX_PAGE: usize = 200;
+/// How many rows one artifact has at most.
+const ROWS: usize = 3;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Which artifacts are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By<'a> {
+    /// Those of one task.
+    Task(TaskId),
+    /// Those of one node, over all tasks of a flow.
+    Node {
+        /// The flow, by name.
+        flow: &'a str,
+        /// The node.
+        node: &'a str,
+    },
+    /// Those that fit one schema, over all tasks of a flow.
+    Schema {
+        /// The flow, by name.
+        flow: &'a str,
+        /// The schema.
+        schema: &'a str,
+    },
+    /// All. It may lag a little behind the others.
+    Time,
+}
+
+/// A page of artifacts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    /// Oldest first.
+    pub artifacts: Vec<Artifact>,
+    /// Where the next page begins; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+fn partition(workspace: WorkspaceId, by: By<'_>) -> String {
+    // Names are quoted, so that none of them reaches into another's place.
+    match by {
+        By::Task(task) => format!("{workspace}/artifacts/task/{task}"),
+        By::Node { flow, node } => format!("{workspace}/artifacts/node/{flow:?}/{node:?}"),
+        By::Schema { flow, schema } => format!("{workspace}/artifacts/schema/{flow:?}/{schema:?}"),
+        By::Time => format!("{workspace}/artifacts/time"),
+    }
+}
+
+fn when(at: Timestamp) -> String {
+    format!("{:020}", at.as_millis().max(0))
+}
+
+impl Artifacts {
+    /// Artifacts from `since` on (inclusive), before `until`; at most `limit` of them (1 to 200), oldest first.
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        by: By<'_>,
+        (since, until): (Option<Timestamp>, Option<Timestamp>),
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<Page, Error> {
+        let query = Query {
+            from: since.map(when),
+            to: until.map(when),
+            cursor,
+            ..Query::all(partition(workspace, by), limit.clamp(1, MAX_PAGE))
+        };
+        let page = match by {
+            By::Time => self.table.query_index(&query).await,
+            By::Task(_) | By::Node { .. } | By::Schema { .. } => self.table.query(&query).await,
+        };
+        let page = page.map_err(port)?;
+        let parse = |item: &ports::Item| {
+            serde_json::from_str(&item.body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
+        };
+        let artifacts = page.items.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(Page { artifacts, next_cursor: page.next })
+    }
+}
+
+/// Writes the rows of a task. All of one artifact are in one commit.
+pub(super) async fn write(
+    table: &dyn Table,
+    workspace: WorkspaceId,
+    artifacts: &[Artifact],
+    retention_days: Option<u32>,
+) -> Result<(), Error> {
+    for some in artifacts.chunks(MAX_WRITES / ROWS) {
+        let mut writes = Vec::with_capacity(some.len() * ROWS);
+        for artifact in some {
+            let body =
+                serde_json::to_string(artifact).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+            let flow = artifact.flow.name.as_str();
+            let node = artifact.node.as_ref().map(|node| By::Node { flow, node: node.as_str() });
+            let schema = artifact.schema.as_deref().map(|schema| By::Schema { flow, schema });
+            let at = when(artifact.at);
+            let sk = format!("{at}/{}/{}", artifact.task_id, artifact.id);
+            let time = Key::new(partition(workspace, By::Time), &sk);
+            for (by, index) in [(Some(By::Task(artifact.task_id)), Some(time)), (node, None), (schema, None)] {
+                let Some(by) = by else { continue };
+                let mut write = Write::put(Key::new(partition(workspace, by), &sk), body.clone(), Expect::Any);
+                if let Some(index) = index {
+                    write = write.indexed(index);
+                }
+                if let Some(days) = retention_days {
+                    write = write.expiring(artifact.at + DAY * days);
+                }
+                writes.push(write);
+            }
+        }
+        table.commit(writes).await.map_err(port)?;
+    }
+    Ok(())
+}
+
+fn port(error: ports::Error) -> Error {
+    match error.kind() {
+        ports::Kind::Retry => {
+            tracing::warn!(%error, "the index of artifacts did not answer");
+            Error::new(Code::UpstreamUnavailable, "the index of artifacts did not answer").hint("try again")
+        }
+        ports::Kind::Reject => Error::invalid("cursor", "the cursor does not belong to this list"),
+        ports::Kind::Bug => {
+            tracing::error!(%error, "the index of artifacts is damaged");
+            Error::new(Code::Internal, "the index of artifacts cannot be read")
+        }
+    }
+}

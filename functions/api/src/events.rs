@@ -1,10 +1,11 @@
-//! The events of a chat: who may watch, and from where on. The stream itself is of another function.
+//! The events of chats and tasks: who may watch, and from where on. The stream itself is of another function.
 
 use crate::{
     Context,
     chats::InChat,
     error::Answer,
     extract::{Path, Query},
+    tasks::InTask,
 };
 use actor::ActorId;
 use async_trait::async_trait;
@@ -34,7 +35,7 @@ pub trait Streams: Send + Sync {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Watch {
     /// Only events after the one with this number; 0 for all of them. `Last-Event-ID` comes before it. Without either, the
-    /// stream begins at the start of the running turn, or live when none runs.
+    /// stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
     /// The wire format: `native`.
@@ -54,15 +55,38 @@ pub(crate) async fn watch_chat(
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    if let Some(protocol) = watch.protocol.filter(|protocol| protocol != "native") {
-        let protocol: String = protocol.chars().take(64).collect();
-        let error = Error::invalid("protocol", format!("{protocol:?} is not a wire format that is spoken here"));
-        return Err(error.hint("supported: native").into());
-    }
+    check_protocol(watch.protocol)?;
     let actor = chat::actor_id(at.workspace_id, at.chat_id);
     // Where the log ends comes first: what a turn that begins after the view was read adds is above that.
     let next = actor::next_number(&*context.table, &actor).await?;
     let view = context.chats.get(at.workspace_id, at.chat_id).await?;
     let first = view.turn_seq.unwrap_or(next);
     Ok(context.streams.open(&actor, first, &headers, watch.after.as_deref()).await?)
+}
+
+/// The events of a task as Server-Sent Events, from its beginning when no cursor is given. The last one is `done` or
+/// `stopped`; of a clone or subtask that went on into a merge above it is `went_up`. Clones and subtasks are tasks with events
+/// of their own; so are the chats of agents (`agent_asked` names them).
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", tag = "tasks",
+    params(InTask, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    responses((status = 200, description = "Events, until the client goes.", body = String,
+        content_type = "text/event-stream",
+        example = json!("id: 3\nevent: node_started\ndata: {\"node\":\"draft\",\"attempt\":1}\n\n"))))]
+pub(crate) async fn watch_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    Query(watch): Query<Watch>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    check_protocol(watch.protocol)?;
+    context.tasks.get(at.workspace_id, at.task_id).await?;
+    let actor = flow::machine::actor_id(at.workspace_id, at.task_id);
+    Ok(context.streams.open(&actor, 1, &headers, watch.after.as_deref()).await?)
+}
+
+fn check_protocol(wanted: Option<String>) -> Result<(), Error> {
+    let Some(protocol) = wanted.filter(|protocol| protocol != "native") else { return Ok(()) };
+    let protocol: String = protocol.chars().take(64).collect();
+    let error = Error::invalid("protocol", format!("{protocol:?} is not a wire format that is spoken here"));
+    Err(error.hint("supported: native"))
 }

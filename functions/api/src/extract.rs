@@ -52,6 +52,7 @@ fn unfit(key: &str, value: &str) -> Error {
     let error = Error::invalid(key, format!("{value:?} is not a valid {key}"));
     error.hint(match key {
         "v" => "versions are counted from 1",
+        "flow" | "node" | "name" => "it is a name, as it stands in a list",
         _ => "ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12",
     })
 }

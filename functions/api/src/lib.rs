@@ -1,10 +1,10 @@
 //! The HTTP commands and reads of the agentic engine, `/api/v1`: requests in, domain calls, answers out.
 //!
 //! ```text
-//!   request ─ observe (id, span, metrics, envelope) ─ auth ─ idempotency ─ handler ─ chats, workspaces, tools
+//!   request ─ observe (id, span, metrics, envelope) ─ auth ─ idempotency ─ handler ─ chats, tasks, workspaces, tools
 //! ```
 //!
-//! A handler parses, calls and encodes; it decides nothing about chats or files. One file a resource. Every route is
+//! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file a resource. Every route is
 //! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, whoever makes
 //! it, becomes the one error envelope in [`observe`].
 //!
@@ -18,14 +18,18 @@ mod error;
 mod events;
 mod extract;
 mod files;
+mod flows;
 mod health;
 mod idempotency;
+mod insight;
 mod metrics;
 mod models;
 mod observe;
 mod openapi;
 mod personas;
 pub mod schema;
+mod steering;
+mod tasks;
 mod tools;
 mod trash;
 mod turns;
@@ -54,6 +58,8 @@ pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
 pub struct Context {
     /// The way in to chats.
     pub chats: chat::Chats,
+    /// The way in to tasks and their flows.
+    pub tasks: flow::Tasks,
     /// The files.
     pub workspaces: workspace::Workspaces,
     /// The tools, for people.

@@ -1,8 +1,8 @@
 //! Every route with its description. A route is here or nowhere: what is registered is what is described.
 
 use crate::{
-    Context, chats, contents, events, files, health, models, personas, schema, tools, trash, turns, usage, versions,
-    workspaces,
+    Context, chats, contents, events, files, flows, health, insight, models, personas, schema, steering, tasks, tools,
+    trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -27,6 +27,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
     tags(
         (name = "workspaces", description = "A logical volume of files with its chats."),
         (name = "chats", description = "Durable conversations with agents."),
+        (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
+        (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
         (name = "files", description = "Identities with immutable versions."),
         (name = "versions", description = "The history of a file."),
         (name = "trash", description = "What was removed, until it comes back or goes."),
@@ -51,6 +53,28 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))
         .routes(routes!(turns::resume_chat))
+        .routes(routes!(flows::list_flows))
+        .routes(routes!(flows::get_flow))
+        .routes(routes!(flows::check_flow))
+        .routes(routes!(flows::draw_flow))
+        .routes(routes!(flows::list_flow_schemas))
+        .routes(routes!(flows::get_flow_schema))
+        .routes(routes!(tasks::create_task))
+        .routes(routes!(tasks::list_tasks))
+        .routes(routes!(tasks::get_task))
+        .routes(routes!(events::watch_task))
+        .routes(routes!(insight::get_history))
+        .routes(routes!(insight::get_trace))
+        .routes(routes!(insight::get_memory))
+        .routes(routes!(insight::get_metadata))
+        .routes(routes!(insight::diff_tasks))
+        .routes(routes!(steering::stop_task))
+        .routes(routes!(steering::pause_task))
+        .routes(routes!(steering::step_task))
+        .routes(routes!(steering::resume_task))
+        .routes(routes!(steering::answer_task))
+        .routes(routes!(steering::replay_task))
+        .routes(routes!(steering::retry_task))
         .routes(routes!(files::create_file, files::list_files))
         .routes(routes!(files::get_file_by_path))
         .routes(routes!(trash::list_trash))

@@ -4,9 +4,15 @@
 mod chats;
 mod errors;
 mod files;
+mod flows;
+mod insight;
 mod people;
+mod tasks;
 
 pub use chats::*;
 pub use errors::*;
 pub use files::*;
+pub use flows::*;
+pub use insight::*;
 pub use people::*;
+pub use tasks::*;

@@ -6,6 +6,8 @@ mod chats;
 mod document;
 mod errors;
 mod files;
+mod flows;
 mod idempotency;
 mod people;
 mod support;
+mod tasks;

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
 use bytes::Bytes;
 use chat::{Chats, Settings};
-use domain::{ChatEvent, Timestamp, WorkspaceId};
+use domain::{ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
+use flow::{FlowCache, Flows, Tasks, load::Known};
 use http::{HeaderMap, Request, StatusCode};
 use ports::{Bus, Clock, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
@@ -128,12 +129,15 @@ impl Door {
         let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
         let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
         let settings = Settings::default();
-        let chats = Chats::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), settings);
+        let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
+        let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), Known::default());
+        let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
         let Setup { auth, origins, ready, models } = setup;
         let context = Context {
             chats,
+            tasks,
             workspaces,
             tools: Arc::new(tools::Registry::builtin()),
             model: Arc::new(Catalog(models)),
@@ -208,9 +212,19 @@ impl Door {
     /// Appends these events to the log of a chat that has none, as a worker would.
     pub async fn put_events(&self, chat: &str, events: Vec<ChatEvent>) {
         let (workspace, id) = ids(chat);
+        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), events).await;
+    }
+
+    /// The same for a task.
+    pub async fn put_task_events(&self, task: &str, events: Vec<TaskEvent>) {
+        let (workspace, id) = ids(task);
+        self.put_log(flow::machine::actor_id(workspace, id.parse().unwrap()), events).await;
+    }
+
+    async fn put_log<E: serde::Serialize>(&self, actor: ActorId, events: Vec<E>) {
         let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), events.len() as u64 + 1);
         let entry = actor::Entry { first: 1, next, at, step, commands: Vec::new(), events, outbox: Vec::new(), parking: None };
-        let key = chat::actor_id(workspace, id.parse().unwrap()).entry_key(1);
+        let key = actor.entry_key(1);
         let put = ports::Write::put(key, serde_json::to_string(&entry).unwrap(), ports::Expect::Absent);
         self.table.commit(vec![put]).await.unwrap();
     }
@@ -227,7 +241,7 @@ impl Door {
     }
 }
 
-/// The workspace and the chat in the path of a chat.
+/// The workspace and the id in the path of a chat or a task.
 fn ids(chat: &str) -> (WorkspaceId, &str) {
     let mut parts = chat.rsplit('/');
     let (id, _, workspace) = (parts.next().unwrap(), parts.next(), parts.next().unwrap());

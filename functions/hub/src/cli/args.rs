@@ -36,6 +36,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start the hub: everything in one process
     Serve(ServeArgs),
+    /// Run flows of given sizes in this process, for comparisons with other engines
+    #[command(hide = true)]
+    BenchDriver(hub::driver::DriverArgs),
     /// Talk to an agent
     ///
     /// Type messages; the agent's answer streams as it works. Ctrl-C stops the turn, twice within a second leaves; Ctrl-D
@@ -69,7 +72,7 @@ impl Command {
     /// Whether the command is to print JSON. `serve` looks at its own flag.
     pub(crate) fn json(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Completions { .. } => false,
+            Self::Serve(_) | Self::BenchDriver(_) | Self::Completions { .. } => false,
             Self::Chat(args) => args.connection.json,
             Self::Tail(args) => args.connection.json,
             Self::Flow(args) => args.connection.json,

@@ -58,6 +58,7 @@ pub(crate) async fn main() -> ExitCode {
 async fn dispatch(command: Command, out: &mut Output) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => hub::serve::run(args).await?,
+        Command::BenchDriver(args) => hub::driver::run(args).await?,
         Command::Chat(args) => return chat::run(args, out).await,
         Command::Tail(args) => return tail::run(args, out).await,
         Command::Flow(args) => return flows::run(args, out).await,

@@ -72,6 +72,14 @@ pub(crate) enum FlowCommand {
         #[arg(long, value_name = "PROFILE")]
         profile: Option<String>,
     },
+    /// Write what a flow is made of, with the hash of each file, into its deployment.yaml. Needs no hub
+    Package {
+        /// The folder
+        dir: PathBuf,
+        /// Only say which files are not as deployment.yaml says; exit code 1 when some are
+        #[arg(long)]
+        verify: bool,
+    },
     /// Print the JSON Schema of a manifest, for editors; without a name, list the manifests. Needs no hub
     Schema {
         /// Which, such as workflow.yaml
@@ -268,7 +276,7 @@ pub(crate) enum TaskCommand {
         #[arg(value_name = "NAME=VALUE")]
         answers: Vec<String>,
     },
-    /// Show where two runs part
+    /// Show where two runs part; exit code 1 when they do
     Diff {
         /// One task
         task: TaskId,

@@ -8,18 +8,20 @@ use crate::cli::{
 };
 use flow::{
     Flow,
+    draw::{self, Paint},
     load::{self, Known, Report},
-    op::{Functions, expr, template},
+    op::{self, Functions, expr},
+    template,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 /// What manifests may name here. Which models and personas there are, only the hub knows: those are not missed.
 fn known() -> Known {
     Known {
         functions: Functions::builtin().known().map(str::to_owned).collect(),
         expression: expr::check,
-        template: |text| template::check(&Value::String(text.to_owned())),
+        template: |text| op::template::check(&Value::String(text.to_owned())),
         ..Known::default()
     }
 }
@@ -59,15 +61,68 @@ pub(super) fn check(folder: &Path, out: &mut Output) -> Result<Exit, Failure> {
 
 /// The flow as a picture; none when it has faults, which are told.
 pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<Option<Vec<u8>>, Failure> {
-    let _ = format;
-    check(folder, out)?;
-    Ok(None)
+    let Ok(flow) = loaded(folder)? else {
+        check(folder, out)?;
+        return Ok(None);
+    };
+    let nothing = Paint::new();
+    let picture = match format {
+        Picture::Svg => draw::svg(&flow, &nothing),
+        Picture::Dot => draw::dot(&flow, &nothing),
+        Picture::Mermaid => draw::mermaid(&flow, &nothing),
+    };
+    Ok(Some(picture.into_bytes()))
 }
 
-/// Makes a folder with a flow to begin with.
+/// Makes a folder with a flow to begin with. What is there already is never overwritten.
 pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result<Exit, Failure> {
-    let _ = (folder, name, out);
-    Ok(Exit::Failed)
+    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    if fs::read_dir(folder).map_err(failed)?.next().is_some() {
+        return Err(Failure::Usage(format!("{} is not empty", folder.display())));
+    }
+    let files = template::new_flow(&name.map_or_else(|| name_of(folder), |name| Ok(name.to_owned()))?);
+    for (path, text) in &files {
+        let path = folder.join(path);
+        let failed = |source| Failure::Local { path: path.display().to_string(), source };
+        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+        fs::write(&path, text).map_err(failed)?;
+    }
+    if out.is_json() {
+        let paths: Vec<&String> = files.keys().collect();
+        return out.json(&json!({ "folder": folder.display().to_string(), "files": paths })).map(|()| Exit::Done);
+    }
+    for path in files.keys().filter(|path| !path.starts_with('.')) {
+        out.line(folder.join(path).display())?;
+    }
+    let place = folder.display();
+    out.notice(format_args!("check it with: buildscale flow check {place}; run it with: buildscale flow run {place}"))?;
+    Ok(Exit::Done)
+}
+
+/// Writes into `deployment.yaml` what the flow is made of; with `verify`, says what is not as it says there.
+pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<Exit, Failure> {
+    const MANIFEST: &str = "deployment.yaml";
+    sound(folder)?;
+    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    let files = load::read_folder(folder).map_err(failed)?;
+    let made = template::package(&files);
+    if !verify {
+        fs::write(folder.join(MANIFEST), template::deployment_text(&made)).map_err(failed)?;
+        let hash = made.hash.unwrap_or_default();
+        return if out.is_json() { out.json(&json!({ "hash": hash })) } else { out.line(hash) }.map(|()| Exit::Done);
+    }
+    let flow = load::load(&name_of(folder)?, files.clone(), &known()).ok();
+    let said = flow.and_then(|flow| flow.settings.deployment).filter(|said| !said.fingerprints.is_empty());
+    let said =
+        said.ok_or_else(|| Failure::NotFound(format!("{MANIFEST} has no fingerprints: package the flow first")))?;
+    let changed = template::drift(&said, &files);
+    if out.is_json() {
+        out.json(&json!({ "changed": changed }))?;
+    } else {
+        changed.iter().try_for_each(|path| out.line(path))?;
+    }
+    Ok(if changed.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// Prints the schema of a manifest, or which there are.

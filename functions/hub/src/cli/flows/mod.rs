@@ -28,6 +28,7 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     match &args.command {
         FlowCommand::New { dir, name } => return local::new(dir, name.as_deref(), out),
         FlowCommand::Schema { name } => return local::schema(name.as_deref(), out),
+        FlowCommand::Package { dir, verify } => return local::package(dir, *verify, out),
         FlowCommand::Check { flow } if is_folder(flow) => return local::check(Path::new(flow), out),
         FlowCommand::Graph { flow: Some(flow), format, task: None, output } if is_folder(flow) => {
             let picture = local::graph(Path::new(flow), *format, out)?;
@@ -43,7 +44,7 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     };
     let desk = Desk { client, workspace };
     match args.command {
-        FlowCommand::New { .. } | FlowCommand::Schema { .. } => Ok(Exit::Done),
+        FlowCommand::New { .. } | FlowCommand::Schema { .. } | FlowCommand::Package { .. } => Ok(Exit::Done),
         FlowCommand::List => desk.list(out).await,
         FlowCommand::Check { flow } => desk.check(&flow, out).await,
         FlowCommand::Graph { flow, format, task, output } => desk.graph(flow, format, task, output, out).await,

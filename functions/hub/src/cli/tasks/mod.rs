@@ -14,10 +14,11 @@ use crate::cli::{
     input::Lines,
     lists::moment,
     locate,
-    output::{Look, Output, Style, one_line},
-    value::{list, number, shown, text},
+    output::{Look, Output, Style, clean, one_line},
+    value::text,
 };
 use domain::TaskId;
+use flow::observe::TaskDiff;
 use serde_json::{Value, json};
 
 /// Runs one of the commands.
@@ -179,22 +180,15 @@ impl Desk {
     async fn diff(&self, with: TaskId, out: &mut Output) -> Result<Exit, Failure> {
         let diff = self.client.get(&self.at(&["diff"]), &[("with", &with.to_string())]).await?;
         if out.is_json() {
-            return out.json(&diff).map(|()| Exit::Done);
+            let same = diff.get("parts").is_none_or(Value::is_null);
+            return out.json(&diff).map(|()| if same { Exit::Done } else { Exit::Failed });
         }
-        let parts = list(&diff, "differences");
-        for part in parts {
-            let style = out.style();
-            let node = part.get("node").map(shown).unwrap_or_default();
-            let step = number(part, "step");
-            out.line(style.paint(Look::Bold, format_args!("{step}. {node}: {}", one_line(text(part, "what"), 200))))?;
-            let side = |key| one_line(&part.get(key).map(shown).unwrap_or_default(), 2_000);
-            out.line(style.paint(Look::Bad, format_args!("  - {}", side("left"))))?;
-            out.line(style.paint(Look::Good, format_args!("  + {}", side("right"))))?;
-        }
-        if parts.is_empty() {
-            out.notice("the two runs are the same")?;
-        }
-        Ok(Exit::Done)
+        let shown: TaskDiff = serde_json::from_value(diff).map_err(|error| {
+            Failure::Usage(format!("the hub compares in a way that this program does not know: {error}"))
+        })?;
+        out.line(clean(shown.to_string().trim_end()))?;
+        // As `diff` does: another exit code when there is a difference.
+        Ok(if shown.parts.is_none() { Exit::Done } else { Exit::Failed })
     }
 }
 

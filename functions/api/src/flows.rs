@@ -1,0 +1,203 @@
+//! The flows of a workspace: listed, read, checked, drawn. Tasks are made of them in [`crate::tasks`].
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{Json, Path, Query},
+    schema::{self, FlowReport, Flows},
+    workspaces::InWorkspace,
+};
+use axum::{extract::State, response::IntoResponse};
+use domain::{Error, Status, TaskEvent, TaskId, WorkspaceId};
+use flow::{TaskFilter, Tasks, draw::Paint};
+use http::header;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+use utoipa::{IntoParams, ToSchema};
+
+/// How many clones and subtasks are looked at to paint a run: a drawing shows one node for all of them.
+const PAINTED: usize = 2_000;
+
+/// The flow of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InFlow {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    pub workspace_id: WorkspaceId,
+    /// The flow: the name of its folder in `/system/flows`.
+    #[param(example = "review")]
+    pub flow: String,
+}
+
+/// What to check.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToCheck {
+    /// The files of the flow, by their paths in its folder, for what is not saved yet; those that are saved when none.
+    #[schema(example = json!({ "workflow.yaml": "nodes: []\nedges: []\n" }))]
+    files: Option<BTreeMap<String, String>>,
+}
+
+/// How to draw.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Drawing {
+    /// As what.
+    #[serde(default)]
+    #[param(inline)]
+    format: Format,
+    /// The run to paint on it: then the flow is drawn as it was when this task began.
+    #[param(value_type = Option<Uuid>)]
+    task: Option<TaskId>,
+}
+
+/// A kind of drawing.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    /// A picture.
+    #[default]
+    Svg,
+    /// For Graphviz.
+    Dot,
+    /// For Markdown.
+    Mermaid,
+}
+
+/// The manifest of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfManifest {
+    /// Its name without extension; one with it is taken, too.
+    #[param(example = "workflow")]
+    name: String,
+}
+
+/// The flows of a workspace, those with faults included.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/flows", tag = "flows", params(InWorkspace),
+    responses((status = 200, description = "All of them, by name.", body = Flows)))]
+pub(crate) async fn list_flows(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+) -> Answer<impl IntoResponse> {
+    let flows = context.tasks.flows().list(at.workspace_id).await?;
+    Ok(axum::Json(serde_json::json!({ "flows": flows })))
+}
+
+/// A flow as its manifests are now. `UNPROCESSABLE` with all faults when it has some.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}", tag = "flows", params(InFlow),
+    responses((status = 200, description = "The flow.", body = schema::Flow)))]
+pub(crate) async fn get_flow(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFlow>,
+) -> Answer<axum::Json<schema::Flow>> {
+    Ok(axum::Json(schema::Flow::of(&*context.tasks.flows().load(at.workspace_id, &at.flow).await?)))
+}
+
+/// Says everything that is wrong with a flow at once, each fault with its place and what to do about it. Nothing is changed.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/check", tag = "flows", params(InFlow),
+    request_body = ToCheck, responses((status = 200, description = "The report.", body = FlowReport)))]
+pub(crate) async fn check_flow(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFlow>,
+    Json(given): Json<ToCheck>,
+) -> Answer<axum::Json<FlowReport>> {
+    let flows = context.tasks.flows();
+    let checked = match given.files {
+        Some(files) => flows.check_files(&at.flow, files),
+        None => flows.check(at.workspace_id, &at.flow).await?,
+    };
+    Ok(axum::Json(FlowReport::of(checked)))
+}
+
+/// Draws a flow; with a task, what happened is painted on it.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/graph", tag = "flows", params(InFlow, Drawing),
+    responses((status = 200, description = "The drawing.", content(
+        (String = "image/svg+xml"), (String = "text/vnd.graphviz"), (String = "text/vnd.mermaid")))))]
+pub(crate) async fn draw_flow(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFlow>,
+    Query(drawing): Query<Drawing>,
+) -> Answer<impl IntoResponse> {
+    let flows = context.tasks.flows();
+    let (flow, paint) = match drawing.task {
+        None => (flows.load(at.workspace_id, &at.flow).await?, Paint::new()),
+        Some(task) => {
+            let view = context.tasks.get(at.workspace_id, task).await?;
+            if view.flow.name != at.flow {
+                let error = Error::invalid("task", format!("this task is one of the flow {}", view.flow.name));
+                return Err(error.hint("draw that flow").into());
+            }
+            let paint = paint_of(&context.tasks, at.workspace_id, task).await?;
+            (flows.by_hash(at.workspace_id, &view.flow).await?, paint)
+        }
+    };
+    let (kind, text) = match drawing.format {
+        Format::Svg => ("image/svg+xml", flow::draw::svg(&flow, &paint)),
+        Format::Dot => ("text/vnd.graphviz; charset=utf-8", flow::draw::dot(&flow, &paint)),
+        Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &paint)),
+    };
+    Ok(([(header::CONTENT_TYPE, kind)], text))
+}
+
+/// What a run did at each node: its own stages, and those of its clones and subtasks, at most [`PAINTED`] tasks in all.
+async fn paint_of(tasks: &Tasks, workspace: WorkspaceId, task: TaskId) -> Result<Paint, Error> {
+    let mut paint = Paint::new();
+    let (mut open, mut seen) = (VecDeque::from([task]), 0);
+    while let Some(task) = open.pop_front().filter(|_| seen < PAINTED) {
+        seen += 1;
+        let mut forked = false;
+        tasks
+            .each_event(workspace, task, |_, event| match event {
+                TaskEvent::NodeStarted { node, .. } => paint.entry(node.clone()).or_default().running = true,
+                TaskEvent::NodeFinished { node, status, metrics, .. } => {
+                    let painted = paint.entry(node.clone()).or_default();
+                    painted.running = false;
+                    painted.visits += 1;
+                    painted.duration_ms += metrics.duration_ms;
+                    // One failure among many is what somebody looks for.
+                    if painted.status != Some(Status::Failure) {
+                        painted.status = Some(*status);
+                    }
+                }
+                TaskEvent::Forked { .. } => forked = true,
+                _ => {}
+            })
+            .await?;
+        let mut cursor = None;
+        while forked && open.len() + seen < PAINTED {
+            let page = tasks.children(workspace, task, &TaskFilter::default(), 200, cursor).await?;
+            open.extend(page.tasks.iter().map(|child| child.task_id));
+            cursor = page.next_cursor;
+            forked = cursor.is_some();
+        }
+    }
+    Ok(paint)
+}
+
+/// The manifests that a flow can have, each with its JSON Schema (2020-12), so that editors can complete them.
+#[utoipa::path(get, path = "/api/v1/flow-schemas", tag = "flows",
+    responses((status = 200, description = "The schemas, by the manifests' names.", body = schema::FlowSchemas)))]
+pub(crate) async fn list_flow_schemas() -> axum::Json<Value> {
+    axum::Json(serde_json::json!({ "schemas": flow::manifest::schemas() }))
+}
+
+/// The JSON Schema of one manifest, as editors take it.
+#[utoipa::path(get, path = "/api/v1/flow-schemas/{name}", tag = "flows", params(OfManifest),
+    responses((status = 200, description = "The schema.", body = Value, content_type = "application/schema+json")))]
+pub(crate) async fn get_flow_schema(Path(of): Path<OfManifest>) -> Answer<impl IntoResponse> {
+    let bare = of.name.split('.').next().unwrap_or_default();
+    let mut schemas = flow::manifest::schemas();
+    let Some(schema) = schemas.remove(bare) else {
+        let name: String = of.name.chars().take(64).collect();
+        let known = schemas.into_keys().collect::<Vec<_>>().join(", ");
+        return Err(Error::not_found("manifest", name).hint(format!("the manifests are {known}")).into());
+    };
+    Ok(([(header::CONTENT_TYPE, "application/schema+json")], schema.to_string()))
+}

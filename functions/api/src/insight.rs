@@ -1,0 +1,112 @@
+//! What is known of a run: its stages, its trace, its memory, with what it was made, and where it parts from another. Looking
+//! never changes a task.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{Path, Query},
+    schema,
+    tasks::InTask,
+};
+use axum::{body::Body, extract::State, response::IntoResponse};
+use domain::{Error, TaskId, TaskPhase};
+use flow::memory::{Memory, Scope};
+use futures::TryStreamExt;
+use http::header;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// Which stages.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stages {
+    /// At most this many; 1 to 200.
+    #[param(default = 50)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// With which run to compare.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Compared {
+    /// The other task.
+    #[param(value_type = Uuid)]
+    with: TaskId,
+}
+
+/// The stages of a task in the order in which they began, each with its input and output exactly as they were, its context,
+/// tools, questions, route and times. Clones and subtasks have histories of their own.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/history", tag = "tasks",
+    params(InTask, Stages), responses((status = 200, description = "A page of them.", body = schema::TaskHistory)))]
+pub(crate) async fn get_history(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    Query(stages): Query<Stages>,
+) -> Answer<impl IntoResponse> {
+    let after = match stages.cursor.as_deref() {
+        None => 0,
+        Some(cursor) => cursor.parse().map_err(|_| Error::invalid("cursor", "this is no cursor of this list"))?,
+    };
+    let limit = stages.limit.unwrap_or(50).clamp(1, 200);
+    Ok(axum::Json(context.tasks.history(at.workspace_id, at.task_id, after, limit).await?))
+}
+
+/// The trace of a task with all its clones and subtasks: one JSON line a fact, without ids, times and money. Two runs that
+/// did the same have the same bytes.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/trace", tag = "tasks", params(InTask),
+    responses((status = 200, description = "The trace.", body = String, content_type = "application/jsonl")))]
+pub(crate) async fn get_trace(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+) -> Answer<impl IntoResponse> {
+    let trace = context.tasks.trace_stream(at.workspace_id, at.task_id).await?;
+    let body = Body::from_stream(trace.map_err(|error| std::io::Error::other(error.message)));
+    Ok(([(header::CONTENT_TYPE, "application/jsonl")], body))
+}
+
+/// What a task can remember now; of a task that has ended, what it could remember then.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/memory", tag = "tasks", params(InTask),
+    responses((status = 200, description = "The memory.", body = schema::TaskMemory)))]
+pub(crate) async fn get_memory(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+) -> Answer<impl IntoResponse> {
+    let view = context.tasks.get(at.workspace_id, at.task_id).await?;
+    let memory = Memory::new(context.table.clone());
+    if view.phase == TaskPhase::Finished
+        && let Some(kept) = memory.kept_snapshot(at.workspace_id, at.task_id).await?
+    {
+        return Ok(axum::Json(kept));
+    }
+    let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(at.task_id);
+    let scope = Scope { workspace: at.workspace_id, flow: view.flow.name, root };
+    Ok(axum::Json(memory.snapshot(&scope, context.clock.now()).await?))
+}
+
+/// With what a run was made: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of
+/// adapters. Written once.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/metadata", tag = "tasks", params(InTask),
+    responses((status = 200, description = "The metadata.", body = schema::TaskMetadata)))]
+pub(crate) async fn get_metadata(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.tasks.metadata(at.workspace_id, at.task_id).await?))
+}
+
+/// Where two runs part first, from cause to effect, and what each node did in both.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/diff", tag = "tasks",
+    params(InTask, Compared),
+    responses((status = 200, description = "The comparison.", body = schema::TaskDiff)))]
+pub(crate) async fn diff_tasks(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    Query(compared): Query<Compared>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.tasks.diff(at.workspace_id, at.task_id, compared.with).await?))
+}

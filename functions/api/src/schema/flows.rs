@@ -1,0 +1,263 @@
+//! How flows, what is wrong with them, and evaluations look.
+
+use flow::{flow::ContextUse, flow::Op, graph::Role as GraphRole, load::Report};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A flow in a list.
+#[derive(Serialize, ToSchema)]
+pub struct ListedFlow {
+    /// The name of its folder in `/system/flows`.
+    pub name: String,
+    /// The SHA-256 of its manifests, where they have no fault.
+    pub hash: Option<String>,
+    /// How many nodes it has; 0 for one with faults.
+    pub nodes: u64,
+    /// How many faults it has.
+    pub faults: u64,
+}
+
+/// The flows of a workspace.
+#[derive(Serialize, ToSchema)]
+pub struct Flows {
+    /// The flows, by name.
+    pub flows: Vec<ListedFlow>,
+}
+
+/// What a node does with the task.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeRole {
+    /// Normalises the input.
+    Start,
+    /// Transforms.
+    Linear,
+    /// Selects one of its edges.
+    Decision,
+    /// Makes a clone an edge.
+    Branch,
+    /// Makes subtasks.
+    Split,
+    /// Waits for those that come to it.
+    Merge,
+    /// Presents the task's status.
+    Exit,
+}
+
+impl From<GraphRole> for NodeRole {
+    fn from(role: GraphRole) -> Self {
+        match role {
+            GraphRole::Start => Self::Start,
+            GraphRole::Linear => Self::Linear,
+            GraphRole::Decision => Self::Decision,
+            GraphRole::Branch => Self::Branch,
+            GraphRole::Split => Self::Split,
+            GraphRole::Merge => Self::Merge,
+            GraphRole::Exit => Self::Exit,
+        }
+    }
+}
+
+/// What a node executes.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeOp {
+    /// Gives its input back.
+    Identity,
+    /// An expression.
+    Expr,
+    /// A template.
+    Template,
+    /// One tool.
+    Tool,
+    /// A command in the sandbox.
+    Command,
+    /// A registered function.
+    Function,
+    /// An agent.
+    Agent,
+    /// People.
+    Ask,
+}
+
+impl From<&Op> for NodeOp {
+    fn from(op: &Op) -> Self {
+        match op {
+            Op::Identity => Self::Identity,
+            Op::Expr(_) => Self::Expr,
+            Op::Template(_) => Self::Template,
+            Op::Tool { .. } => Self::Tool,
+            Op::Command(_) => Self::Command,
+            Op::Function(_) => Self::Function,
+            Op::Agent { .. } => Self::Agent,
+            Op::Ask(_) => Self::Ask,
+        }
+    }
+}
+
+/// A node of a flow.
+#[derive(Serialize, ToSchema)]
+pub struct FlowNode {
+    /// Its id.
+    pub id: String,
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it does with the task.
+    pub role: NodeRole,
+    /// What it executes.
+    pub op: NodeOp,
+    /// Its agent, for an agent node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What it is given of memory: `none`, `global`, or the name of a profile.
+    pub context: String,
+    /// The tools that it may use.
+    pub tools: Vec<String>,
+    /// The schema of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_in: Option<String>,
+    /// The schema of its output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_out: Option<String>,
+    /// Whether the task goes on when it fails.
+    pub continue_on_failure: bool,
+    /// Whether it makes a failure of every task that reaches it.
+    pub always_fail: bool,
+}
+
+/// An edge of a flow.
+#[derive(Serialize, ToSchema)]
+pub struct FlowEdge {
+    /// From which node.
+    pub from: String,
+    /// To which node.
+    pub to: String,
+    /// Its name for decisions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// A flow.
+#[derive(Serialize, ToSchema)]
+pub struct Flow {
+    /// The name of its folder.
+    pub name: String,
+    /// The SHA-256 of its manifests.
+    pub hash: String,
+    /// Where its tasks begin when nothing is said.
+    pub default_start: String,
+    /// Its nodes, in the order of the manifest.
+    pub nodes: Vec<FlowNode>,
+    /// Its edges, in the order of the manifest, node by node.
+    pub edges: Vec<FlowEdge>,
+    /// The profiles of its `cli_profiles.yaml`, the default one first.
+    #[schema(value_type = Vec<Object>)]
+    pub profiles: Vec<Value>,
+}
+
+impl Flow {
+    /// What is shown of a loaded flow.
+    pub(crate) fn of(flow: &flow::Flow) -> Self {
+        let node = |shape: &flow::graph::GraphNode| {
+            let node = flow.nodes.get(&shape.id);
+            FlowNode {
+                id: shape.id.to_string(),
+                name: node.and_then(|node| node.name.clone()),
+                role: shape.role.into(),
+                op: node.map_or(NodeOp::Identity, |node| NodeOp::from(&node.op)),
+                agent: node.and_then(|node| match &node.op {
+                    Op::Agent { agent, .. } => Some(agent.clone()),
+                    _ => None,
+                }),
+                context: match node.map(|node| &node.context) {
+                    None | Some(ContextUse::None) => "none".into(),
+                    Some(ContextUse::Global) => "global".into(),
+                    Some(ContextUse::Profile(profile)) => profile.clone(),
+                },
+                tools: node.map(|node| node.tools.clone()).unwrap_or_default(),
+                schema_in: node.and_then(|node| node.schema_in.clone()),
+                schema_out: node.and_then(|node| node.schema_out.clone()),
+                continue_on_failure: shape.continue_on_failure,
+                always_fail: shape.always_fail,
+            }
+        };
+        let edges = |shape: &flow::graph::GraphNode| {
+            let from = shape.id.to_string();
+            let edge = move |edge: &flow::graph::Edge| FlowEdge {
+                from: from.clone(),
+                to: edge.to.to_string(),
+                label: edge.label.clone(),
+            };
+            shape.out.iter().map(edge).collect::<Vec<_>>()
+        };
+        let profiles = flow.settings.cli_profiles.iter();
+        Self {
+            name: flow.reference.name.clone(),
+            hash: flow.reference.hash.to_string(),
+            default_start: flow.default_start.to_string(),
+            nodes: flow.graph.nodes().iter().map(node).collect(),
+            edges: flow.graph.nodes().iter().flat_map(edges).collect(),
+            profiles: profiles.filter_map(|profile| serde_json::to_value(profile).ok()).collect(),
+        }
+    }
+}
+
+/// Something that is wrong with a flow.
+#[derive(Serialize, ToSchema)]
+pub struct FlowFault {
+    /// The file, by its path in the folder.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+    /// What sort of fault, for programs.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// What is wrong with a flow, all of it.
+#[derive(Serialize, ToSchema)]
+pub struct FlowReport {
+    /// Whether nothing is.
+    pub ok: bool,
+    /// The SHA-256 of its manifests, where nothing is wrong with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The faults, by place.
+    pub faults: Vec<FlowFault>,
+}
+
+impl FlowReport {
+    /// The report about a flow that was checked.
+    pub(crate) fn of(checked: Result<Arc<flow::Flow>, Report>) -> Self {
+        let (hash, faults) = match checked {
+            Ok(flow) => (Some(flow.reference.hash.to_string()), Vec::new()),
+            Err(report) => (None, report.faults),
+        };
+        let fault = |fault: flow::load::Fault| FlowFault {
+            file: fault.file,
+            line: fault.line,
+            column: fault.column,
+            code: fault.code,
+            message: fault.message,
+            hint: fault.hint,
+        };
+        Self { ok: hash.is_some(), hash, faults: faults.into_iter().map(fault).collect() }
+    }
+}
+
+/// The JSON Schemas of all manifests.
+#[derive(Serialize, ToSchema)]
+pub struct FlowSchemas {
+    /// The schemas, by the manifests' names without extension.
+    #[schema(value_type = Object)]
+    pub schemas: Map<String, Value>,
+}

@@ -1,0 +1,448 @@
+//! How stages, memory, metadata and comparisons of tasks look.
+
+use super::{ChildKind, FlowRef, InnerError, NodeRole, TaskStatus, Usage};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A page of a task's history.
+#[derive(Serialize, ToSchema)]
+pub struct TaskHistory {
+    /// The stages, in the order in which they began.
+    pub stages: Vec<TaskStage>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// What does the work of a node.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StageKind {
+    /// A model.
+    Agent,
+    /// People.
+    Human,
+    /// Code.
+    Deterministic,
+}
+
+/// One execution of a node.
+#[derive(Serialize, ToSchema)]
+pub struct TaskStage {
+    /// Counts from 1 in its task.
+    pub number: u64,
+    /// The node.
+    pub node: String,
+    /// What does its work.
+    pub kind: Option<StageKind>,
+    /// What the node does with the task.
+    pub role: Option<NodeRole>,
+    /// How it ended; none while it executes or waits.
+    pub status: Option<TaskStatus>,
+    /// How often it was begun.
+    pub attempt: u32,
+    /// How often a worker died with it.
+    pub crashes: Option<u32>,
+    /// When it first began.
+    #[schema(format = DateTime)]
+    pub started_at: Option<String>,
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+    /// What it was given, exactly.
+    #[schema(value_type = Value)]
+    pub input: Value,
+    /// What it gave, exactly.
+    #[schema(value_type = Value)]
+    pub output: Value,
+    /// Why it failed.
+    pub error: Option<InnerError>,
+    /// The context that it was given.
+    pub context: Option<StageContext>,
+    /// Why it was begun anew.
+    #[schema(required = false)]
+    pub retries: Vec<StageRetry>,
+    /// What a policy refused.
+    #[schema(required = false)]
+    pub denials: Vec<StageDenial>,
+    /// The tools that it called itself.
+    #[schema(required = false)]
+    pub tools: Vec<StageTool>,
+    /// What was said with its agent.
+    #[schema(required = false)]
+    pub conversation: Vec<StageRound>,
+    /// Outputs that did not fit the node's schema.
+    #[schema(required = false)]
+    pub rejected: Vec<StageRejection>,
+    /// What people were asked, and what they answered.
+    #[schema(required = false)]
+    pub questions: Vec<StageQuestion>,
+    /// When it was paused before it.
+    #[schema(required = false)]
+    pub pauses: Vec<StagePause>,
+    /// For a merge: who came.
+    pub merge: Option<StageMerge>,
+    /// For a branch or a split: its children.
+    pub fork: Option<StageFork>,
+    /// Where the task went next.
+    pub routed_to: Option<String>,
+    /// What it used.
+    pub metrics: Option<StageMetrics>,
+}
+
+/// What one execution of a node used.
+#[derive(Serialize, ToSchema)]
+pub struct StageMetrics {
+    /// From start to end, in milliseconds.
+    pub duration_ms: u64,
+    /// How long the task waited in the queue before it, in milliseconds.
+    pub queue_ms: u64,
+    /// Tokens of context.
+    pub context_tokens: u64,
+    /// Tokens and money, where a model was asked.
+    pub usage: Option<Usage>,
+    /// Tools called.
+    pub tool_calls: u32,
+}
+
+/// The context that a node was given.
+#[derive(Serialize, ToSchema)]
+pub struct StageContext {
+    /// The profile; `global` for all of it.
+    pub profile: String,
+    /// What it holds, in the order in which it is read.
+    pub items: Vec<Remembered>,
+    /// Its tokens.
+    pub tokens: u64,
+    /// Items that matched and did not fit the budget.
+    pub left_out: u32,
+}
+
+/// One remembered thing.
+#[derive(Serialize, ToSchema)]
+pub struct Remembered {
+    /// `task`, `project` or `global`.
+    pub store: String,
+    /// Its key.
+    pub key: String,
+    /// What it says.
+    #[schema(value_type = Value)]
+    pub content: Value,
+    /// Its tags.
+    #[schema(required = false)]
+    pub tags: Vec<String>,
+    /// Its tokens.
+    pub tokens: u64,
+    /// When it was remembered.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// A retry.
+#[derive(Serialize, ToSchema)]
+pub struct StageRetry {
+    /// Counts from 1.
+    pub number: u32,
+    /// What had gone wrong.
+    pub error: InnerError,
+    /// When it was begun anew.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// What a policy refused.
+#[derive(Serialize, ToSchema)]
+pub struct StageDenial {
+    /// What.
+    pub what: String,
+    /// The rule.
+    pub rule: String,
+}
+
+/// One use of a tool.
+#[derive(Serialize, ToSchema)]
+pub struct StageTool {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; cut when they are long.
+    pub args: String,
+    /// How it ended: a misuse is a failure, what merely went wrong is partial.
+    pub status: TaskStatus,
+    /// What it answered; cut when it is long.
+    pub output: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// One round of a conversation with an agent.
+#[derive(Serialize, ToSchema)]
+pub struct StageRound {
+    /// The chat that carries it.
+    pub chat: Uuid,
+    /// Counts from 1.
+    pub round: u32,
+    /// What the agent answered; none while it is being asked.
+    pub reply: Option<StageReply>,
+}
+
+/// What an agent answered.
+#[derive(Serialize, ToSchema)]
+pub struct StageReply {
+    /// The chat.
+    pub chat: Uuid,
+    /// Counts from 1.
+    pub round: u32,
+    /// Its last words.
+    pub text: String,
+    /// Why its turn ended.
+    pub stop_reason: String,
+    /// What it used.
+    pub usage: Usage,
+    /// Model calls.
+    pub steps: u32,
+    /// The tools it called.
+    #[schema(required = false)]
+    pub tools: Vec<StageTool>,
+    /// What went wrong.
+    pub error: Option<InnerError>,
+}
+
+/// An output that did not fit the schema.
+#[derive(Serialize, ToSchema)]
+pub struct StageRejection {
+    /// Counts from 1.
+    pub round: u32,
+    /// What the validator says.
+    pub errors: Vec<String>,
+}
+
+/// What people were asked.
+#[derive(Serialize, ToSchema)]
+pub struct StageQuestion {
+    /// The set of questions.
+    pub question_id: Uuid,
+    /// The questions, as in the `question` event.
+    #[schema(value_type = Vec<Object>)]
+    pub questions: Vec<Value>,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// When no answer becomes a failure.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// What they answered.
+    pub answer: Option<StageAnswer>,
+}
+
+/// What people answered.
+#[derive(Serialize, ToSchema)]
+pub struct StageAnswer {
+    /// One value a question.
+    #[schema(value_type = Object)]
+    pub answers: Map<String, Value>,
+    /// Who.
+    pub by: String,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// A pause.
+#[derive(Serialize, ToSchema)]
+pub struct StagePause {
+    /// Since when.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// Until when; none while it lasts.
+    #[schema(format = DateTime)]
+    pub continued_at: Option<String>,
+}
+
+/// How a merge came to begin.
+#[derive(Serialize, ToSchema)]
+pub struct StageMerge {
+    /// Whose outputs it takes, in the order of its input.
+    pub taken: Vec<String>,
+    /// Those that could have come and failed.
+    #[schema(required = false)]
+    pub failed: Vec<String>,
+    /// Those that are not waited for any more.
+    #[schema(required = false)]
+    pub cancelled: Vec<String>,
+}
+
+/// The children of a branch or a split.
+#[derive(Serialize, ToSchema)]
+pub struct StageFork {
+    /// What they are.
+    pub kind: ChildKind,
+    /// Where its edges lead.
+    pub to: Vec<String>,
+    /// How many there will be.
+    pub total: u32,
+    /// How many were sent off.
+    pub spawned: u32,
+    /// How many ended by themselves with success.
+    pub succeeded: u32,
+    /// How many failed.
+    pub failed: u32,
+    /// How many ended with some of their work done.
+    pub partial: u32,
+    /// How many went on into a merge.
+    pub merged: u32,
+}
+
+/// What a task can remember.
+#[derive(Serialize, ToSchema)]
+pub struct TaskMemory {
+    /// When that was so.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The items, by store, then by key.
+    pub items: Vec<Remembered>,
+    /// Stores that have more than is shown.
+    #[schema(required = false)]
+    pub cut: Vec<String>,
+}
+
+/// The engine that made a run.
+#[derive(Serialize, ToSchema)]
+pub struct Engine {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The revision of the events in its logs.
+    pub events: u32,
+}
+
+/// With what a run was made.
+#[derive(Serialize, ToSchema)]
+pub struct TaskMetadata {
+    /// The task.
+    pub task_id: Uuid,
+    /// The engine.
+    pub engine: Engine,
+    /// The flow.
+    pub flow: FlowRef,
+    /// The SHA-256 of every manifest, by its path.
+    pub manifests: BTreeMap<String, String>,
+    /// The SHA-256 of every schema.
+    pub schemas: BTreeMap<String, String>,
+    /// What stood behind the flow's models and tools.
+    #[schema(value_type = Vec<Object>)]
+    pub adapters: Vec<Value>,
+    /// What `engine_metadata.yaml` has every run record.
+    #[schema(value_type = Object, required = false)]
+    pub labels: Map<String, Value>,
+    /// The SHA-256 of its input.
+    pub input: Option<String>,
+    /// The task that it is a re-run of, and from which node.
+    #[schema(value_type = Option<Object>, required = false)]
+    pub replay: Option<Value>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub started_at: String,
+}
+
+/// How two runs compare.
+#[derive(Serialize, ToSchema)]
+pub struct TaskDiff {
+    /// The first run.
+    pub a: ComparedRun,
+    /// The second run.
+    pub b: ComparedRun,
+    /// The first place where they part; none when they did the same.
+    pub parts: Option<Parting>,
+    /// What each node did in both.
+    pub nodes: BTreeMap<String, ComparedNode>,
+}
+
+/// A run that is compared.
+#[derive(Serialize, ToSchema)]
+pub struct ComparedRun {
+    /// The task.
+    pub task_id: Uuid,
+    /// Its flow.
+    pub flow: Option<FlowRef>,
+    /// How it ended; none while it runs.
+    pub status: Option<TaskStatus>,
+}
+
+/// What differs.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "described by flow::observe::PartingKind")]
+pub enum PartingKind {
+    Input,
+    Output,
+    Status,
+    Denial,
+    Route,
+    Fork,
+    Merge,
+    End,
+}
+
+/// The first place where two runs part.
+#[derive(Serialize, ToSchema)]
+pub struct Parting {
+    /// The task, by the names from the root down; empty for the root.
+    pub task: String,
+    /// The node.
+    pub node: Option<String>,
+    /// What differs there.
+    pub what: PartingKind,
+    /// What the first run has there.
+    #[schema(value_type = Value, required = false)]
+    pub a: Value,
+    /// What the second run has there.
+    #[schema(value_type = Value, required = false)]
+    pub b: Value,
+    /// Where the values differ, at most 50 places.
+    #[schema(required = false)]
+    pub differences: Vec<ValueDifference>,
+}
+
+/// One place where two values differ.
+#[derive(Serialize, ToSchema)]
+pub struct ValueDifference {
+    /// A JSON pointer.
+    pub path: String,
+    /// What the first has there.
+    #[schema(value_type = Value, required = false)]
+    pub a: Value,
+    /// What the second has there.
+    #[schema(value_type = Value, required = false)]
+    pub b: Value,
+}
+
+/// What one node did in two runs.
+#[derive(Serialize, ToSchema)]
+pub struct ComparedNode {
+    /// In the first.
+    pub a: NodeTally,
+    /// In the second.
+    pub b: NodeTally,
+    /// Whether it gave the same in both.
+    pub same: bool,
+}
+
+/// What one node did in one run.
+#[derive(Serialize, ToSchema)]
+pub struct NodeTally {
+    /// How often it executed.
+    pub runs: u64,
+    /// How often it failed.
+    pub failures: u64,
+    /// How often it was tried again.
+    pub retries: u64,
+    /// Milliseconds in all.
+    pub duration_ms: u64,
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// US dollars.
+    pub cost_usd: f64,
+}

@@ -1,0 +1,163 @@
+//! How tasks, their stages and what came of them look.
+
+use super::{InnerError, Usage};
+use axum::response::{IntoResponse, Response};
+use domain::TaskId;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The universal status of tools, nodes and tasks.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It did what it was asked to.
+    Success,
+    /// It did not.
+    Failure,
+    /// Some of it did, and the rules let the task go on.
+    Partial,
+}
+
+/// What a task is doing.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskPhase {
+    /// Accepted, not begun.
+    Queued,
+    /// A node executes, or clones or subtasks do.
+    Running,
+    /// A node waits for an agent or a person.
+    Suspended,
+    /// Paused before a node.
+    Paused,
+    /// A command failed again and again; `parked_reason` says why.
+    Parked,
+    /// It has ended; `status` is final.
+    Finished,
+}
+
+/// What made a child task.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildKind {
+    /// A branch.
+    Clone,
+    /// A split.
+    Subtask,
+}
+
+/// A flow, with the hash of all its manifests.
+#[derive(Serialize, ToSchema)]
+pub struct FlowRef {
+    /// Its name: the folder's in `/system/flows`.
+    pub name: String,
+    /// The SHA-256 of its manifests; what a task began with, it keeps.
+    pub hash: String,
+}
+
+impl From<domain::task::FlowRef> for FlowRef {
+    fn from(flow: domain::task::FlowRef) -> Self {
+        Self { name: flow.name, hash: flow.hash.to_string() }
+    }
+}
+
+/// Where a clone or a subtask comes from.
+#[derive(Serialize, ToSchema)]
+pub struct Origin {
+    /// The task that made it.
+    pub parent: Uuid,
+    /// All tasks above it, the root first.
+    pub ancestors: Vec<Uuid>,
+    /// Its name and those of the tasks between it and the root.
+    pub line: Vec<String>,
+    /// The places of the same among their siblings, from 0.
+    pub place: Vec<u32>,
+    /// What it is.
+    pub kind: ChildKind,
+    /// The branch or split that made it.
+    pub node: String,
+    /// The node that it began at.
+    pub to: String,
+    /// Its place among its siblings, from 0.
+    pub index: u32,
+}
+
+/// A task that will be.
+#[derive(Serialize, ToSchema)]
+pub struct TaskAccepted {
+    /// The task.
+    pub task_id: Uuid,
+    /// Always `queued`.
+    pub status: &'static str,
+    /// The flow, with the manifests that it will run.
+    pub flow: FlowRef,
+}
+
+/// A command to a task that is durable; what comes of it is told by events.
+#[derive(Serialize, ToSchema)]
+pub struct TaskTold {
+    /// The task.
+    pub task_id: Uuid,
+    /// Always `accepted`.
+    pub status: &'static str,
+}
+
+impl TaskTold {
+    /// The answer about this task.
+    pub(crate) fn of(task: TaskId) -> Response {
+        (StatusCode::ACCEPTED, axum::Json(Self { task_id: task.0, status: "accepted" })).into_response()
+    }
+}
+
+/// A task.
+#[derive(Serialize, ToSchema)]
+pub struct Task {
+    /// Its id.
+    pub task_id: Uuid,
+    /// Its workspace.
+    pub workspace_id: Uuid,
+    /// Its flow.
+    pub flow: FlowRef,
+    /// What it is doing.
+    pub phase: TaskPhase,
+    /// How it is: `success` until something says otherwise. Final once it is finished.
+    pub status: TaskStatus,
+    /// The node that executes or waits.
+    pub node: Option<String>,
+    /// Why it is parked.
+    pub parked_reason: Option<String>,
+    /// What people are asked, as `{event, data}`.
+    #[schema(value_type = Vec<Object>, required = false)]
+    pub waiting_for: Vec<Value>,
+    /// Where it comes from, for a clone or a subtask.
+    pub origin: Option<Origin>,
+    /// Its output, once it is finished.
+    #[schema(value_type = Value, required = false)]
+    pub output: Value,
+    /// Why it failed.
+    pub error: Option<InnerError>,
+    /// Nodes executed.
+    pub steps: u64,
+    /// Clones and subtasks made.
+    pub children: u64,
+    /// What it used, without its clones and subtasks.
+    pub usage: Usage,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+}
+
+/// A page of tasks.
+#[derive(Serialize, ToSchema)]
+pub struct TaskPage {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}

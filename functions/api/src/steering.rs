@@ -1,0 +1,171 @@
+//! What is said to a task: stop, pause, step, go on, answers, and to run again.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path},
+    idempotency::Ids,
+    schema,
+    tasks::{InTask, accepted},
+};
+use axum::{extract::State, response::IntoResponse};
+use domain::{CommandId, TaskId, WorkspaceId};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// Where to pause.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseAt {
+    /// Before these nodes, whenever they come; before the next node, whichever it is, when none.
+    #[serde(default)]
+    before: Vec<String>,
+}
+
+/// How to go on.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GoOn {
+    /// Whether to give up what failed again and again instead of trying it once more.
+    #[serde(default)]
+    drop: bool,
+}
+
+/// How to run again.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunAgain {
+    /// What does not come after this node takes its recorded output; it and the rest run for real. Without it every node
+    /// runs, with the recorded answers of models, tools and people.
+    from: Option<String>,
+}
+
+/// Answers to a human step, one by each question's name.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepAnswers {
+    /// One value a question, by its name; for an approval `approved`, and maybe a `comment`.
+    #[schema(value_type = Object, example = json!({ "approved": true, "comment": "well done" }))]
+    answers: Map<String, Value>,
+}
+
+/// The human step of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AtNode {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    workspace_id: WorkspaceId,
+    /// The task.
+    #[param(value_type = Uuid)]
+    task_id: TaskId,
+    /// The node that asks.
+    node: String,
+}
+
+/// Stops a task with its clones and subtasks. Again, and after its end, is harmless.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop", tag = "tasks", params(InTask),
+    responses((status = 202, description = "It is accepted; the `stopped` event tells when it has.",
+        body = schema::TaskTold)))]
+pub(crate) async fn stop_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    By(by): By,
+    ids: Ids,
+) -> Answer<impl IntoResponse> {
+    context.tasks.stop(at.workspace_id, at.task_id, CommandId(ids.id("command")), &by).await?;
+    Ok(schema::TaskTold::of(at.task_id))
+}
+
+/// Pauses a task before its next node, or before these nodes. A node that executes ends first. `CONFLICT` when the task has
+/// ended.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause", tag = "tasks", params(InTask),
+    request_body = PauseAt, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
+pub(crate) async fn pause_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    By(by): By,
+    ids: Ids,
+    Json(pause): Json<PauseAt>,
+) -> Answer<impl IntoResponse> {
+    let command = CommandId(ids.id("command"));
+    context.tasks.pause(at.workspace_id, at.task_id, &pause.before, command, &by).await?;
+    Ok(schema::TaskTold::of(at.task_id))
+}
+
+/// Lets a paused task execute one node and pause again. `CONFLICT` when it is not paused.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/step", tag = "tasks", params(InTask),
+    responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
+pub(crate) async fn step_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    By(by): By,
+    ids: Ids,
+) -> Answer<impl IntoResponse> {
+    context.tasks.step(at.workspace_id, at.task_id, CommandId(ids.id("command")), &by).await?;
+    Ok(schema::TaskTold::of(at.task_id))
+}
+
+/// Lets a task go on that is paused, or was put aside because a command failed again and again.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/resume", tag = "tasks", params(InTask),
+    request_body = GoOn, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
+pub(crate) async fn resume_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    By(by): By,
+    ids: Ids,
+    Json(go_on): Json<GoOn>,
+) -> Answer<impl IntoResponse> {
+    let command = CommandId(ids.id("command"));
+    context.tasks.resume(at.workspace_id, at.task_id, go_on.drop, command, &by).await?;
+    Ok(schema::TaskTold::of(at.task_id))
+}
+
+/// Answers a human step, also before it asks: the answer is kept for it. `INVALID_ARGUMENT` when it does not fit.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}", tag = "tasks",
+    params(AtNode), request_body = StepAnswers,
+    responses((status = 202, description = "They are accepted.", body = schema::TaskTold)))]
+pub(crate) async fn answer_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<AtNode>,
+    By(by): By,
+    ids: Ids,
+    Json(given): Json<StepAnswers>,
+) -> Answer<impl IntoResponse> {
+    let command = CommandId(ids.id("command"));
+    context.tasks.answer(at.workspace_id, at.task_id, &at.node, given.answers, command, &by).await?;
+    Ok(schema::TaskTold::of(at.task_id))
+}
+
+/// Runs a task again that has ended, as a new task; the old one is not changed. `CONFLICT` for one that has not ended, and
+/// for clones and subtasks: they run again with the task that made them.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay", tag = "tasks", params(InTask),
+    request_body = RunAgain,
+    responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
+pub(crate) async fn replay_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    By(by): By,
+    ids: Ids,
+    Json(again): Json<RunAgain>,
+) -> Answer<impl IntoResponse> {
+    let new = TaskId(ids.id("task"));
+    let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), &by).await?;
+    Ok(accepted(at.workspace_id, task))
+}
+
+/// Runs a failed task again as a new one: what came before the node that failed keeps its recorded output. `CONFLICT` when
+/// no node failed.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", tag = "tasks", params(InTask),
+    responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
+pub(crate) async fn retry_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    By(by): By,
+    ids: Ids,
+) -> Answer<impl IntoResponse> {
+    let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId(ids.id("task")), &by).await?;
+    Ok(accepted(at.workspace_id, task))
+}

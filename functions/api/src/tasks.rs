@@ -1,0 +1,128 @@
+//! Tasks: made of flows, listed, read. How they are steered is in [`crate::steering`], what they did in [`crate::insight`].
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path, Query},
+    flows::InFlow,
+    idempotency::Ids,
+    schema,
+    workspaces::InWorkspace,
+};
+use axum::{extract::State, response::IntoResponse};
+use domain::{FileId, Status, TaskId, TaskPhase, WorkspaceId};
+use flow::{AcceptedTask, NewTask, TaskFilter};
+use http::{StatusCode, header};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// The task of a path.
+#[derive(Clone, Copy, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InTask {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    pub workspace_id: WorkspaceId,
+    /// The task.
+    #[param(value_type = Uuid)]
+    pub task_id: TaskId,
+}
+
+/// A task to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskToMake {
+    /// What it is given: any JSON, at most 192 KiB.
+    #[serde(default)]
+    #[schema(value_type = Value, example = json!({ "topic": "bees" }))]
+    input: Value,
+    /// The start node; the flow's default one when none.
+    start: Option<String>,
+    /// Files to give along, by id.
+    #[serde(default)]
+    #[schema(value_type = Vec<Uuid>)]
+    files: Vec<FileId>,
+    /// Which tasks go first when not all can run: higher ones do.
+    #[serde(default)]
+    #[schema(minimum = -100, maximum = 100)]
+    priority: i8,
+    /// Whether it pauses before each node.
+    #[serde(default)]
+    stepping: bool,
+    /// Nodes that it pauses before.
+    #[serde(default)]
+    breakpoints: Vec<String>,
+}
+
+/// Which tasks.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Only those of this flow.
+    flow: Option<String>,
+    /// Only those that are, or were, like this.
+    #[param(value_type = Option<schema::TaskStatus>)]
+    status: Option<Status>,
+    /// Only those that do this.
+    #[param(value_type = Option<schema::TaskPhase>)]
+    phase: Option<TaskPhase>,
+    /// The clones and subtasks of this task, in their order, instead of the tasks that people made.
+    #[param(value_type = Option<Uuid>)]
+    parent: Option<TaskId>,
+    /// At most this many; 1 to 200. A page may have fewer and still have a next one.
+    #[param(default = 50)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// The answer about a task that will be.
+pub(crate) fn accepted(workspace: WorkspaceId, task: AcceptedTask) -> impl IntoResponse {
+    let place = format!("/api/v1/workspaces/{workspace}/tasks/{}", task.task_id);
+    let body = schema::TaskAccepted { task_id: task.task_id.0, status: "queued", flow: task.flow.into() };
+    (StatusCode::ACCEPTED, [(header::LOCATION, place)], axum::Json(body))
+}
+
+/// Makes a task of a flow, with the flow's manifests as they are now. When this answers, the command is durable.
+/// `UNPROCESSABLE` when the flow has faults, `RATE_LIMITED` when too many tasks of it wait.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow),
+    request_body = TaskToMake, responses((status = 202, description = "It is accepted.", body = schema::TaskAccepted)))]
+pub(crate) async fn create_task(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFlow>,
+    By(by): By,
+    ids: Ids,
+    Json(new): Json<TaskToMake>,
+) -> Answer<impl IntoResponse> {
+    let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
+    let new = NewTask { input, start, files, priority, stepping, breakpoints };
+    let task = context.tasks.create(at.workspace_id, TaskId(ids.id("task")), &at.flow, new, &by).await?;
+    Ok(accepted(at.workspace_id, task))
+}
+
+/// The tasks that people made, the newest first; or the clones and subtasks of one.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks", tag = "tasks", params(InWorkspace, Which),
+    responses((status = 200, description = "A page of them.", body = schema::TaskPage)))]
+pub(crate) async fn list_tasks(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(which): Query<Which>,
+) -> Answer<impl IntoResponse> {
+    let Which { flow, status, phase, parent, limit, cursor } = which;
+    let filter = TaskFilter { flow, phase, status };
+    let limit = limit.unwrap_or(50).clamp(1, 200);
+    Ok(axum::Json(match parent {
+        Some(parent) => context.tasks.children(at.workspace_id, parent, &filter, limit, cursor).await?,
+        None => context.tasks.list(at.workspace_id, &filter, limit, cursor).await?,
+    }))
+}
+
+/// A task as it is: what it does, how it is, its lineage, its output once it has ended.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
+    responses((status = 200, description = "The task.", body = schema::Task)))]
+pub(crate) async fn get_task(State(context): State<Arc<Context>>, Path(at): Path<InTask>) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.tasks.get(at.workspace_id, at.task_id).await?))
+}

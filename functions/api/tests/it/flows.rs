@@ -1,0 +1,109 @@
+//! Flows through the door: listed, read, checked, drawn; their schemas.
+
+use crate::support::Door;
+use serde_json::json;
+
+/// A flow that normalises, chooses by the input, and ends.
+pub const WORKFLOW: &str = "\
+nodes:
+  - id: begin
+    kind: deterministic
+    role: start
+    context: none
+  - id: choose
+    kind: deterministic
+    role: decision
+    context: none
+    op: {expr: '{\"selected_edge\": input.good ? \"yes\" : \"no\"}'}
+  - id: good
+    kind: deterministic
+    role: exit
+    context: none
+  - id: bad
+    kind: deterministic
+    role: exit
+    context: none
+    always_fail: true
+edges:
+  - {from: begin, to: choose}
+  - {from: choose, to: good, label: 'yes'}
+  - {from: choose, to: bad, label: 'no'}
+";
+
+/// A workspace with a flow of this name and text.
+pub async fn with_flow(door: &Door, name: &str, workflow: &str) -> String {
+    let workspace = door.workspace().await;
+    door.file(&workspace, &format!("/system/flows/{name}/workflow.yaml"), workflow).await;
+    workspace
+}
+
+#[tokio::test]
+async fn s8_a_flow_is_listed_read_and_drawn() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    door.file(&workspace, "/system/flows/broken/workflow.yaml", "nodes: []\nedges: []\n").await;
+
+    let listed = door.get(&format!("{workspace}/flows")).await.is(200).json;
+    assert_eq!(listed["flows"][0]["name"], "broken");
+    assert!(listed["flows"][0]["faults"].as_u64().unwrap() > 0, "{listed}");
+    assert_eq!(listed["flows"][1]["nodes"], 4);
+
+    let flow = door.get(&format!("{workspace}/flows/review")).await.is(200).json;
+    assert_eq!(flow["default_start"], "begin");
+    assert_eq!(flow["hash"], listed["flows"][1]["hash"]);
+    assert_eq!(flow["nodes"][1]["role"], "decision");
+    assert_eq!(flow["edges"][2], json!({ "from": "choose", "to": "bad", "label": "no" }));
+
+    let faults = door.get(&format!("{workspace}/flows/broken")).await.refuses(422, "UNPROCESSABLE").json;
+    assert!(faults["error"]["details"]["faults"][0]["file"].is_string(), "{faults}");
+    door.get(&format!("{workspace}/flows/nothing")).await.refuses(404, "NOT_FOUND");
+    door.get(&format!("{workspace}/flows/..%2Fagents")).await.refuses(400, "INVALID_ARGUMENT");
+
+    for (format, kind, begin) in [
+        ("svg", "image/svg+xml", "<svg"),
+        ("dot", "text/vnd.graphviz", "digraph"),
+        ("mermaid", "text/vnd.mermaid", "flowchart"),
+    ] {
+        let drawn = door.get(&format!("{workspace}/flows/review/graph?format={format}")).await.is(200);
+        assert!(drawn.header("content-type").starts_with(kind));
+        let text = String::from_utf8_lossy(&drawn.bytes).into_owned();
+        assert!(text.contains(begin) && text.contains("choose"), "{text}");
+    }
+    door.get(&format!("{workspace}/flows/review/graph?format=gif")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn s8_a_check_says_all_faults_of_what_is_saved_or_given() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    let check = format!("{workspace}/flows/review/check");
+    let fine = door.json("POST", &check, json!({})).await.is(200).json;
+    assert_eq!((fine["ok"].as_bool(), fine["faults"].as_array().map(Vec::len)), (Some(true), Some(0)));
+
+    let text = WORKFLOW.replace("role: decision", "role: decision\n    contxt: none").replace("to: bad", "to: worse");
+    let given = json!({ "files": { "workflow.yaml": text } });
+    let report = door.json("POST", &check, given).await.is(200).json;
+    assert_eq!(report["ok"], false);
+    let faults = report["faults"].as_array().unwrap();
+    assert!(faults.len() >= 2, "{report:#}");
+    assert!(faults.iter().all(|fault| fault["line"].as_u64() > Some(0)), "{report:#}");
+    assert!(report.to_string().contains("context"), "the nearest known key is told: {report:#}");
+    // Nothing of it was saved.
+    assert_eq!(door.json("POST", &check, json!({})).await.is(200).json["ok"], true);
+}
+
+#[tokio::test]
+async fn schemas_of_every_manifest_are_served_to_editors() {
+    let door = Door::open();
+    let all = door.get("/api/v1/flow-schemas").await.is(200).json;
+    let names: Vec<&String> = all["schemas"].as_object().unwrap().keys().collect();
+    assert!(names.len() >= 15, "{names:?}");
+    for name in names {
+        let one = door.get(&format!("/api/v1/flow-schemas/{name}.yaml")).await.is(200);
+        assert_eq!(one.header("content-type"), "application/schema+json");
+        let schema: serde_json::Value = serde_json::from_slice(&one.bytes).unwrap();
+        assert_eq!(schema, all["schemas"][name]);
+        jsonschema::meta::validate(&schema).unwrap();
+    }
+    door.get("/api/v1/flow-schemas/nothing").await.refuses(404, "NOT_FOUND");
+}

@@ -1,0 +1,336 @@
+//! `buildscale flow` and `buildscale task` as people and scripts use them: the real binary, here and against a hub.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_buildscale");
+
+/// A flow that chooses by its input, and one that makes a subtask an element and joins them.
+const CHOICE: &str = "\
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - id: choose
+    kind: deterministic
+    role: decision
+    context: none
+    op: {expr: '{\"selected_edge\": input.good ? \"yes\" : \"no\"}'}
+  - {id: good, kind: deterministic, role: linear, context: none, op: {expr: '\"well done\"'}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+  - {id: bad, kind: deterministic, role: exit, context: none, always_fail: true}
+edges:
+  - {from: begin, to: choose}
+  - {from: choose, to: good, label: 'yes'}
+  - {from: choose, to: bad, label: 'no'}
+  - {from: good, to: end}
+";
+const SPLIT: &str = "\
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: items, kind: deterministic, role: split, context: none, split: {over: 'input.items'}}
+  - {id: worker, kind: deterministic, role: linear, context: none, op: {expr: 'input * 2'}}
+  - {id: join, kind: deterministic, role: merge, context: none, merge: {strategy: all, on_failure: include}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: items}
+  - {from: items, to: worker}
+  - {from: worker, to: join}
+  - {from: join, to: end}
+";
+const APPROVAL: &str = "\
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: review, kind: deterministic, role: linear, context: none, op: {ask: {approve: 'Publish {{input}}?'}}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: review}
+  - {from: review, to: end}
+";
+
+/// A hub that runs, on a port of its own. Ends with the test.
+struct Hub {
+    process: Child,
+    address: String,
+    folder: tempfile::TempDir,
+}
+
+impl Hub {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = command(&["serve", "--json", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(folder.path().join("data"))
+            .env("BUILDSCALE_LOG", "off")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        Self { address: ready["address"].as_str().unwrap().to_owned(), process, folder }
+    }
+
+    /// A folder with this workflow.
+    fn flow(&self, name: &str, workflow: &str) -> String {
+        flow(self.folder.path(), name, workflow)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = command(args);
+        command.env("BUILDSCALE_URL", &self.address).env("XDG_STATE_HOME", self.folder.path().join("state"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn run_with_input(&self, args: &[&str], input: &str) -> Output {
+        let mut child =
+            self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// The JSON objects that a command prints, which ends with this code.
+    fn json(&self, code: i32, args: &[&str]) -> Vec<Value> {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The binary, with nothing in its environment that could reach a model or another hub.
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(args).env_clear().stdin(Stdio::null());
+    for name in ["PATH", "TMPDIR", "LLVM_PROFILE_FILE"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn flow(folder: &Path, name: &str, workflow: &str) -> String {
+    let folder = folder.join(name);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("workflow.yaml"), workflow).unwrap();
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn s8_a_new_flow_is_sound_and_drawn_without_a_hub() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("first");
+    let dir = dir.to_str().unwrap();
+    let run = |args: &[&str]| command(args).env("BUILDSCALE_URL", "http://127.0.0.1:1").output().unwrap();
+    let made = run(&["flow", "new", dir]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    assert!(text(&made.stdout).contains("workflow.yaml"));
+    assert_eq!(run(&["flow", "new", dir]).status.code(), Some(2), "nothing is overwritten");
+    let checked = run(&["flow", "check", dir]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stdout));
+
+    for (format, begin) in [("svg", "<svg"), ("dot", "digraph"), ("mermaid", "flowchart")] {
+        let drawn = run(&["flow", "graph", dir, "--format", format]);
+        assert_eq!(drawn.status.code(), Some(0));
+        assert!(text(&drawn.stdout).contains(begin), "{}", text(&drawn.stdout));
+    }
+    let schema = run(&["flow", "schema", "workflow.yaml"]);
+    assert!(serde_json::from_slice::<Value>(&schema.stdout).unwrap().is_object());
+    assert_eq!(run(&["flow", "schema", "nothing.yaml"]).status.code(), Some(3));
+
+    // Packed, it is as its manifest says, until somebody changes it.
+    assert_eq!(run(&["flow", "package", dir]).status.code(), Some(0));
+    assert_eq!(run(&["flow", "package", dir, "--verify"]).status.code(), Some(0));
+    fs::write(Path::new(dir).join("tools.yaml"), "tools: []\n# changed\n").unwrap();
+    let changed = run(&["flow", "package", dir, "--verify"]);
+    assert_eq!((changed.status.code(), text(&changed.stdout).as_str()), (Some(1), "tools.yaml\n"));
+}
+
+#[test]
+fn s8_a_check_tells_every_fault_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let workflow = CHOICE.replace("role: decision", "role: decison").replace("to: bad,", "to: worse,");
+    let dir = flow(folder.path(), "broken", &workflow);
+    let output = command(&["flow", "check", &dir]).output().unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("workflow.yaml:5:") && said.contains("did you mean"), "{said}");
+    let output = command(&["flow", "check", &dir, "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), report["ok"].as_bool()), (Some(1), Some(false)));
+    assert!(report["faults"].as_array().unwrap().len() >= 2, "{report:#}");
+    assert_eq!(command(&["flow", "graph", &dir]).output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
+    let hub = Hub::start();
+    let dir = hub.flow("choice", CHOICE);
+    let output = hub.run(&["flow", "run", &dir, "--input", r#"{"good": true}"#]);
+    let (said, beside) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), "well done\n"), "{beside}");
+    assert!(beside.contains("+ choose") && beside.contains("success in"), "{beside}");
+    assert!(!beside.contains('\x1b'), "no colours in a pipe: {beside}");
+
+    // By name, from standard input; the exit always fails.
+    let output = hub.run_with_input(&["flow", "run", "choice", "--input", "-"], r#"{"good": false}"#);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(hub.run(&["flow", "run", "nothing"]).status.code(), Some(3));
+    assert_eq!(hub.run(&["flow", "run", "choice", "--input", "{bad"]).status.code(), Some(2));
+
+    // A folder that did not change keeps its versions; one with faults is refused before anything is written.
+    let versions = || hub.json(0, &["files", "history", "/system/flows/choice/workflow.yaml", "--json"]);
+    hub.run(&["flow", "run", &dir, "--input", r#"{"good": true}"#]);
+    assert_eq!(versions()[0]["versions"].as_array().unwrap().len(), 1);
+    hub.flow("choice", "nodes: []\n");
+    assert_eq!(hub.run(&["flow", "run", &dir]).status.code(), Some(2));
+    assert_eq!(versions()[0]["versions"].as_array().unwrap().len(), 1);
+
+    let flows = hub.json(0, &["flow", "list", "--json"]);
+    assert!(flows[0]["flows"].as_array().unwrap().iter().any(|flow| flow["name"] == "choice"), "{flows:?}");
+    let tasks = hub.json(0, &["task", "list", "--flow", "choice", "--json"]);
+    let statuses: Vec<&Value> = tasks[0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
+    assert_eq!(statuses, [&json!("success"), &json!("failure"), &json!("success")]);
+}
+
+#[test]
+fn s6_a_run_is_shown_traced_and_compared() {
+    let hub = Hub::start();
+    let dir = hub.flow("choice", CHOICE);
+    let run = |good: bool, code| {
+        let input = json!({ "good": good }).to_string();
+        let events = hub.json(code, &["flow", "run", &dir, "--input", &input, "--json"]);
+        assert_eq!(events.last().unwrap()["event"], "done");
+        events[0]["data"]["task_id"].as_str().unwrap().to_owned()
+    };
+    let (one, two, other) = (run(true, 0), run(true, 0), run(false, 1));
+    let shown = hub.json(0, &["task", "show", &one, "--json"]);
+    let stages = shown[0]["stages"].as_array().unwrap();
+    let nodes: Vec<&str> = stages.iter().map(|stage| stage["node"].as_str().unwrap()).collect();
+    assert_eq!(nodes, ["begin", "choose", "good", "end"]);
+    assert_eq!(stages[1]["input"], json!({ "good": true }));
+    let words = text(&hub.run(&["task", "show", &one, "--full"]).stdout);
+    assert!(words.contains("choose") && words.contains("selected_edge"), "{words}");
+
+    let trace = |task: &str| hub.run(&["task", "show", task, "--trace"]).stdout;
+    assert!(!trace(&one).is_empty());
+    assert_eq!(trace(&one), trace(&one), "rebuilt, it has the same bytes");
+    assert_eq!(hub.run(&["task", "diff", &one, &two]).status.code(), Some(0));
+    let diff = hub.run(&["task", "diff", &one, &other]);
+    assert_eq!(diff.status.code(), Some(1));
+    assert!(text(&diff.stdout).contains("part"), "{}", text(&diff.stdout));
+
+    let painted = text(&hub.run(&["flow", "graph", "--task", &one]).stdout);
+    assert!(painted.contains("<svg") && painted.contains("success"), "{painted}");
+
+    // A tail shows it from its beginning to its end, and ends with its status.
+    let tail = hub.run(&["task", "tail", &other]);
+    assert_eq!(tail.status.code(), Some(1));
+    assert!(text(&tail.stdout).contains("+ choose"), "{}", text(&tail.stdout));
+    let again = hub.json(0, &["task", "replay", &one, "--follow", "--json"]);
+    assert_eq!(again.last().unwrap()["data"]["output"], "well done");
+    assert_eq!(hub.run(&["task", "show", "019bf537-f228-7cd3-aa1c-3da8af302e12"]).status.code(), Some(3));
+}
+
+#[test]
+fn s3_3_a_split_shows_how_far_it_is() {
+    let hub = Hub::start();
+    let dir = hub.flow("split", SPLIT);
+    let items: Vec<u32> = (0..40).collect();
+    let output = hub.run(&["flow", "run", &dir, "--input", &json!({ "items": items }).to_string()]);
+    let beside = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{beside}");
+    assert!(beside.contains("items: 40 subtasks"), "{beside}");
+    let task = hub.json(0, &["task", "list", "--json"])[0]["tasks"][0].clone();
+    assert_eq!(task["children"], 40);
+    let parent = task["task_id"].as_str().unwrap();
+    let children = hub.json(0, &["task", "list", "--parent", parent, "-n", "100", "--json"]);
+    assert_eq!(children[0]["tasks"].as_array().unwrap().len(), 40);
+}
+
+#[test]
+fn s10_7_a_task_is_paused_stepped_and_stopped() {
+    let hub = Hub::start();
+    let dir = hub.flow("choice", CHOICE);
+    let run = ["flow", "run", &dir, "--input", r#"{"good": true}"#, "--detach", "--break", "good"];
+    let task = text(&hub.run(&run).stdout).trim().to_owned();
+    let mut tail = hub.command(&["task", "tail", &task, "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut events = BufReader::new(tail.stdout.take().unwrap()).lines().map(|line| {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        event
+    });
+    let mut until = |name: &str| loop {
+        let event = events.next().unwrap_or_else(|| panic!("no {name}"));
+        if event["event"] == name {
+            break event;
+        }
+    };
+    assert_eq!(until("paused")["data"]["node"], "good");
+    assert_eq!(hub.run(&["task", "step", &task]).status.code(), Some(0));
+    assert_eq!(until("paused")["data"]["node"], "end");
+    assert_eq!(hub.run(&["task", "resume", &task]).status.code(), Some(0));
+    assert_eq!(until("done")["data"]["status"], "success");
+    assert_eq!(tail.wait().unwrap().code(), Some(0));
+    assert_eq!(hub.run(&["task", "step", &task]).status.code(), Some(4), "it has ended");
+
+    let task = text(&hub.run(&run).stdout).trim().to_owned();
+    assert_eq!(hub.run(&["task", "stop", &task]).status.code(), Some(0));
+    assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(6));
+}
+
+#[test]
+fn people_are_asked_in_the_terminal_or_answer_later() {
+    let hub = Hub::start();
+    let dir = hub.flow("approval", APPROVAL);
+    let run = ["flow", "run", &dir, "--input", "the report"];
+    let output = hub.run_with_input(&run, "y\n");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("Publish the report?"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("approved"), "{}", text(&output.stdout));
+
+    let output = hub.run(&run);
+    assert_eq!(output.status.code(), Some(8), "nobody is there: {}", text(&output.stderr));
+    let waiting = hub.json(0, &["task", "list", "--phase", "suspended", "--json"]);
+    let task = waiting[0]["tasks"][0]["task_id"].as_str().unwrap();
+    assert!(text(&output.stderr).contains(&format!("buildscale task answer {task}")));
+    assert_eq!(hub.run(&["task", "answer", task, "--node", "end", "--approve"]).status.code(), Some(4));
+    assert_eq!(hub.run(&["task", "answer", task, "approved=maybe"]).status.code(), Some(2));
+    assert_eq!(hub.run(&["task", "answer", task, "--approve", "--comment", "fine"]).status.code(), Some(0));
+    assert_eq!(hub.run(&["task", "tail", task]).status.code(), Some(0));
+}
+
+#[test]
+fn s10_9_each_line_of_the_repl_is_one_task() {
+    let hub = Hub::start();
+    let dir = hub.flow("choice", CHOICE);
+    let input = "/help\n{\"good\": true}\n/telemetry off\n!1\n/history\n/nothing\n/files\n";
+    let output = hub.run_with_input(&["flow", "repl", &dir], input);
+    let (said, beside) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), "well done\nwell done\n"), "{beside}");
+    assert!(beside.contains("/telemetry on|off") && beside.contains("there is no /nothing"), "{beside}");
+    assert_eq!(beside.matches("+ choose").count(), 1, "telemetry is off the second time: {beside}");
+    let tasks = hub.json(0, &["task", "list", "--json"]);
+    assert_eq!(tasks[0]["tasks"].as_array().unwrap().len(), 2);
+    // What was typed is there in the next session, and the last task's end is the script's.
+    let output = hub.run_with_input(&["flow", "repl", "choice"], "!1\n{\"good\": false}\n");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}

@@ -104,13 +104,13 @@ impl Flows {
     pub async fn files(&self, workspace: WorkspaceId, name: &str) -> Result<BTreeMap<String, String>, Error> {
         let opened = self.workspaces.open(workspace).await?;
         let folder = folder_of(name)?;
-        let (entries, more) = match opened.list_tree(&folder, MAX_FILES).await {
+        let (entries, whole) = match opened.list_tree(&folder, MAX_FILES).await {
             Ok(found) => found,
             Err(error) if error.code == Code::NotFound => return Err(no_flow(&opened, name).await),
             Err(error) => return Err(error),
         };
         let size: u64 = entries.iter().map(|entry| entry.size).sum();
-        if more || size > MAX_BYTES {
+        if !whole || size > MAX_BYTES {
             let text = format!("a flow has at most {MAX_FILES} files of {MAX_BYTES} bytes together");
             return Err(Error::new(Code::PayloadTooLarge, text).hint("keep other files elsewhere in the workspace"));
         }

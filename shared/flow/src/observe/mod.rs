@@ -1,0 +1,40 @@
+//! What is known of a run, and who is told (seed 002 §6, §10.1, §10.2, §10.4, §10.7). Nothing here changes a task.
+//!
+//! ```text
+//!   log ─┬─ history    every stage with all that it was given, did and decided
+//!        ├─ trace      what is the same in every run of the same input ── diff   where two runs part
+//!        └─ (as it grows) ─┬─ metrics    counters
+//!                          └─ observers ── bounded queue ── sink   JSON lines, webhook, OTLP
+//! ```
+//!
+//! [`TaskMetrics`] and [`Observers`] follow what is committed on the machine that drives a task ([`actor::Follow`]). A task
+//! never waits for them: what a slow sink cannot take is dropped and counted.
+
+mod canonical;
+mod diff;
+mod event;
+mod history;
+mod json_diff;
+mod line;
+mod log;
+mod metadata;
+mod metrics;
+mod observers;
+mod pump;
+mod sink;
+mod stage;
+mod tasks;
+mod trace;
+
+pub use diff::{NodeDiff, Parting, PartingKind, RunOf, Tally, TaskDiff};
+pub use event::{NodeAbout, TaskFact};
+pub use json_diff::Difference;
+pub use metadata::{Engine, RunMetadata, record};
+pub use metrics::TaskMetrics;
+pub use observers::{Clean, Observers, Sinks};
+pub use pump::{Patience, SinkCounts};
+pub use sink::{Lost, Sink};
+pub use stage::{
+    AnswerGiven, Denial, Forked, HistoryPage, Merge, Pause, QuestionAsked, Rejection, RetryMade, Round, Stage,
+    StageKind,
+};

@@ -1,0 +1,269 @@
+//! What the history of a task tells of one execution of a node (seed 002 §3.2, §6).
+
+use crate::{Flow, flow::Op, graph::Role};
+use domain::{
+    ChatId, Error, NodeId, QuestionId, Status, Timestamp,
+    event::Question,
+    task::{AgentAnswer, AssembledContext, ChildKind, ChildName, NodeMetrics, ToolUse},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A page of a task's history.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HistoryPage {
+    /// The stages, in the order in which they began.
+    pub stages: Vec<Stage>,
+    /// The number of the last of them, as text, when more follow: where the next page begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// One execution of a node, with everything that was given, done and decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Counts from 1 in its task.
+    pub number: u64,
+    /// The node.
+    pub node: NodeId,
+    /// What does its work; none when the flow loads no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<StageKind>,
+    /// What the node does with the task; none when the flow loads no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// How it ended; none while it executes or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// How often it was begun: crashes, retries and the first time together.
+    pub attempt: u32,
+    /// How often a worker died with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub crashes: u32,
+    /// When it first began; none for a merge that failed before its node did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// What it was given, exactly.
+    pub input: Arc<Value>,
+    /// What it gave, exactly; null while it executes, or when it failed without an output.
+    pub output: Value,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
+    /// The context that it was given, as it was put together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<AssembledContext>,
+    /// Why it was begun anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<RetryMade>,
+    /// What a policy refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<Denial>,
+    /// The tools that it called itself; those of its agent are in the conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUse>,
+    /// What was said with its agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversation: Vec<Round>,
+    /// Outputs that did not fit the node's schema.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<Rejection>,
+    /// What people were asked, and what they answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionAsked>,
+    /// When it was paused before it by the inspector, and when it went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
+    /// For a merge: who came, and who is not waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
+    /// For a branch or a split: its children.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Forked>,
+    /// Where the router sent the task next; none for a fork, an exit, and a failure that ended the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed_to: Option<NodeId>,
+    /// What it used; none while it executes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<NodeMetrics>,
+}
+
+/// What does the work of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageKind {
+    /// A model.
+    Agent,
+    /// People.
+    Human,
+    /// Code: the same input gives the same output.
+    Deterministic,
+}
+
+/// A retry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetryMade {
+    /// Counts from 1.
+    pub number: u32,
+    /// What had gone wrong.
+    pub error: Error,
+    /// When it was begun anew.
+    pub at: Timestamp,
+}
+
+/// What a policy refused (seed 002 §10.5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    /// What was refused.
+    pub what: String,
+    /// The rule that refused it.
+    pub rule: String,
+}
+
+/// One round of a conversation with an agent: above the first when the output did not fit the schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// The chat that carries it; its events can be read like those of any chat.
+    pub chat: ChatId,
+    /// Counts from 1.
+    pub round: u32,
+    /// What the agent answered, with what it used; none while it is being asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<AgentAnswer>,
+}
+
+/// An output that did not fit the schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// Counts from 1.
+    pub round: u32,
+    /// What the validator says.
+    pub errors: Vec<String>,
+}
+
+/// What people were asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuestionAsked {
+    /// The set of questions.
+    pub question_id: QuestionId,
+    /// The questions.
+    pub questions: Vec<Question>,
+    /// When they were asked.
+    pub at: Timestamp,
+    /// When no answer becomes a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// What people answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerGiven>,
+}
+
+/// What people answered; it may have come before the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnswerGiven {
+    /// One value a question.
+    pub answers: Map<String, Value>,
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A pause of the inspector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when.
+    pub at: Timestamp,
+    /// Until when; none while it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_at: Option<Timestamp>,
+}
+
+/// How a merge came to begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Merge {
+    /// Whose outputs it takes, in the order of its input.
+    pub taken: Vec<String>,
+    /// Those that could have come and failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<ChildName>,
+    /// Those that are not waited for any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancelled: Vec<ChildName>,
+}
+
+/// The children of a branch or a split. The children themselves are tasks of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// What they are.
+    pub kind: ChildKind,
+    /// Where its edges lead.
+    pub to: Vec<NodeId>,
+    /// How many there will be.
+    pub total: u32,
+    /// How many were sent off.
+    pub spawned: u32,
+    /// How many ended by themselves with success.
+    pub succeeded: u32,
+    /// How many failed.
+    pub failed: u32,
+    /// How many ended with some of their work done.
+    pub partial: u32,
+    /// How many went on into a merge.
+    pub merged: u32,
+}
+
+impl Forked {
+    /// Whether all of them have come to their end.
+    pub(super) fn is_settled(&self) -> bool {
+        let ended = [self.succeeded, self.failed, self.partial, self.merged];
+        ended.iter().fold(0, |sum: u32, count| sum.saturating_add(*count)) >= self.total
+    }
+}
+
+impl Stage {
+    /// The stage of this number, with what the manifest says of its node.
+    pub(super) fn new(number: u64, node: &NodeId, flow: Option<&Flow>, input: Arc<Value>) -> Self {
+        let kind = flow.and_then(|flow| flow.nodes.get(node)).map(|node| match node.op {
+            Op::Agent { .. } => StageKind::Agent,
+            Op::Ask(_) => StageKind::Human,
+            Op::Identity | Op::Expr(_) | Op::Template(_) | Op::Tool { .. } | Op::Command(_) | Op::Function(_) => {
+                StageKind::Deterministic
+            }
+        });
+        Self {
+            number,
+            node: node.clone(),
+            kind,
+            role: flow.and_then(|flow| flow.graph.node(node)).map(|node| node.role),
+            status: None,
+            attempt: 1,
+            crashes: 0,
+            started_at: None,
+            finished_at: None,
+            input,
+            output: Value::Null,
+            error: None,
+            context: None,
+            retries: Vec::new(),
+            denials: Vec::new(),
+            tools: Vec::new(),
+            conversation: Vec::new(),
+            rejected: Vec::new(),
+            questions: Vec::new(),
+            pauses: Vec::new(),
+            merge: None,
+            fork: None,
+            routed_to: None,
+            metrics: None,
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

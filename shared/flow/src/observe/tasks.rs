@@ -1,0 +1,75 @@
+//! What is known of a run, for those who ask.
+
+use super::{
+    diff::{self, TaskDiff},
+    history,
+    metadata::{self, RunMetadata},
+    stage::HistoryPage,
+    trace::Tracer,
+};
+use crate::tasks::{Tasks, internal};
+use domain::{Code, Error, TaskId, WorkspaceId};
+use futures::{Stream, TryStreamExt, stream};
+
+/// Bytes of a trace that are given on at once.
+const CHUNK: usize = 64 * 1024;
+
+impl Tasks {
+    /// The stages of a task, in the order in which they began: those numbered above `after`, at most `limit` of them.
+    pub async fn history(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<HistoryPage, Error> {
+        let view = self.get(workspace, task).await?;
+        // What a manifest says of a node is an extra: the history of a flow that loads no more is still told.
+        let flow = self.flows().by_hash(workspace, &view.flow).await.ok();
+        history::read(&*self.table, flow.as_deref(), workspace, task, after, limit).await.map_err(internal)
+    }
+
+    /// The trace of a task and all its descendants: JSON Lines without ids, times, durations and money. Two runs that did the
+    /// same have the same bytes. Rebuilt from the logs, one page of one log at a time.
+    pub async fn trace_stream(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+    ) -> Result<impl Stream<Item = Result<String, Error>> + Send + 'static, Error> {
+        self.get(workspace, task).await?;
+        let tracer = Tracer::new(self.table.clone(), workspace, task);
+        Ok(stream::try_unfold(tracer, async |mut tracer| {
+            let mut chunk = String::new();
+            while chunk.len() < CHUNK {
+                match tracer.next().await.map_err(internal)? {
+                    Some(line) => chunk.push_str(&line.text()),
+                    None => break,
+                }
+            }
+            Ok((!chunk.is_empty()).then_some((chunk, tracer)))
+        }))
+    }
+
+    /// The same as one text, for runs that are not too long.
+    pub async fn trace(&self, workspace: WorkspaceId, task: TaskId) -> Result<String, Error> {
+        self.trace_stream(workspace, task).await?.try_collect().await
+    }
+
+    /// Where two runs part, and what each node did in both.
+    pub async fn diff(&self, workspace: WorkspaceId, a: TaskId, b: TaskId) -> Result<TaskDiff, Error> {
+        for task in [a, b] {
+            self.get(workspace, task).await?;
+        }
+        let tracer = |task| Tracer::new(self.table.clone(), workspace, task);
+        diff::compare((a, b), tracer(a), tracer(b)).await.map_err(internal)
+    }
+
+    /// With what a run was made; of a clone or a subtask, that of the task which people made.
+    pub async fn metadata(&self, workspace: WorkspaceId, task: TaskId) -> Result<RunMetadata, Error> {
+        let view = self.get(workspace, task).await?;
+        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
+        let flow = self.flows().by_hash(workspace, &view.flow).await?;
+        let found = metadata::read(&*self.table, &flow, workspace, root).await.map_err(internal)?;
+        found.ok_or_else(|| Error::new(Code::NotFound, "nothing was recorded when this task was made"))
+    }
+}

@@ -1,0 +1,9 @@
+//! What is known of runs (seed 002 §6, §10.2, §10.4, §10.7): histories, traces, differences, metadata, metrics, observers.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod flows;
+mod history;
+mod metadata;
+mod observers;
+mod rig;
+mod runs;

@@ -1,0 +1,149 @@
+//! Which addresses sinks may reach. A manifest comes from whoever may write files; it must not make the host speak with what
+//! only the host can reach.
+
+use domain::{Code, Error};
+use futures::FutureExt;
+use reqwest::{
+    Client, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::Policy,
+};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A client that follows no redirect, and without `allow_private` connects to public addresses only, whatever names lead to.
+pub(crate) fn client(allow_private: bool) -> Result<Client, Error> {
+    // The second time it is there already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = Client::builder().redirect(Policy::none()).timeout(TIMEOUT).connect_timeout(TIMEOUT / 4);
+    // A proxy would look names up where nobody checks what they lead to.
+    let http = if allow_private { http } else { http.no_proxy().dns_resolver(Arc::new(PublicOnly)) };
+    http.build().map_err(|error| Error::new(Code::Internal, format!("no HTTP client: {error}")))
+}
+
+/// The address, if a sink may be there.
+pub(crate) fn check(text: &str, allow_private: bool) -> Result<Url, Error> {
+    let url: Url = text.parse().map_err(|_| Error::invalid("url", "this is no URL"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::invalid("url", "only http and https are spoken"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::invalid("url", "a URL holds no password").hint("use a secret by reference"));
+    }
+    let host = url.host_str().ok_or_else(|| Error::invalid("url", "it names no host"))?;
+    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_local = host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
+    if !allow_private && (is_local || literal.is_ok_and(|address| !is_public(address))) {
+        return Err(private());
+    }
+    Ok(url)
+}
+
+fn private() -> Error {
+    Error::new(Code::Forbidden, "sinks in private networks are not allowed here")
+        .hint("whoever runs this host can allow them")
+}
+
+/// Looks names up as usual, and keeps what is public.
+struct PublicOnly;
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
+            if public.is_empty() {
+                return Err(private().into());
+            }
+            Ok(Box::new(public.into_iter()) as Addrs)
+        }
+        .boxed()
+    }
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let shared = a == 100 && (64..128).contains(&b);
+    let special = (a, b, c) == (192, 0, 0) || (a == 198 && (b == 18 || b == 19)) || a >= 240 || a == 0;
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_broadcast()
+        || address.is_documentation()
+        || address.is_unspecified()
+        || shared
+        || special)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, third, ..] = address.segments();
+    // What carries an address of version 4 leads where that one does.
+    if let Some(inside) = address.to_ipv4() {
+        return is_public_v4(inside);
+    }
+    let translated = (first == 0x64 && second == 0xff9b) || first == 0x2002;
+    let documentation = first == 0x2001 && (second == 0xdb8 || second < 0x200);
+    let global = (first & 0xe000) == 0x2000;
+    global && !translated && !documentation && third != 0x5efe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_to_public_addresses_unless_allowed() {
+        let refused = [
+            "ftp://example.com/",
+            "file:///etc/passwd",
+            "nonsense",
+            "http://user:word@example.com/",
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://localhost:9/",
+            "http://a.localhost/",
+            "http://10.1.2.3/",
+            "http://169.254.169.254/latest/meta-data",
+            "http://100.64.0.1/",
+            "http://[::1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://[fd00::1]/",
+            "http://[fe80::1]/",
+            "http://[64:ff9b::a00:1]/",
+        ];
+        for url in refused {
+            assert!(check(url, false).is_err(), "{url}");
+        }
+        for url in ["https://example.com/hook", "http://93.184.216.34/", "http://[2606:4700::1]/"] {
+            assert!(check(url, false).is_ok(), "{url}");
+        }
+        assert!(check("http://127.0.0.1:4318", true).is_ok());
+        assert!(check("file:///etc/passwd", true).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_a_private_address_is_refused() {
+        let http = client(false).expect("a client");
+        let error = http.get("http://localhost:1/").send().await.expect_err("it is private");
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        assert!(cause.to_string().contains("private networks"), "{cause}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Where observers of tasks write to: files of JSON lines, webhooks, and OTLP over HTTP (seed 002 §6, `plugins.yaml`).
+//!
+//! The engine knows sinks as a trait ([`flow::observe::Sink`]); this crate has those that need files and HTTP. What they are
+//! told is free of secrets already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and
+//! looked up when they are needed.
+
+mod address;
+mod config;
+mod json_lines;
+mod otlp;
+mod webhook;
+
+pub use json_lines::JsonLines;
+pub use otlp::{Otlp, OtlpOptions};
+pub use webhook::{Webhook, signature};
+
+use config::Config;
+use domain::{Error, WorkspaceId, task::FlowRef};
+use flow::{
+    manifest::{Plugin, PluginKind},
+    observe::{Lost, Sink, Sinks},
+};
+use ports::{Clock, Secret, SecretRef, Secrets};
+use std::{path::PathBuf, sync::Arc};
+
+/// Opens the sinks that flows list in `plugins.yaml`.
+pub struct PluginSinks {
+    /// Where files of JSON lines are kept, in one folder a workspace.
+    pub directory: PathBuf,
+    /// Whether sinks may be reached in private networks and on this machine.
+    pub allow_private: bool,
+    /// Secrets of sinks.
+    pub secrets: Arc<dyn Secrets>,
+    /// The time, which signatures have in them.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Sinks for PluginSinks {
+    fn open(&self, workspace: WorkspaceId, flow: &FlowRef, plugin: &Plugin) -> Result<Arc<dyn Sink>, Error> {
+        let config = Config { of: &plugin.id, values: &plugin.config };
+        Ok(match plugin.kind {
+            PluginKind::JsonLines => {
+                config.only(&["path", "max_bytes"])?;
+                let folder = self.directory.join(workspace.to_string());
+                let path = config.text("path")?.unwrap_or_else(|| format!("{}.jsonl", flow.name));
+                let sink = JsonLines::new(&folder, &path)?;
+                Arc::new(match config.number("max_bytes")? {
+                    Some(most) => sink.at_most(most),
+                    None => sink,
+                })
+            }
+            PluginKind::Webhook => {
+                config.only(&["url", "secret"])?;
+                let http = address::client(self.allow_private)?;
+                let url = address::check(&config.wanted("url")?, self.allow_private)?;
+                let secret = config.secret("secret")?.map(|reference| self.named(reference));
+                Arc::new(Webhook::new(http, url, secret, self.clock.clone()))
+            }
+            PluginKind::Otlp => {
+                config.only(&["endpoint", "headers", "service_name", "content"])?;
+                let http = address::client(self.allow_private)?;
+                let endpoint = address::check(&config.wanted("endpoint")?, self.allow_private)?;
+                let mut headers = Vec::new();
+                for (name, reference) in config.secrets("headers")? {
+                    headers.push((name, self.named(reference)));
+                }
+                let options = OtlpOptions {
+                    headers,
+                    service_name: config.text("service_name")?.unwrap_or_else(|| OtlpOptions::default().service_name),
+                    content: config.flag("content")?,
+                };
+                Arc::new(Otlp::new(http, &endpoint, options))
+            }
+        })
+    }
+}
+
+/// A secret of a sink.
+#[derive(Clone)]
+pub enum Credential {
+    /// It is looked up each time that it is needed, so that it can be changed.
+    Named(Arc<dyn Secrets>, SecretRef),
+    /// It was given.
+    Given(Secret),
+}
+
+impl Credential {
+    async fn get(&self) -> Result<Secret, Lost> {
+        match self {
+            Self::Given(secret) => Ok(secret.clone()),
+            Self::Named(secrets, reference) => match secrets.get(reference).await {
+                Ok(Some(secret)) => Ok(secret),
+                Ok(None) => Err(Lost::for_now(format!("{reference} is empty or missing"))),
+                Err(error) => Err(Lost::for_now(format!("{reference} cannot be looked up: {error}"))),
+            },
+        }
+    }
+}
+
+impl PluginSinks {
+    fn named(&self, reference: SecretRef) -> Credential {
+        Credential::Named(self.secrets.clone(), reference)
+    }
+}
+
+/// The sink of the standard variables, `OTEL_EXPORTER_OTLP_ENDPOINT` and those that go with it; none where there is no endpoint.
+/// Who sets the environment of the host may name any address.
+///
+/// # Errors
+/// The endpoint is no address of HTTP.
+pub fn otlp_of_environment(environment: &[(String, String)]) -> Result<Option<Arc<dyn Sink>>, Error> {
+    let get = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
+    let Some(endpoint) = get("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|endpoint| !endpoint.is_empty()) else {
+        return Ok(None);
+    };
+    let endpoint = address::check(endpoint, true)?;
+    let mut options = OtlpOptions::default();
+    if let Some(name) = get("OTEL_SERVICE_NAME").filter(|name| !name.is_empty()) {
+        options.service_name = name.to_owned();
+    }
+    options.content = get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") == Some("true");
+    for pair in get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default().split(',') {
+        if let Some((name, value)) = pair.split_once('=') {
+            let value = Secret::new(config::percent_decoded(value.trim()));
+            options.headers.push((name.trim().to_lowercase(), Credential::Given(value)));
+        }
+    }
+    Ok(Some(Arc::new(Otlp::new(address::client(true)?, &endpoint, options))))
+}

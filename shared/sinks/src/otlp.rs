@@ -1,0 +1,131 @@
+//! OTLP over HTTP, in its JSON form: a span a task, a node and a use of a tool, with the `gen_ai.*` attributes of OpenTelemetry's
+//! semantic conventions, and metrics of what was used. What was said is left out unless the configuration wants it.
+//!
+//! The OpenTelemetry SDK would bring protobuf and a second way of batching and retrying; what is needed of it here is the
+//! shape of two JSON documents.
+
+mod attributes;
+mod metrics;
+mod spans;
+
+use crate::{
+    Credential,
+    webhook::{settled, unreachable},
+};
+use async_trait::async_trait;
+use domain::ChatId;
+use flow::observe::{Lost, Sink, TaskFact};
+use reqwest::{Client, Url};
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Conversations that are remembered until their node ends.
+const KEPT: usize = 10_000;
+
+/// How a collector is spoken with.
+#[derive(Clone)]
+pub struct OtlpOptions {
+    /// Headers that requests have; their values are secrets.
+    pub headers: Vec<(String, Credential)>,
+    /// `service.name`.
+    pub service_name: String,
+    /// Whether what agents and tools were told and said is in the spans.
+    pub content: bool,
+}
+
+impl Default for OtlpOptions {
+    fn default() -> Self {
+        Self { headers: Vec::new(), service_name: "buildscale".into(), content: false }
+    }
+}
+
+/// A collector.
+pub struct Otlp {
+    http: Client,
+    traces: Url,
+    metrics: Url,
+    options: OtlpOptions,
+    /// The chats of agents that are being asked, by their node's span.
+    chats: Mutex<HashMap<String, ChatId>>,
+}
+
+impl Otlp {
+    /// Sends to `endpoint`, under which `v1/traces` and `v1/metrics` are.
+    pub fn new(http: Client, endpoint: &Url, options: OtlpOptions) -> Self {
+        let under = |name: &str| {
+            let mut url = endpoint.clone();
+            if let Ok(mut path) = url.path_segments_mut() {
+                path.pop_if_empty().extend(["v1", name]);
+            }
+            url
+        };
+        Self { http, traces: under("traces"), metrics: under("metrics"), options, chats: Mutex::default() }
+    }
+
+    async fn post(&self, url: &Url, body: &Value) -> Result<(), Lost> {
+        let mut request = self.http.post(url.clone()).json(body);
+        for (name, secret) in &self.options.headers {
+            request = request.header(name, secret.get().await?.expose());
+        }
+        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        settled(response.status())
+    }
+
+    fn resource(&self) -> Value {
+        let attributes = attributes::Attributes::default()
+            .text("service.name", &self.options.service_name)
+            .text("service.version", env!("CARGO_PKG_VERSION"));
+        json!({ "attributes": attributes.into_value() })
+    }
+
+    /// The chat of the agent that a node asked, as far as it was told.
+    fn chat_of(&self, fact: &TaskFact) -> Option<ChatId> {
+        let span = spans::node_span(fact)?;
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        match fact.event {
+            "agent_asked" => {
+                let chat = fact.data.get("chat_id")?.as_str()?.parse().ok()?;
+                if chats.len() < KEPT || chats.contains_key(&span) {
+                    chats.insert(span, chat);
+                }
+                None
+            }
+            "node_finished" => chats.remove(&span),
+            _ => None,
+        }
+    }
+}
+
+/// What wrote it.
+fn scope() -> Value {
+    json!({ "name": "buildscale.flow", "version": env!("CARGO_PKG_VERSION") })
+}
+
+#[async_trait]
+impl Sink for Otlp {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+        let mut spans = Vec::new();
+        for fact in batch {
+            let chat = self.chat_of(fact);
+            spans.extend(spans::span(fact, chat, self.options.content));
+        }
+        if !spans.is_empty() {
+            let scope = json!([{ "scope": scope(), "spans": spans }]);
+            let body = json!({ "resourceSpans": [{ "resource": self.resource(), "scopeSpans": scope }] });
+            self.post(&self.traces, &body).await?;
+        }
+        let metrics = metrics::metrics(batch);
+        if !metrics.is_empty() {
+            let scope = json!([{ "scope": scope(), "metrics": metrics }]);
+            let body = json!({ "resourceMetrics": [{ "resource": self.resource(), "scopeMetrics": scope }] });
+            // The spans are there; sending them twice for the sake of these would be worse than to miss these.
+            if let Err(lost) = self.post(&self.metrics, &body).await {
+                tracing::debug!(why = lost.why, "a collector did not take metrics");
+            }
+        }
+        Ok(())
+    }
+}

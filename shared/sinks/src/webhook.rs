@@ -1,0 +1,103 @@
+//! Webhooks: facts as signed POSTs, in the form of Standard Webhooks (<https://www.standardwebhooks.com>), for which there are
+//! libraries everywhere.
+//!
+//! | header | |
+//! |---|---|
+//! | `webhook-id` | the same for a batch that comes again |
+//! | `webhook-timestamp` | when it was sent, in seconds since 1970 |
+//! | `webhook-signature` | `v1,` and the base64 of the HMAC-SHA256 of `id.timestamp.body` under the secret |
+
+use crate::Credential;
+use async_trait::async_trait;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use domain::Sha256;
+use flow::observe::{Lost, Sink, TaskFact};
+use hmac::{Hmac, Mac};
+use ports::Clock;
+use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
+use serde_json::json;
+use std::{error::Error as StdError, sync::Arc};
+
+/// A webhook.
+pub struct Webhook {
+    http: Client,
+    url: Url,
+    secret: Option<Credential>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Webhook {
+    /// Posts to `url`. Without a secret nothing is signed.
+    pub fn new(http: Client, url: Url, secret: Option<Credential>, clock: Arc<dyn Clock>) -> Self {
+        Self { http, url, secret, clock }
+    }
+}
+
+/// The value of `webhook-signature`. A secret of the form `whsec_…` is the base64 of a key; any other is the key itself.
+pub fn signature(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> String {
+    let coded = secret.strip_prefix("whsec_").and_then(|coded| STANDARD.decode(coded).ok());
+    let key = coded.unwrap_or_else(|| secret.as_bytes().to_vec());
+    let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(&key) else { return String::new() };
+    mac.update(format!("{id}.{timestamp}.").as_bytes());
+    mac.update(body);
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+#[async_trait]
+impl Sink for Webhook {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+        let facts: Vec<&TaskFact> = batch.iter().map(AsRef::as_ref).collect();
+        let body = serde_json::to_vec(&json!({ "type": "task.events", "events": facts }));
+        let body = body.map_err(|error| Lost::for_good(error.to_string()))?;
+        let id: String = format!("msg_{}", Sha256::of(&body)).chars().take(36).collect();
+        let timestamp = self.clock.now().as_millis() / 1000;
+        let mut request = self
+            .http
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", timestamp.to_string());
+        if let Some(secret) = &self.secret {
+            let secret = secret.get().await?;
+            request = request.header("webhook-signature", signature(secret.expose(), &id, timestamp, &body));
+        }
+        let response = request.body(body).send().await.map_err(|error| unreachable(&error))?;
+        settled(response.status())
+    }
+}
+
+/// What an answer means.
+pub(crate) fn settled(status: StatusCode) -> Result<(), Lost> {
+    match status {
+        status if status.is_success() => Ok(()),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(Lost::for_now(format!("it says {status}"))),
+        status if status.is_server_error() => Err(Lost::for_now(format!("it says {status}"))),
+        status => Err(Lost::for_good(format!("it says {status}"))),
+    }
+}
+
+/// Why nothing was answered, without the address: it may hold a token.
+pub(crate) fn unreachable(error: &reqwest::Error) -> Lost {
+    let what = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
+    // The error itself tells the address, what it comes from does not.
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(StdError::source) {
+        cause = Some(deeper);
+    }
+    Lost::for_now(cause.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signature;
+
+    /// The example of the specification's own libraries.
+    #[test]
+    fn signatures_are_those_of_standard_webhooks() {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let (id, timestamp) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330);
+        let signed = signature(secret, id, timestamp, br#"{"test": 2432232314}"#);
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_ne!(signature("other", id, timestamp, b"{}"), signature("another", id, timestamp, b"{}"));
+    }
+}

@@ -56,6 +56,62 @@ fn a_flow_is_drawn_as_svg() {
     insta::assert_snapshot!(svg(&flow, &Paint::default()));
 }
 
+/// Forks in forks, a merge across levels, edges over several layers, exits of their own.
+const BUSY: &str = r#"
+nodes:
+  - {id: receive, name: Receive the brief, kind: deterministic, role: start, context: none}
+  - {id: plan, name: Plan the campaign, kind: deterministic, role: linear, context: none, op: {expr: input}}
+  - {id: size, name: How large is it?, kind: deterministic, role: decision, context: none, op: {expr: "'large'"}}
+  - {id: reject, name: Too vague, kind: deterministic, role: exit, context: none, always_fail: true}
+  - {id: quick, name: Write it in one go, kind: deterministic, role: linear, context: none}
+  - {id: teams, name: All teams, kind: deterministic, role: branch, context: none}
+  - {id: texts, name: Every channel, kind: deterministic, role: split, context: none, split: {over: input}}
+  - {id: write, name: Write, kind: deterministic, role: linear, context: none, op: {template: "{{input}}"}}
+  - {id: good, name: Good enough?, kind: deterministic, role: decision, context: none}
+  - {id: polish, name: Polish, kind: deterministic, role: linear, context: none}
+  - {id: text_done, name: One text, kind: deterministic, role: merge, context: none, merge: {of: good}}
+  - {id: pictures, name: Choose pictures, kind: deterministic, role: linear, context: none}
+  - {id: law, name: Ask the lawyers, kind: deterministic, role: linear, context: none, ask: {approve: "{{input}}"}}
+  - {id: log, name: Write to the log, kind: deterministic, role: linear, context: none}
+  - {id: logged, name: Logged, kind: deterministic, role: exit, context: none}
+  - {id: gather, name: Put it together, kind: deterministic, role: merge, context: none}
+  - {id: publish, name: Publish, kind: deterministic, role: linear, context: none}
+  - {id: done, name: Done, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: receive, to: plan}
+  - {from: plan, to: size}
+  - {from: size, to: reject, label: vague}
+  - {from: size, to: quick, label: small}
+  - {from: size, to: teams, label: large}
+  - {from: teams, to: texts}
+  - {from: teams, to: pictures}
+  - {from: teams, to: law}
+  - {from: teams, to: log}
+  - {from: log, to: logged}
+  - {from: texts, to: write}
+  - {from: write, to: good}
+  - {from: good, to: text_done, label: yes}
+  - {from: good, to: polish, label: no}
+  - {from: polish, to: text_done}
+  - {from: text_done, to: gather}
+  - {from: pictures, to: gather}
+  - {from: law, to: gather}
+  - {from: quick, to: gather}
+  - {from: gather, to: publish}
+  - {from: publish, to: done}
+"#;
+
+#[test]
+fn a_busy_flow_is_drawn_without_boxes_on_boxes() {
+    let files = [("workflow.yaml".to_string(), BUSY.to_string())].into();
+    let flow = load("campaign", files, &Known::default()).unwrap_or_else(|report| panic!("{report}"));
+    let drawn = svg(&flow, &Paint::default());
+    if let Ok(path) = std::env::var("FLOW_DRAW_BUSY_TO") {
+        std::fs::write(path, &drawn).unwrap();
+    }
+    insta::assert_snapshot!(drawn);
+}
+
 #[test]
 fn what_people_write_cannot_leave_its_place() {
     let mut files = folder::sound();

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// Between two boxes of a layer, and between two layers.
 const GAP_X: f64 = 36.0;
-const GAP_Y: f64 = 64.0;
+const GAP_Y: f64 = 58.0;
 /// How often the order and the places are improved.
 const SWEEPS: usize = 12;
 

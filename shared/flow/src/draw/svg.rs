@@ -11,7 +11,6 @@ use std::fmt::Write as _;
 /// Space around everything, and for the headline.
 const MARGIN: f64 = 28.0;
 const HEADLINE: f64 = 44.0;
-const LEGEND: f64 = 52.0;
 /// About what a letter takes at the sizes of the text.
 const LETTER: f64 = 7.4;
 const SMALL_LETTER: f64 = 6.2;
@@ -23,7 +22,7 @@ const STYLE: &str = "
   .head{font-size:16px;font-weight:600} .sub{font-size:11px;fill:#656d76} .name{font-size:13px;font-weight:600}
   .label{font-size:11px;fill:#424a53;stroke:#ffffff;stroke-width:5px;stroke-linejoin:round;paint-order:stroke}
   .edge{fill:none;stroke:#8c959f;stroke-width:1.5px} .edge.went{stroke:#424a53;stroke-width:2.2px}
-  .tip{fill:#8c959f} .shape{stroke-width:1.6px} .inner{fill:none;stroke-width:1.2px} .dim{opacity:.5}
+  .tip{fill:#8c959f} .tip.went{fill:#424a53} .shape{stroke-width:1.6px} .inner{fill:none;stroke-width:1.2px} .dim{opacity:.5}
   .start{fill:#e6f6ef;stroke:#1a7f5a} .linear{fill:#f6f8fa;stroke:#57606a} .decision{fill:#fff8e1;stroke:#b08800}
   .branch{fill:#f6efff;stroke:#8250df} .split{fill:#e9f2ff;stroke:#0969da} .merge{fill:#e5f7fa;stroke:#1b7c83}
   .exit{fill:#eef0f3;stroke:#424a53}
@@ -31,7 +30,7 @@ const STYLE: &str = "
   .running{fill:#d6e7ff;stroke:#0969da;stroke-width:2.6px}
   @media (prefers-color-scheme:dark){
   .bg{fill:#0d1117} text{fill:#e6edf3} .sub{fill:#9198a1} .label{fill:#c9d1d9;stroke:#0d1117}
-  .edge{stroke:#6e7681} .edge.went{stroke:#c9d1d9} .tip{fill:#6e7681}
+  .edge{stroke:#6e7681} .edge.went{stroke:#c9d1d9} .tip{fill:#6e7681} .tip.went{fill:#c9d1d9}
   .start{fill:#0f2a20;stroke:#3fb98a} .linear{fill:#161b22;stroke:#8b949e} .decision{fill:#2b2310;stroke:#d8b13a}
   .branch{fill:#231a33;stroke:#b18cf2} .split{fill:#10233d;stroke:#58a6ff} .merge{fill:#0f2a2d;stroke:#4fc3cc}
   .exit{fill:#1c2128;stroke:#adbac7}
@@ -55,15 +54,20 @@ pub fn svg(flow: &Flow, paint: &Paint) -> String {
     let layout = place(&flow.graph, &sizes);
     let legend = Legend::of(flow, paint);
     let headline = flow.reference.name.chars().count() as f64 * 9.5;
-    let width = layout.width.max(legend.width).max(headline) + 2.0 * MARGIN;
-    let height = layout.height + HEADLINE + LEGEND + 2.0 * MARGIN;
+    let width = layout.width.max(legend.width()).max(headline) + 2.0 * MARGIN;
+    let height = layout.height + HEADLINE + MARGIN + legend.height() + 2.0 * MARGIN;
     // In the middle, when the legend is wider.
     let left = (width - layout.width) / 2.0;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n<title>{}</title>\n<style>{STYLE}</style>\n",
         escape(&flow.reference.name)
     );
-    out.push_str("<defs><marker id=\"tip\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto-start-reverse\"><path class=\"tip\" d=\"M0 0 10 5 0 10z\"/></marker></defs>\n");
+    for (id, look) in [("tip", "tip"), ("went", "tip went")] {
+        let _ = writeln!(
+            out,
+            "<defs><marker id=\"{id}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerUnits=\"userSpaceOnUse\" markerWidth=\"10\" markerHeight=\"10\" orient=\"auto\"><path class=\"{look}\" d=\"M0 0 10 5 0 10z\"/></marker></defs>"
+        );
+    }
     let _ = writeln!(out, "<rect class=\"bg\" width=\"{width:.0}\" height=\"{height:.0}\"/>");
     let _ = writeln!(
         out,
@@ -84,7 +88,7 @@ pub fn svg(flow: &Flow, paint: &Paint) -> String {
         out.push_str("</g>\n");
     }
     out.push_str("</g>\n");
-    legend.write(&mut out, MARGIN, height - MARGIN - 12.0);
+    legend.write(&mut out, MARGIN, height - MARGIN - legend.height());
     out.push_str("</svg>\n");
     out
 }
@@ -158,7 +162,7 @@ fn shape(out: &mut String, role: Role, look: &str, spot: Spot) {
         ]),
         Role::Split => polygon(&[(left + slant, top), (right - slant, top), (right, bottom), (left, bottom)]),
         Role::Merge => polygon(&[(left, top), (right, top), (right - slant, bottom), (left + slant, bottom)]),
-        Role::Linear => rect(out, &format!("shape {look}"), spot, 7.0),
+        Role::Linear => rect(out, &format!("shape {look}"), spot, 7.0_f64.min(height / 4.0)),
         Role::Start => rect(out, &format!("shape {look}"), spot, height / 2.0),
         Role::Exit => {
             rect(out, &format!("shape {look}"), spot, height / 2.0);
@@ -183,8 +187,8 @@ fn edges(out: &mut String, flow: &Flow, paint: &Paint, layout: &Layout) {
         nodes.get(place).and_then(|node| paint.get(&node.id)).is_some_and(|paint| paint.visits > 0 || paint.running)
     };
     for route in &layout.routes {
-        let look = if went(route.from) && went(route.to) { "edge went" } else { "edge" };
-        let _ = writeln!(out, "<path class=\"{look}\" marker-end=\"url(#tip)\" d=\"{}\"/>", curve(&route.points));
+        let (look, tip) = if went(route.from) && went(route.to) { ("edge went", "went") } else { ("edge", "tip") };
+        let _ = writeln!(out, "<path class=\"{look}\" marker-end=\"url(#{tip})\" d=\"{}\"/>", curve(&route.points));
     }
     // Over all edges, so that none crosses a text.
     for route in &layout.routes {
@@ -229,36 +233,48 @@ fn label_place(route: &Route) -> Option<(f64, f64)> {
 
 /// What the shapes and colours mean: those that occur.
 struct Legend {
-    roles: Vec<Role>,
-    statuses: Vec<&'static str>,
-    width: f64,
+    /// Roles, then statuses: a shape, what colours it, and its name.
+    lines: Vec<Vec<(Role, String)>>,
 }
 
 impl Legend {
+    /// From one line to the next.
+    const LINE: f64 = 24.0;
+
     fn of(flow: &Flow, paint: &Paint) -> Self {
         const ROLES: [Role; 7] =
             [Role::Start, Role::Linear, Role::Decision, Role::Branch, Role::Split, Role::Merge, Role::Exit];
-        let roles: Vec<Role> =
-            ROLES.into_iter().filter(|role| flow.graph.nodes().iter().any(|node| node.role == *role)).collect();
-        let painted = |name: &&str| flow.graph.nodes().iter().any(|node| class(paint, &node.id) == Some(*name));
-        let statuses: Vec<&str> = ["success", "failure", "partial", "running"].into_iter().filter(painted).collect();
-        let names = roles.iter().map(ToString::to_string).chain(statuses.iter().map(ToString::to_string));
-        let width = names.map(|name| Self::step(&name)).sum();
-        Self { roles, statuses, width }
+        let nodes = flow.graph.nodes();
+        let roles = ROLES.into_iter().filter(|role| nodes.iter().any(|node| node.role == *role));
+        let painted = |name: &&str| nodes.iter().any(|node| class(paint, &node.id) == Some(*name));
+        let statuses = ["success", "failure", "partial", "running"].into_iter().filter(painted);
+        let lines = [
+            roles.map(|role| (role, role.to_string())).collect::<Vec<_>>(),
+            statuses.map(|status| (Role::Linear, status.to_string())).collect(),
+        ];
+        Self { lines: lines.into_iter().filter(|line| !line.is_empty()).collect() }
+    }
+
+    fn width(&self) -> f64 {
+        self.lines.iter().map(|line| line.iter().map(|(_, name)| Self::step(name)).sum()).fold(0.0, f64::max)
+    }
+
+    fn height(&self) -> f64 {
+        self.lines.len() as f64 * Self::LINE
     }
 
     fn step(name: &str) -> f64 {
         name.chars().count() as f64 * SMALL_LETTER + 46.0
     }
 
-    fn write(&self, out: &mut String, left: f64, y: f64) {
-        let mut x = left;
-        let roles = self.roles.iter().map(|role| (*role, role.to_string()));
-        let statuses = self.statuses.iter().map(|status| (Role::Linear, (*status).to_string()));
-        for (role, name) in roles.chain(statuses) {
-            shape(out, role, &name, Spot { x: x + 12.0, y, width: 24.0, height: 14.0 });
-            let _ = writeln!(out, "<text class=\"sub\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>", x + 30.0, y + 4.0);
-            x += Self::step(&name);
+    fn write(&self, out: &mut String, left: f64, top: f64) {
+        for (place, line) in self.lines.iter().enumerate() {
+            let (mut x, y) = (left, top + (place as f64 + 0.5) * Self::LINE);
+            for (role, name) in line {
+                shape(out, *role, name, Spot { x: x + 12.0, y, width: 24.0, height: 14.0 });
+                let _ = writeln!(out, "<text class=\"sub\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>", x + 30.0, y + 4.0);
+                x += Self::step(name);
+            }
         }
     }
 }

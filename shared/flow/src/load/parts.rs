@@ -13,7 +13,7 @@ use crate::{
 };
 use domain::Limits;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Loader<'_> {
     /// Step 5: what nodes can be given of the stores. The stores themselves are rows of the table.
@@ -84,7 +84,7 @@ impl Loader<'_> {
         if let Some(builtin) = self.known.builtin(entrypoint) {
             return Some(ToolTarget::Builtin(builtin.into()));
         }
-        let registered = || self.known.functions.iter().chain(&self.known.tools).map(String::as_str);
+        let registered = || self.known.tools.iter().chain(&self.known.functions).map(String::as_str);
         let all = listed(registered()).unwrap_or_else(|| "nothing is registered".into());
         let hint = nearest(entrypoint, registered()).filter(|near| *near != all);
         let hint = hint.map_or_else(|| all.clone(), |near| format!("{near} {all}"));
@@ -124,12 +124,18 @@ impl Loader<'_> {
                     hint,
                 );
             } else if !self.known.has_model(llm) && !self.docs.providers.ids.contains(provider) {
-                let known = self.known.models.iter().flatten().map(String::as_str);
-                let declared = self.docs.providers.ids.iter().map(String::as_str);
+                let known = || self.known.models.iter().flatten();
                 let of_provider = format!("{provider}/");
-                let has_provider = self.known.models.iter().flatten().any(|model| model.starts_with(&of_provider));
-                let hint = nearest(llm, known.chain(declared))
-                    .or_else(|| Some("no model is configured; declare the provider in providers.yaml".into()));
+                let has_provider = known().any(|model| model.starts_with(&of_provider));
+                let hint = if has_provider {
+                    nearest(llm, known().map(String::as_str))
+                } else {
+                    let providers = known().filter_map(|model| model.split('/').next());
+                    let all: BTreeSet<&str> =
+                        providers.chain(self.docs.providers.ids.iter().map(String::as_str)).collect();
+                    nearest(provider, all)
+                        .or_else(|| Some("no model is configured; declare the provider in providers.yaml".into()))
+                };
                 let (code, message) = if has_provider {
                     ("unknown_model", format!("`{provider}` has no model `{model}`"))
                 } else {

@@ -186,14 +186,14 @@ impl Loader<'_> {
     fn expression(&mut self, file: In, pointer: &str, text: Option<&str>) {
         if let Some(Err(reason)) = text.map(self.known.expression) {
             let hint = Some("expressions are CEL".to_string());
-            self.refer(file, pointer, "bad_expression", format!("this is no expression: {reason}"), hint);
+            self.refer(file, pointer, "bad_expression", format!("this is no expression: {}", short(&reason)), hint);
         }
     }
 
     fn template(&mut self, pointer: &str, text: Option<&str>) {
         if let Some(Err(reason)) = text.map(self.known.template) {
             let hint = Some("a template is a text with CEL in `{{…}}`".to_string());
-            self.refer(In::Workflow, pointer, "bad_template", format!("this is no template: {reason}"), hint);
+            self.refer(In::Workflow, pointer, "bad_template", format!("this is no template: {}", short(&reason)), hint);
         }
     }
 
@@ -271,7 +271,11 @@ impl Loader<'_> {
             }
             AssertionKind::Matches => match expected.as_str().map(regex::Regex::new) {
                 Some(Ok(_)) => return,
-                Some(Err(error)) => format!("a regular expression: {error}"),
+                // The last line says what is wrong; those before it show where.
+                Some(Err(error)) => {
+                    let error = error.to_string();
+                    format!("a regular expression: {}", error.lines().last().unwrap_or_default().trim_start_matches("error: "))
+                }
                 None => "a regular expression".into(),
             },
             AssertionKind::Expression if !expression => "an `expression`".into(),
@@ -313,5 +317,13 @@ impl Loader<'_> {
             }
         }
         self.docs.cli_profiles.value.profiles = profiles;
+    }
+}
+
+/// A reason without the list of everything that a parser would have taken.
+fn short(reason: &str) -> String {
+    match (reason.split_once(" expecting {"), reason.rsplit_once('}')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
+        _ => reason.into(),
     }
 }

@@ -164,6 +164,8 @@ impl<'a> Shape<'a> {
             || schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let mut kept = Vec::with_capacity(map.len());
         let mut spoiled = false;
+        // Required keys that are there with a mistake: these have their fault, and are not missing, too.
+        let mut mistaken: Vec<&str> = Vec::new();
         for (key, key_place, value) in map {
             let is_required = required().any(|required| required == key);
             let known = properties.and_then(|properties| properties.get(&key));
@@ -174,6 +176,8 @@ impl<'a> Shape<'a> {
                 (None, _) if properties.is_some() && key.starts_with("x-") => continue,
                 (None, Some(Value::Bool(false))) => {
                     self.unknown_key(&key, key_place, properties);
+                    let names: Vec<&str> = required().collect();
+                    mistaken.extend(similar::get_close_matches(key.as_str(), &names, 1, 0.6).first().copied());
                     continue;
                 }
                 (None, Some(more)) => more,
@@ -185,17 +189,17 @@ impl<'a> Shape<'a> {
             let value_name = format!("`{key}`");
             match self.value(value, rule, &value_name) {
                 Some(value) => kept.push((key, key_place, value)),
-                None => spoiled |= is_required,
+                None if is_required => mistaken.extend(required().find(|required| *required == key)),
+                None => {}
             }
-            // A required key with a wrong value has its fault; it is not missing, too.
         }
-        let there: Vec<&str> = kept.iter().map(|(key, ..)| key.as_str()).collect();
-        if !spoiled {
-            for missing in required().filter(|required| !there.contains(required)) {
+        let is_there = |name: &str| kept.iter().any(|(key, ..)| key == name);
+        for missing in required().filter(|name| !is_there(name)) {
+            spoiled = true;
+            if !mistaken.contains(&missing) {
                 let about = kept_id(&kept).map(|id| format!(" (of `{id}`)")).unwrap_or_default();
                 let says = properties.and_then(|properties| properties.get(missing)).and_then(description);
                 self.fault(place, "missing_key", format!("`{missing}` is missing in {name}{about}"), says);
-                spoiled = true;
             }
         }
         let partial = schema.get("x-partial") == Some(&Value::Bool(true));

@@ -5,9 +5,10 @@ use crate::{
     config::{Config, Durability},
     parts,
 };
-use actor::{Kind, Runtime};
+use actor::{Kind, Mailbox, NobodyFollows, Runtime};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use embedded::{LocalBlobs, LocalBus, Store};
+use flow::{FlowCache, Flows, TaskEffects, TaskMachine, Tasks, load::Known, memory::Memory, op::Functions};
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
@@ -24,6 +25,10 @@ pub struct Hub {
     pub workspaces: Workspaces,
     /// Models.
     pub models: Arc<models::Router>,
+    /// Announcements.
+    pub bus: Arc<dyn Bus>,
+    /// The way in to tasks.
+    pub tasks: Tasks,
     /// Keeps the chats' files.
     pub transcript: Arc<Transcript>,
     /// Drives the actors of every kind.
@@ -86,7 +91,34 @@ pub fn assemble(
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    let kinds: [Arc<dyn Kind>; 1] = [Arc::new(runtime)];
+    let known = Known {
+        models: Some(model.catalog().iter().map(|info| info.id.clone()).collect()),
+        ..Known::default()
+    };
+    let cache = FlowCache::default();
+    let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known);
+    let effects = TaskEffects {
+        flows: flows.clone(),
+        tools: tools.clone(),
+        functions: Arc::new(Functions::builtin()),
+        workspaces: workspaces.clone(),
+        memory: Memory::new(table.clone()),
+        table: table.clone(),
+        mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
+        clock: clock.clone(),
+        context_tokens: config.ai.context_tokens,
+    };
+    let task_runtime = Runtime::new(
+        TaskMachine { flows: cache },
+        Arc::new(effects),
+        table.clone(),
+        queue.clone(),
+        bus.clone(),
+        clock.clone(),
+        Arc::new(NobodyFollows),
+        actor::Options { inactivity: config.ai.inactivity(), ..actor::Options::default() },
+    );
+    let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
     let worker = Worker::new(kinds, queue.clone(), working);
 
     let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
@@ -95,13 +127,15 @@ pub fn assemble(
         context_tokens: config.ai.context_tokens,
         limits: config.ai.limits,
     };
-    let chats = Chats::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), settings);
+    let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
+    let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows);
     let auth = match &config.server.auth_token {
         Some(token) => api::Auth::token(token.expose()),
         None => api::Auth::loopback(),
     };
     let context = api::Context {
         chats,
+        tasks: tasks.clone(),
         workspaces: workspaces.clone(),
         tools,
         model,
@@ -113,5 +147,5 @@ pub fn assemble(
         ready: parts::probes(&store, &bus),
         metrics: parts::counters(&store, &feeds, &worker),
     };
-    Ok(Hub { store, workspaces, models, transcript, worker, feeds, context: Arc::new(context) })
+    Ok(Hub { store, workspaces, models, bus, tasks, transcript, worker, feeds, context: Arc::new(context) })
 }

@@ -112,8 +112,8 @@ impl<'a> Driver<'a> {
             // The bus is a hint: now and then the view is looked at, too.
             let heard = tokio::time::timeout(Duration::from_millis(500), events.next()).await;
             let finished = match heard {
-                Ok(Some(Ok(message))) => is_end(&message),
-                Ok(_) | Err(_) => true,
+                Ok(Some(message)) => is_end(&message),
+                Ok(None) | Err(_) => true,
             };
             if !finished {
                 continue;

@@ -3,6 +3,7 @@
 
 pub mod assemble;
 pub mod config;
+pub mod driver;
 mod parts;
 pub mod serve;
 

@@ -10,18 +10,21 @@ use crate::{
 };
 use axum::{body::Body, extract::State, response::IntoResponse};
 use domain::{Error, TaskId, TaskPhase};
-use flow::memory::{Memory, Scope};
+use flow::{
+    artifact::{Artifacts, By},
+    memory::{Memory, Scope},
+};
 use futures::TryStreamExt;
 use http::header;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// Which stages.
+/// Which page.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Stages {
+pub(crate) struct Page {
     /// At most this many; 1 to 200.
     #[param(default = 50)]
     limit: Option<usize>,
@@ -42,17 +45,17 @@ pub(crate) struct Compared {
 /// The stages of a task in the order in which they began, each with its input and output exactly as they were, its context,
 /// tools, questions, route and times. Clones and subtasks have histories of their own.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/history", tag = "tasks",
-    params(InTask, Stages), responses((status = 200, description = "A page of them.", body = schema::TaskHistory)))]
+    params(InTask, Page), responses((status = 200, description = "A page of them.", body = schema::TaskHistory)))]
 pub(crate) async fn get_history(
     State(context): State<Arc<Context>>,
     Path(at): Path<InTask>,
-    Query(stages): Query<Stages>,
+    Query(page): Query<Page>,
 ) -> Answer<impl IntoResponse> {
-    let after = match stages.cursor.as_deref() {
+    let after = match page.cursor.as_deref() {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| Error::invalid("cursor", "this is no cursor of this list"))?,
     };
-    let limit = stages.limit.unwrap_or(50).clamp(1, 200);
+    let limit = page.limit.unwrap_or(50).clamp(1, 200);
     Ok(axum::Json(context.tasks.history(at.workspace_id, at.task_id, after, limit).await?))
 }
 
@@ -86,6 +89,21 @@ pub(crate) async fn get_memory(
     let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(at.task_id);
     let scope = Scope { workspace: at.workspace_id, flow: view.flow.name, root };
     Ok(axum::Json(memory.snapshot(&scope, context.clock.now()).await?))
+}
+
+/// The artifacts of a task: validated outputs, results of tools, telemetry. Each is one line of a file under `/tasks/<id>/`, at
+/// `offset`; oldest first. Clones and subtasks have artifacts of their own.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/artifacts", tag = "tasks",
+    params(InTask, Page), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
+pub(crate) async fn list_artifacts(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InTask>,
+    Query(page): Query<Page>,
+) -> Answer<impl IntoResponse> {
+    context.tasks.get(at.workspace_id, at.task_id).await?;
+    let artifacts = Artifacts::new(context.table.clone(), context.workspaces.clone());
+    let (by, limit) = (By::Task(at.task_id), page.limit.unwrap_or(50).clamp(1, 200));
+    Ok(axum::Json(artifacts.list(at.workspace_id, by, (None, None), limit, page.cursor).await?))
 }
 
 /// With what a run was made: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of

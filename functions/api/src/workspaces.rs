@@ -8,7 +8,8 @@ use crate::{
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::WorkspaceId;
+use domain::{CommandId, TaskPhase, WorkspaceId};
+use flow::TaskFilter;
 use http::{StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -112,6 +113,18 @@ pub(crate) async fn delete_workspace(
         }
         for chat in page.chats {
             context.chats.delete(at.workspace_id, chat.chat_id, &by).await?;
+        }
+    }
+    let mut cursor = None;
+    loop {
+        let page = context.tasks.list(at.workspace_id, &TaskFilter::default(), 200, cursor).await?;
+        for task in page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished) {
+            let command = CommandId(context.clock.id());
+            context.tasks.stop(at.workspace_id, task.task_id, command, &by).await?;
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
         }
     }
     context.workspaces.delete(at.workspace_id).await?;

@@ -33,6 +33,7 @@ GET /api/v1/workspaces/{workspace_id}/flows/{flow}/graph
 GET /api/v1/workspaces/{workspace_id}/skills
 GET /api/v1/workspaces/{workspace_id}/tasks
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}
+GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/artifacts
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/diff
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/events
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/history

@@ -223,7 +223,8 @@ impl Door {
 
     async fn put_log<E: serde::Serialize>(&self, actor: ActorId, events: Vec<E>) {
         let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), events.len() as u64 + 1);
-        let entry = actor::Entry { first: 1, next, at, step, commands: Vec::new(), events, outbox: Vec::new(), parking: None };
+        let entry =
+            actor::Entry { first: 1, next, at, step, commands: Vec::new(), events, outbox: Vec::new(), parking: None };
         let key = actor.entry_key(1);
         let put = ports::Write::put(key, serde_json::to_string(&entry).unwrap(), ports::Expect::Absent);
         self.table.commit(vec![put]).await.unwrap();

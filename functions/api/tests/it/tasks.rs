@@ -6,6 +6,7 @@ use crate::{
 };
 use axum::body::Body;
 use domain::{TaskEvent, Timestamp};
+use futures::StreamExt;
 use http::Request;
 use serde_json::json;
 
@@ -104,21 +105,102 @@ async fn a_task_is_watched_from_its_beginning() {
         TaskEvent::Unparked { at },
     ];
     door.put_task_events(&task, events).await;
+    // Reads until the last event that clients see.
     let read = async |query: &str| {
         let request = Request::get(format!("{task}/events{query}")).body(Body::empty()).unwrap();
         let response = door.send(request).await;
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        response
+        let (mut text, mut pieces) = (String::new(), response.into_body().into_data_stream());
+        while !text.contains("event: routed\n") {
+            text.push_str(std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap());
+        }
+        text
     };
-    let responses = [read("").await, read("?after=1").await];
-    door.shutdown.cancel();
-    let mut texts = Vec::new();
-    for response in responses {
-        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        texts.push(String::from_utf8_lossy(&bytes).into_owned());
-    }
-    assert!(texts[0].contains("event: node_started\n") && texts[0].contains("event: routed\n"), "{}", texts[0]);
-    assert!(!texts[1].contains("event: node_started\n") && texts[1].contains("id: 2\nevent: routed\n"), "{}", texts[1]);
-    assert!(!texts[0].contains("unparked"), "{}", texts[0]);
+    let (all, rest) = (read("").await, read("?after=1").await);
+    assert!(all.contains("id: 1\nevent: node_started\n"), "{all}");
+    assert!(!rest.contains("node_started") && rest.contains("id: 2\nevent: routed\n"), "{rest}");
+    assert!(!all.contains("unparked"), "{all}");
     door.get(&format!("{task}/events?protocol=odd")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn s6_what_is_known_of_a_run_is_as_described() {
+    let door = Door::open();
+    let (task, workspace) = made(&door).await;
+    let view = door.get(&task).await.is(200).json;
+    let config = domain::TaskConfig {
+        workspace: view["workspace_id"].as_str().unwrap().parse().unwrap(),
+        task: view["task_id"].as_str().unwrap().parse().unwrap(),
+        flow: serde_json::from_value(view["flow"].clone()).unwrap(),
+        user: domain::Principal::local().user(),
+        input: json!({ "good": true }),
+        start: "begin".into(),
+        origin: None,
+        files: Vec::new(),
+        priority: 0,
+        stepping: false,
+        breakpoints: Vec::new(),
+        replay: None,
+        keep_outputs: false,
+        created_at: Timestamp::from_millis(0),
+    };
+    let at = Timestamp::from_millis(5);
+    let (node, error) = (|name: &str| name.into(), domain::Error::new(domain::Code::Unprocessable, "no"));
+    let item = domain::task::ContextItem {
+        store: "task".into(),
+        key: "k".into(),
+        content: json!(1),
+        tags: vec!["t".into()],
+        tokens: 1,
+        at,
+    };
+    let context = domain::task::AssembledContext { profile: "p".into(), items: vec![item], tokens: 1, left_out: 0 };
+    let metrics = domain::task::NodeMetrics { duration_ms: 7, ..Default::default() };
+    let finished = |name: &str, error| TaskEvent::NodeFinished {
+        node: node(name),
+        attempt: 1,
+        status: domain::Status::Success,
+        output: json!({ "selected_edge": "yes" }),
+        error,
+        metrics: metrics.clone(),
+        at,
+    };
+    let events = vec![
+        TaskEvent::Created { config: Box::new(config) },
+        TaskEvent::NodeStarted { node: node("begin"), attempt: 1, retry: None, queue_ms: 0, at },
+        finished("begin", None),
+        TaskEvent::Routed { from: node("begin"), to: node("choose") },
+        TaskEvent::NodeStarted { node: node("choose"), attempt: 1, retry: None, queue_ms: 0, at },
+        TaskEvent::ContextAssembled { node: node("choose"), context: Box::new(context) },
+        TaskEvent::Denied { node: node("choose"), what: "tool x".into(), rule: "r".into() },
+        finished("choose", Some(error)),
+    ];
+    door.put_task_events(&task, events).await;
+    let history = door.get(&format!("{task}/history?limit=1")).await.is(200).json;
+    assert_eq!(history["stages"][0]["input"], json!({ "good": true }));
+    let rest = format!("{task}/history?cursor={}", history["next_cursor"].as_str().unwrap());
+    let rest = door.get(&rest).await.is(200).json;
+    assert_eq!((rest["stages"][0]["node"].as_str(), rest["stages"].as_array().unwrap().len()), (Some("choose"), 1));
+    assert_eq!(rest["stages"][0]["context"]["items"][0]["key"], "k");
+    door.get(&format!("{task}/history?cursor=odd")).await.refuses(400, "INVALID_ARGUMENT");
+
+    let trace = door.get(&format!("{task}/trace")).await.is(200);
+    assert_eq!(trace.header("content-type"), "application/jsonl");
+    assert!(!trace.bytes.is_empty());
+    assert_eq!(door.get(&format!("{task}/trace")).await.bytes, trace.bytes, "rebuilt, it has the same bytes");
+    let same = door.get(&format!("{task}/diff?with={}", view["task_id"].as_str().unwrap())).await.is(200).json;
+    assert!(same["parts"].is_null() && same["nodes"]["choose"]["same"] == true, "{same:#}");
+    let body = json!({ "input": { "good": false } });
+    let other = door.json("POST", &format!("{workspace}/flows/review/tasks"), body).await.is(202).text("task_id");
+    let parted = door.get(&format!("{task}/diff?with={other}")).await.is(200).json;
+    assert!(parted["parts"].is_object(), "{parted:#}");
+
+    assert_eq!(door.get(&format!("{task}/memory")).await.is(200).json["items"], json!([]));
+    assert_eq!(door.get(&format!("{task}/artifacts")).await.is(200).json["artifacts"], json!([]));
+    let id = view["task_id"].as_str().unwrap();
+    for format in ["svg", "dot", "mermaid"] {
+        let path = format!("{workspace}/flows/review/graph?format={format}&task={id}");
+        let painted = String::from_utf8_lossy(&door.get(&path).await.is(200).bytes).into_owned();
+        assert!(painted.contains("7 ms"), "{painted}");
+    }
 }

@@ -17,6 +17,7 @@ mod nodes;
 mod parts;
 mod references;
 mod report;
+mod secrets;
 mod shape;
 mod tree;
 

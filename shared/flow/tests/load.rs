@@ -86,7 +86,7 @@ const ALONE: &[Plant] = &[
     (FLOW, "  - id: done\n    kind: deterministic", "  - id: done\n    kind: «agent\n    agent_id: thinker", "wrong_kind", "linear node"),
     (FLOW, "  - id: begin_again\n", "  - id: begin_again\n    default_start: «true\n", "second_default_start", "keep one"),
     (FLOW, "  - id: second\n", "  - id: second\n    default_start: «true\n", "default_start_on_non_start", "role: start"),
-    (FLOW, "  - id: second\n", "  - id: «done\n", "duplicate_id", ""),
+    (FLOW, "  - id: failed\n", "  - id: «done\n", "duplicate_id", ""),
     (FLOW, "  - id: second\n", "  - id: second\n    «agent_id: thinker\n", "misplaced_key", "kind"),
     (FLOW, "    agent_id: thinker\n", "", "missing_agent", "there are: `local`, `thinker`"),
     (FLOW, "  - id: second\n", "  - id: second\n    «split: {over: input}\n", "misplaced_key", "role"),
@@ -260,7 +260,20 @@ fn s8_a_report_reads_well() {
 #[test]
 fn s8_a_report_is_json() {
     let (files, _) = plant(&[&PLANTS[0]]);
-    insta::assert_json_snapshot!(refused(files), @r#""#);
+    insta::assert_json_snapshot!(refused(files), @r#"
+    {
+      "faults": [
+        {
+          "file": "workflow.yaml",
+          "line": 3,
+          "column": 1,
+          "code": "unknown_key",
+          "message": "there is no key `descripton` here",
+          "hint": "did you mean `description`?"
+        }
+      ]
+    }
+    "#);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! 2. An edge over several layers gets a bend in each of those between, and bends are placed like nodes.
 //! 3. In each layer everything moves to the middle of what it is connected with, up and down in turn; the order with the
 //!    fewest crossings stays.
-//! 4. Then everything is put as near as it can to that middle without changing the order.
+//! 4. Then everything is put as near as it can to that middle without changing the order, and long edges are made straight.
 
 use crate::graph::Graph;
 use std::collections::HashMap;
@@ -67,6 +67,7 @@ pub(super) fn place(graph: &Graph, sizes: &[(f64, f64)]) -> Layout {
     let mut draft = Draft::of(graph, sizes);
     draft.order();
     draft.spread();
+    draft.straighten();
     draft.layout(graph.nodes().len())
 }
 
@@ -201,6 +202,34 @@ impl Draft {
                 for (item, x) in items.iter().zip(settle(&wanted, &apart)) {
                     self.spots[*item].x = x;
                 }
+            }
+        }
+    }
+
+    /// Makes long edges straight where there is room: all bends of one get one place.
+    fn straighten(&mut self) {
+        let mut at = vec![0; self.spots.len()];
+        for layer in &self.layers {
+            layer.iter().enumerate().for_each(|(place, item)| at[*item] = place);
+        }
+        for chain in self.chains.iter().filter(|chain| chain.bends.len() > 1) {
+            let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
+            for bend in &chain.bends {
+                let layer = &self.layers[self.layer[*bend]];
+                let apart = |other: usize| (self.spots[*bend].width + self.spots[other].width) / 2.0 + GAP_X / 2.0;
+                if let Some(left) = at[*bend].checked_sub(1).and_then(|place| layer.get(place)) {
+                    least = least.max(self.spots[*left].x + apart(*left));
+                }
+                if let Some(right) = layer.get(at[*bend] + 1) {
+                    most = most.min(self.spots[*right].x - apart(*right));
+                }
+            }
+            let middle = mean(chain.bends.iter().map(|bend| self.spots[*bend].x)).unwrap_or_default();
+            let ends = [self.spots[chain.from].x, self.spots[chain.to].x];
+            let straight = ends.into_iter().find(|x| (least..=most).contains(x));
+            if least <= most {
+                let x = straight.unwrap_or(middle.clamp(least, most));
+                chain.bends.iter().for_each(|bend| self.spots[*bend].x = x);
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{
     bundle::{self, Part},
     report::{At, Faults, nearest},
+    secrets,
     shape::Shape,
     tree::{Content, Place, Tree},
 };
@@ -161,6 +162,10 @@ impl Reader<'_> {
             _ => tree,
         };
         let ids = self.ids(file, &tree, list, name != "workflow");
+        for place in secrets::in_configs(&tree, list) {
+            let hint = Some("say where it is: `{env: NAME}`, `{file: path}` or `{secret: name}`".to_string());
+            self.faults.add(At { file, place }, "credential_value", "manifests hold no secrets", hint);
+        }
         let mut shape =
             Shape { file, root: schema_of(name), secret: name == "provider_credentials", faults: self.faults };
         let tree = shape.check(tree).unwrap_or(empty);

@@ -3,16 +3,16 @@
 use super::{
     Loader,
     report::{listed, nearest},
+    secrets::is_reference,
 };
 use crate::{
     flow::{Agent, FlowLimits, Memory, Permissions, PolicyRule, Profile, Retrieval, Source, ToolBinding, ToolTarget},
     manifest::{
-        AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Root, SecretReference, Settings,
+        AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Root, Settings,
         ToolManifest,
     },
 };
 use domain::Limits;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Loader<'_> {
@@ -150,16 +150,6 @@ impl Loader<'_> {
     pub(super) fn load_plugins(&mut self) -> Settings {
         self.check_credentials();
         let docs = &self.docs;
-        let mut plain = Vec::new();
-        for (place, plugin) in docs.plugins.value.plugins.iter().enumerate() {
-            for (key, value) in &plugin.config {
-                plain_secrets(&format!("/plugins/{place}/config"), key, value, &mut plain);
-            }
-        }
-        for pointer in plain {
-            let hint = Some("say where it is: `{env: NAME}`, `{file: path}` or `{secret: name}`".to_string());
-            self.faults.add(docs.plugins.at(&pointer), "credential_value", "manifests hold no secrets", hint);
-        }
         Settings {
             providers: docs.providers.value.providers.clone(),
             credentials: docs.credentials.value.provider_credentials.clone(),
@@ -198,14 +188,6 @@ impl Loader<'_> {
                 }
                 Some(_) => {}
             }
-            let mut plain = Vec::new();
-            for (key, value) in credential.config.iter().flatten() {
-                plain_secrets(&format!("{pointer}/config"), key, value, &mut plain);
-            }
-            for pointer in plain {
-                let message = format!("the credential `{id}` holds a value; manifests hold none");
-                self.faults.add(self.docs.credentials.at(&pointer), "credential_value", message, hint());
-            }
         }
         for (place, provider) in self.docs.providers.value.providers.iter().enumerate() {
             let missing = provider.credentials.as_ref().filter(|id| !self.docs.credentials.ids.contains(*id));
@@ -227,58 +209,6 @@ fn reference_key(credential: &Credential) -> &'static str {
         (None, Some(auth)) if auth.env_var.is_some() => "auth/env_var",
         (None, Some(auth)) if auth.file_path.is_some() => "auth/file_path",
         _ => "auth/secret_name",
-    }
-}
-
-/// Whether a reference looks like one, and not like a key that was put in its place.
-fn is_reference(reference: &SecretReference) -> bool {
-    const KEYS: &[&str] =
-        &["sk-", "sk_", "pk_", "ghp_", "gho_", "github_pat_", "xox", "AKIA", "AIza", "eyJ", "-----BEGIN", "Bearer "];
-    let (SecretReference::Env(text) | SecretReference::File(text) | SecretReference::Secret(text)) = reference;
-    let plausible = match reference {
-        SecretReference::Env(name) => {
-            name.len() <= 128
-                && !name.starts_with(|first: char| first.is_ascii_digit())
-                && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-        }
-        SecretReference::File(path) => path.len() <= 1024 && !path.contains(char::is_control),
-        SecretReference::Secret(name) => {
-            name.len() <= 256 && !name.contains(|letter: char| letter.is_control() || letter.is_whitespace())
-        }
-    };
-    !text.is_empty() && plausible && !KEYS.iter().any(|key| text.starts_with(key))
-}
-
-/// The pointers of texts under keys that name secrets.
-fn plain_secrets(pointer: &str, key: &str, value: &Value, found: &mut Vec<String>) {
-    const NAMES: &[&str] =
-        &["secret", "token", "password", "passwd", "api_key", "apikey", "authorization", "credential", "private_key"];
-    let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
-    let lower = key.to_ascii_lowercase().replace('-', "_");
-    match value {
-        Value::String(_) if NAMES.iter().any(|name| lower.ends_with(name)) => found.push(pointer),
-        // A reference, where a secret may be.
-        Value::Object(map) if NAMES.iter().any(|name| lower.ends_with(name)) && map.len() == 1 => {
-            let is_one = map.iter().any(|(way, to)| {
-                let text = to.as_str().unwrap_or_default().to_string();
-                match way.as_str() {
-                    "env" => is_reference(&SecretReference::Env(text)),
-                    "file" => is_reference(&SecretReference::File(text)),
-                    "secret" => is_reference(&SecretReference::Secret(text)),
-                    _ => false,
-                }
-            });
-            if !is_one {
-                found.push(pointer);
-            }
-        }
-        Value::Object(map) => map.iter().for_each(|(key, value)| plain_secrets(&pointer, key, value, found)),
-        Value::Array(list) => {
-            list.iter()
-                .enumerate()
-                .for_each(|(index, value)| plain_secrets(&pointer, &index.to_string(), value, found));
-        }
-        _ => {}
     }
 }
 

@@ -91,6 +91,8 @@ struct Gathered {
     denied: Vec<(String, String)>,
     tools: Vec<ToolUse>,
     rejected: Vec<String>,
+    /// What a recorded node gave although it failed.
+    failed_with: Value,
 }
 
 /// A failed node: why, and whether it may well succeed when it is tried again.
@@ -126,7 +128,7 @@ impl TaskEffects {
             None => running.await,
             Some(limit) => tokio::time::timeout(limit, running).await.unwrap_or_else(|_| Err(timed_out(limit).into())),
         };
-        let Gathered { context, denied, tools, rejected } = gathered;
+        let Gathered { context, denied, tools, rejected, failed_with } = gathered;
         let done = Done { node: Some(run.node.clone()), context, denied, tools, rejected, ..Done::default() };
         match outcome {
             Ok(Came::Instead(report)) => report,
@@ -134,7 +136,7 @@ impl TaskEffects {
                 TaskReport::Done(Box::new(Done { output, elements, partial, ..done }))
             }
             Err(Failure { error, passing }) => {
-                TaskReport::Done(Box::new(Done { error: Some(error), passing, ..done }))
+                TaskReport::Done(Box::new(Done { error: Some(error), passing, output: failed_with, ..done }))
             }
         }
     }
@@ -146,7 +148,7 @@ impl TaskEffects {
         node: &Node,
         gathered: &mut Gathered,
     ) -> Result<Came, Failure> {
-        if let Some(recorded) = self.recorded(run, flow, node).await? {
+        if let Some(recorded) = self.recorded(run, flow, node, gathered).await? {
             return Ok(recorded);
         }
         self.permit(flow, node, &Use::Node, gathered)?;

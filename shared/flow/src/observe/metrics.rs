@@ -2,6 +2,8 @@
 //!
 //! The counters follow what is committed. They never fail, never wait, and change no route.
 
+mod counter;
+
 use crate::{
     FlowCache,
     flow::Op,
@@ -9,18 +11,9 @@ use crate::{
 };
 use actor::{ActorId, Entry, Follow};
 use async_trait::async_trait;
+use counter::{Buckets, Counter};
 use domain::{NodeId, Status, TaskConfig, TaskEvent, Usage, task::NodeMetrics};
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{Mutex, PoisonError},
-};
-
-/// The most series of one metric; what goes beyond is counted under `other`.
-const MOST_SERIES: usize = 1_000;
-/// The longest name in a label, in characters.
-const LONGEST: usize = 64;
-const OTHER: &str = "other";
+use std::sync::{Mutex, PoisonError};
 
 /// The upper bounds of durations, in milliseconds and in seconds as Prometheus reads them.
 const DURATIONS: [(u64, &str); 12] = [
@@ -48,25 +41,6 @@ const TOKENS: [(u64, &str); 8] = [
     (262_144, "262144"),
     (1_048_576, "1048576"),
 ];
-
-/// The values of a metric's labels, in their order.
-type Labels = Vec<String>;
-
-/// A metric that only grows.
-struct Counter<V> {
-    name: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
-    series: BTreeMap<Labels, V>,
-}
-
-/// How many, how much together, and how many up to each bound.
-#[derive(Clone, Default)]
-struct Buckets {
-    count: u64,
-    sum: u64,
-    below: [u64; 12],
-}
 
 /// All that is counted.
 struct Counters {
@@ -231,79 +205,6 @@ impl Counters {
     }
 }
 
-impl<V: Default> Counter<V> {
-    fn new(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Self {
-        Self { name, help, labels, series: BTreeMap::new() }
-    }
-
-    /// The series with these labels; that of everything else once there are too many.
-    fn series(&mut self, labels: &[&str]) -> &mut V {
-        let mut key: Labels = labels.iter().map(|label| label.chars().take(LONGEST).collect()).collect();
-        if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
-            key = labels.iter().map(|_| OTHER.to_owned()).collect();
-        }
-        self.series.entry(key).or_default()
-    }
-
-    fn head(&self, out: &mut String, name: &str, sort: &str) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {sort}", self.help);
-    }
-
-    fn shown(&self, values: &Labels) -> String {
-        let pairs = self.labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-        pairs.collect::<Vec<_>>().join(",")
-    }
-}
-
-impl<V: Default + std::fmt::Display> Counter<V> {
-    fn render(&self, out: &mut String) {
-        let name = format!("buildscale_{}_total", self.name);
-        self.head(out, &name, "counter");
-        for (values, value) in &self.series {
-            let _ = writeln!(out, "{name}{{{}}} {value}", self.shown(values));
-        }
-    }
-}
-
-impl Counter<u64> {
-    fn add(&mut self, labels: &[&str], more: u64) {
-        let value = self.series(labels);
-        *value = value.saturating_add(more);
-    }
-}
-
-impl Counter<Buckets> {
-    fn observe(&mut self, labels: &[&str], value: u64, bounds: &[(u64, &str)]) {
-        let buckets = self.series(labels);
-        buckets.count += 1;
-        buckets.sum = buckets.sum.saturating_add(value);
-        let place = bounds.iter().position(|(bound, _)| value <= *bound);
-        if let Some(bucket) = place.and_then(|place| buckets.below.get_mut(place)) {
-            *bucket += 1;
-        }
-    }
-
-    fn render_buckets(&self, out: &mut String, bounds: &[(u64, &str)], thousandths: bool) {
-        let name = format!("buildscale_{}", self.name);
-        self.head(out, &name, "histogram");
-        for (values, buckets) in &self.series {
-            let labels = self.shown(values);
-            let mut below = 0;
-            for ((_, bound), bucket) in bounds.iter().zip(&buckets.below) {
-                below += bucket;
-                let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
-            }
-            let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", buckets.count);
-            let _ = match thousandths {
-                true => writeln!(out, "{name}_sum{{{labels}}} {}.{:03}", buckets.sum / 1000, buckets.sum % 1000),
-                false => writeln!(out, "{name}_sum{{{labels}}} {}", buckets.sum),
-            };
-            let _ = writeln!(out, "{name}_count{{{labels}}} {}", buckets.count);
-        }
-    }
-}
-
 fn word(status: Status) -> &'static str {
     match status {
         Status::Success => "success",
@@ -312,14 +213,9 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-/// A label's value as Prometheus reads it.
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{counter::MOST_SERIES, *};
 
     #[test]
     fn s10_4_buckets_are_cumulative_and_sums_are_in_seconds() {

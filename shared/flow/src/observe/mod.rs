@@ -31,7 +31,7 @@ pub use event::{NodeAbout, TaskFact};
 pub use json_diff::Difference;
 pub use metadata::{Engine, RunMetadata, record};
 pub use metrics::TaskMetrics;
-pub use observers::{Clean, Observers, Sinks};
+pub use observers::{Clean, Followers, Observers, Sinks};
 pub use pump::{Patience, SinkCounts};
 pub use sink::{Lost, Sink};
 pub use stage::{

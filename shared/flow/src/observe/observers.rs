@@ -195,6 +195,25 @@ impl Follow<TaskMachine> for Observers {
     }
 }
 
+/// Several that follow, told one after the other.
+#[derive(Clone, Default)]
+pub struct Followers(pub Vec<Arc<dyn Follow<TaskMachine>>>);
+
+#[async_trait]
+impl Follow<TaskMachine> for Followers {
+    async fn loaded(&self, actor: &ActorId, state: &TaskState) {
+        for each in &self.0 {
+            each.loaded(actor, state).await;
+        }
+    }
+
+    async fn committed(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
+        for each in &self.0 {
+            each.committed(actor, state, entry).await;
+        }
+    }
+}
+
 fn start(
     running: &mut JoinSet<()>,
     name: String,

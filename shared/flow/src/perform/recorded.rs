@@ -5,7 +5,7 @@ use crate::{
     flow::{Node, Op},
     graph::Role,
     machine::{Run, actor_id},
-    perform::{Came, Failure, TaskEffects},
+    perform::{Came, Failure, Gathered, TaskEffects},
 };
 use domain::{Code, Error, NodeId, Status, TaskEvent};
 use serde_json::Value;
@@ -15,11 +15,20 @@ struct Recorded {
     status: Status,
     output: Value,
     error: Option<Error>,
+    /// What a policy refused.
+    denied: Vec<(String, String)>,
 }
 
 impl TaskEffects {
-    /// What the recorded task has for this node, where it is to be taken.
-    pub(super) async fn recorded(&self, run: &Run, flow: &Flow, node: &Node) -> Result<Option<Came>, Failure> {
+    /// What the recorded task has for this node, where it is to be taken; with what it was denied, and what it gave although
+    /// it failed, so that the re-run tells the same of it.
+    pub(super) async fn recorded(
+        &self,
+        run: &Run,
+        flow: &Flow,
+        node: &Node,
+        gathered: &mut Gathered,
+    ) -> Result<Option<Came>, Failure> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let wanted = match &replay.from {
             // All is recomputed but what came from outside.
@@ -29,8 +38,13 @@ impl TaskEffects {
         if !wanted {
             return Ok(None);
         }
-        match self.last_of(run, &node.id).await? {
-            Some(Recorded { status: Status::Failure, error, .. }) => {
+        let mut recorded = self.last_of(run, &node.id).await?;
+        if let Some(recorded) = &mut recorded {
+            gathered.denied.append(&mut recorded.denied);
+        }
+        match recorded {
+            Some(Recorded { status: Status::Failure, error, output, .. }) => {
+                gathered.failed_with = output;
                 let error = error.unwrap_or_else(|| Error::new(Code::Unprocessable, "it failed in the recorded task"));
                 Err(Failure { error, passing: false })
             }
@@ -50,7 +64,7 @@ impl TaskEffects {
     async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<Recorded>, Failure> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let actor = actor_id(run.config.workspace, replay.of);
-        let mut found = None;
+        let (mut found, mut denied) = (None, Vec::new());
         let mut after = 0;
         loop {
             let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, 256).await;
@@ -58,10 +72,12 @@ impl TaskEffects {
             for entry in page.entries {
                 after = entry.next - 1;
                 for event in entry.events {
-                    if let TaskEvent::NodeFinished { node: ended, status, output, error, .. } = event
-                        && ended == *node
-                    {
-                        found = Some(Recorded { status, output, error });
+                    match event {
+                        TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
+                            found = Some(Recorded { status, output, error, denied: std::mem::take(&mut denied) });
+                        }
+                        TaskEvent::Denied { node: refused, what, rule } if refused == *node => denied.push((what, rule)),
+                        _ => {}
                     }
                 }
             }

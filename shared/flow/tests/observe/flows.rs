@@ -66,3 +66,26 @@ edges:
 
 /// The tools of [`ASKS`].
 pub const TOOLS: &str = "tools:\n  - {id: read, entrypoint: read_file}\n";
+
+/// Is refused a tool, then an approval, and goes on past both.
+pub const REFUSED: &str = r#"
+name: refused
+nodes:
+  - {id: begin, kind: deterministic, role: start, default_start: true, context: none}
+  - id: look
+    kind: deterministic
+    role: linear
+    context: none
+    tools: [read]
+    op: {tool: read, args: {path: /projects/note.md}}
+    continue_on_failure: true
+  - {id: allow, kind: deterministic, role: linear, context: none, ask: {approve: "Go on?"}, continue_on_failure: true}
+  - {id: done, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: look}
+  - {from: look, to: allow}
+  - {from: allow, to: done}
+"#;
+
+/// The policy of [`REFUSED`].
+pub const POLICY: &str = "rules:\n  - {id: no_read, target: tool, names: [read], allow: false, reason: private}\n";

@@ -1,7 +1,7 @@
 //! Traces and differences of real runs.
 
 use crate::{
-    flows::{ASKS, NESTED, SPLIT, TOOLS},
+    flows::{ASKS, NESTED, POLICY, REFUSED, SPLIT, TOOLS},
     rig::Rig,
 };
 use domain::{Status, TaskView};
@@ -169,4 +169,23 @@ async fn s6_a_running_task_has_the_trace_of_what_it_has_done() {
     rig.answer(task, "people", json!({ "colour": "blue" })).await;
     let whole = rig.trace(task).await;
     assert!(whole.starts_with(&so_far) && whole.len() > so_far.len(), "{so_far}\n{whole}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_7_a_re_run_is_refused_what_its_record_was_refused() {
+    let rig = Rig::new(1).await;
+    let files = [("workflow.yaml", REFUSED), ("tools.yaml", TOOLS), ("policy.yaml", POLICY)];
+    rig.flow("refused", &files).await;
+    let first = rig.begin("refused", json!("in")).await;
+    rig.work().await;
+    rig.answer(first, "allow", json!({ "approved": false, "comment": "not today" })).await;
+    assert_eq!(rig.finished(first).await.status, Status::Partial);
+    let again = rig.replay(first, None).await;
+    let trace = rig.trace(first).await;
+    assert_eq!(rig.trace(again.task_id).await, trace);
+    let lines = lines(&trace);
+    let look = lines.iter().find(|line| line.get("node") == Some(&json!("look"))).unwrap();
+    assert_eq!(look["denied"][0]["rule"], json!("no_read"));
+    let allow = lines.iter().find(|line| line.get("node") == Some(&json!("allow"))).unwrap();
+    assert_eq!((&allow["status"], &allow["error"]), (&json!("failure"), &json!("FORBIDDEN")));
 }

@@ -251,7 +251,7 @@ impl Tasks {
             waiting += page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished).count();
             if waiting >= most as usize {
                 let text = format!("{waiting} tasks of this flow run or wait; {most} may");
-                return Err(Error::new(Code::RateLimited, text).detail("retry_after", "5").hint("try again in a few seconds"));
+                return Err(Error::new(Code::RateLimited, text).detail("retry_after_s", 5).hint("try again in a few seconds"));
             }
             cursor = page.next_cursor;
             // Older ones than these have ended, or nobody bounds their number.

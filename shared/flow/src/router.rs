@@ -12,6 +12,7 @@
 //! - A task has ended when it reaches an exit, goes on into a merge above, or fails; children that still run are cancelled.
 
 mod decide;
+mod join;
 mod place;
 
 pub use decide::{Next, Outcome, Post, Route, Router, selected};

@@ -27,7 +27,7 @@ pub struct Place {
     pub arrivals: BTreeMap<NodeId, BTreeMap<String, Arrived>>,
     /// Merges that have begun: what comes to them later is not waited for.
     pub begun: BTreeSet<NodeId>,
-    /// The fork that it waits for.
+    /// The fork that it waits for; none once it has gone on at a merge.
     pub last_fork: Option<NodeId>,
 }
 
@@ -98,18 +98,25 @@ impl Fork {
         self.to.get(self.edge(index)?)
     }
 
-    fn edge(&self, index: u32) -> Option<usize> {
+    pub(crate) fn edge(&self, index: u32) -> Option<usize> {
         (index as usize).checked_rem(self.to.len())
-    }
-
-    /// How many children have not ended.
-    pub fn live_in_all(&self) -> u32 {
-        self.live.iter().sum()
     }
 
     /// The names of those that have been sent off and have not ended.
     pub fn live_names<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = ChildName> + 'a {
         (0..self.spawned).filter(|index| !self.ended.contains_key(index)).filter_map(|index| self.name(node, index))
+    }
+
+    /// The task goes on, so that what was not sent off yet will not be.
+    fn send_off_no_more(&mut self) {
+        for index in self.spawned..self.total {
+            if let Some(edge) = self.edge(index)
+                && let Some(live) = self.live.get_mut(edge)
+            {
+                *live = live.saturating_sub(1);
+            }
+        }
+        self.total = self.total.min(self.spawned);
     }
 
     /// Takes in the end of a child; false when it had ended before.
@@ -205,14 +212,19 @@ impl Place {
             }
             TaskEvent::Merged { node, taken, failed, with_failed, cancelled } => {
                 let shown = if *with_failed { failed.as_slice() } else { &[] };
-                self.current = Arc::new(self.input_of(node, None, taken, shown));
-                if !failed.is_empty() {
+                self.current = Arc::new(self.input_of(node, taken, shown));
+                // One that takes some only never wanted the others.
+                let is_partial = |arrived: &Arrived| arrived.status == Status::Partial;
+                let some_partial = self.arrivals.get(node).is_some_and(|set| set.values().any(is_partial));
+                if taken.is_empty() && (some_partial || !failed.is_empty()) {
                     self.status = Some(Status::Partial);
                 }
                 failed.iter().for_each(|child| self.settle(child));
                 cancelled.iter().for_each(|child| self.settle(child));
+                self.forks.values_mut().for_each(Fork::send_off_no_more);
                 self.arrivals.remove(node);
                 self.begun.insert(node.clone());
+                self.last_fork = None;
                 self.position = Position::At(node.clone());
             }
             TaskEvent::Finished { status, output, .. } => {
@@ -252,7 +264,7 @@ impl Place {
         }
         if !self.begun.contains(&arrival.merge) {
             let set = self.arrivals.entry(arrival.merge.clone()).or_default();
-            set.entry(key(&arrival.place, &arrival.child)).or_insert_with(|| arrival.into());
+            set.entry(key_of(arrival)).or_insert_with(|| arrival.into());
         }
     }
 
@@ -274,23 +286,16 @@ impl Place {
         }
     }
 
-    /// The input of a merge: what came, in the order of the manifest and of lists, `extra` being what comes just now, and
-    /// the children of this task that `failed`.
-    pub(crate) fn input_of(&self, merge: &NodeId, extra: Option<&Arrival>, taken: &[String], failed: &[ChildName]) -> Value {
+    /// The input of a merge: what came, in the order of the manifest and of lists, of those `taken` or of all when there are
+    /// none; and the children of this task that `failed`.
+    fn input_of(&self, merge: &NodeId, taken: &[String], failed: &[ChildName]) -> Value {
         let mut entries: BTreeMap<String, Value> = BTreeMap::new();
-        let taken: Option<BTreeSet<&str>> = (!taken.is_empty()).then(|| taken.iter().map(String::as_str).collect());
-        let mut add = |key: String, child: &str, from: &NodeId, status: Status, output: &Value| {
-            if taken.as_ref().is_none_or(|taken| taken.contains(child)) {
+        let taken: BTreeSet<&str> = taken.iter().map(String::as_str).collect();
+        for (key, Arrived { child, from, status, output }) in self.arrivals.get(merge).into_iter().flatten() {
+            if taken.is_empty() || taken.contains(child.as_str()) {
                 let entry = json!({ "from": from, "child": child, "status": status, "output": output });
-                entries.entry(key).or_insert(entry);
+                entries.insert(key.clone(), entry);
             }
-        };
-        for (key, arrived) in self.arrivals.get(merge).into_iter().flatten() {
-            add(key.clone(), &arrived.child, &arrived.from, arrived.status, &arrived.output);
-        }
-        if let Some(arrival) = extra {
-            let key = key(&arrival.place, &arrival.child);
-            add(key, &arrival.child, &arrival.from, arrival.status, &arrival.output);
         }
         for child in failed {
             let Some((node, index)) = parse(child, &self.forks) else { continue };
@@ -305,12 +310,20 @@ impl Place {
     }
 }
 
-/// Sorts by place, then by name.
+/// The key of an arrival in its set. A child comes once. The owner, which waits at a merge while
+/// one before it begins, can come again along another edge.
+pub(crate) fn key_of(arrival: &Arrival) -> String {
+    key(&arrival.place, if arrival.child.is_empty() { arrival.from.as_str() } else { &arrival.child })
+}
+
+/// Sorts by place, one that is above before those below it, then by name.
 fn key(place: &[u32], child: &str) -> String {
-    let mut key = String::with_capacity(place.len() * 11 + child.len());
+    let mut key = String::with_capacity(place.len() * 11 + 1 + child.len());
     for number in place {
-        let _ = write!(key, "{number:010}.");
+        let _ = write!(key, ".{number:010}");
     }
+    // Sorts before the point.
+    key.push(' ');
     key.push_str(child);
     key
 }

@@ -14,11 +14,12 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
-use uuid::Uuid;
 
 /// What was done, in order, by the names of tasks: all that the model is told.
 #[derive(Clone, Debug)]
 pub enum Step {
+    /// A child was sent off.
+    Sent(String),
     /// A task began.
     Begin(String),
     /// The node that it executes ended.
@@ -75,12 +76,12 @@ impl<'a> Drive<'a> {
     pub fn run_with(script: &'a Script, seed: u64, chunk: u32, twice: u64) -> Self {
         let (dice, by_id, busy, steps) = (Dice::new(seed), HashMap::new(), Vec::new(), Vec::new());
         let mut drive = Self { script, tasks: Vec::new(), by_id, busy, steps, dice, chunk, twice };
-        let task = TaskId(Uuid::from_u128(1));
+        let task = TaskId::from_key("test", "root");
         drive.make(TaskConfig {
-            workspace: WorkspaceId(Uuid::from_u128(2)),
+            workspace: WorkspaceId::from_key("test", "workspace"),
             task,
             flow: FlowRef { name: "test".into(), hash: domain::Sha256::of(b"") },
-            user: UserId::from("test"),
+            user: UserId::from_key("test", "user"),
             input: json!("in"),
             start: script.start().clone(),
             origin: None,
@@ -116,6 +117,9 @@ impl<'a> Drive<'a> {
         let line = config.origin.as_ref().map(|origin| origin.line.as_slice()).unwrap_or_default();
         let name = line.iter().map(ChildName::as_str).collect::<Vec<_>>().join("/");
         let index = self.tasks.len();
+        if index > 0 {
+            self.steps.push(Step::Sent(name.clone()));
+        }
         self.by_id.insert(config.task, index);
         self.tasks.push(Ran {
             name,

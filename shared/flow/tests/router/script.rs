@@ -136,13 +136,16 @@ impl Script {
     }
 }
 
-/// A merge's input without the words of errors, which are for people.
-pub fn without_errors(input: &Value) -> Value {
-    let mut input = input.clone();
-    for entry in input.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        entry.remove("error");
+/// A value without what errors say in it: that is for people.
+pub fn without_errors(value: &Value) -> Value {
+    match value {
+        Value::Array(values) => values.iter().map(without_errors).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "error");
+            Value::Object(fields.map(|(name, value)| (name.clone(), without_errors(value))).collect())
+        }
+        other => other.clone(),
     }
-    input
 }
 
 fn hash(value: &impl Hash) -> u64 {

@@ -6,10 +6,10 @@
 
 use domain::NodeId;
 use flow::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, Strategy};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 /// A valid graph, as it is given to [`Graph::build`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Plan {
     pub nodes: Vec<NewNode>,
     pub edges: Vec<NewEdge>,
@@ -142,6 +142,36 @@ impl Plan {
             self.link(&from, &to);
             exit = Some(to);
         }
+    }
+}
+
+/// A line a node: `role id options > targets`.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for NewNode { id, role, continue_on_failure, always_fail, join } in &self.nodes {
+            write!(f, "\n{role} {id}")?;
+            let options =
+                [("over", self.over.contains(id)), ("continue", *continue_on_failure), ("always_fail", *always_fail)];
+            options.iter().filter(|(_, is_set)| *is_set).try_for_each(|(option, _)| write!(f, " {option}"))?;
+            match join.strategy {
+                Strategy::All => {}
+                Strategy::FirstSuccess => write!(f, " first_success")?,
+                Strategy::Quorum(wanted) => write!(f, " quorum={wanted}")?,
+                Strategy::BestOf => write!(f, " best_of")?,
+            }
+            match join.on_failure {
+                OnFailure::Fail => {}
+                OnFailure::Ignore => write!(f, " ignore")?,
+                OnFailure::Include => write!(f, " include")?,
+            }
+            if let Some(of) = &join.of {
+                write!(f, " of={of}")?;
+            }
+            write!(f, " >")?;
+            let mut out = self.edges.iter().filter(|edge| edge.from == *id);
+            out.try_for_each(|edge| write!(f, " {}", edge.to))?;
+        }
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ impl Step<'_> {
         let at = self.stamp.at;
         self.push(TaskEvent::Asked { node: node.clone(), question_id, questions: questions.clone(), at, expires_at });
         if let Some((answers, by)) = self.state.early.get(node).cloned()
-            && tools::check_answers(&questions, &answers).is_ok()
+            && self.fits(node, &questions, &answers)
         {
             return self.take(node, answers, by);
         }
@@ -39,7 +39,7 @@ impl Step<'_> {
         let asked = self.state.execution.as_ref().filter(|execution| execution.node == *node);
         match asked.map(|execution| &execution.mode) {
             Some(Mode::Asking { questions, .. }) => {
-                if tools::check_answers(questions, &answers).is_ok() {
+                if self.fits(node, questions, &answers) {
                     self.take(node, answers, by.to_owned());
                 }
             }
@@ -50,11 +50,24 @@ impl Step<'_> {
         }
     }
 
+    /// Whether the answers are those that were asked for. Beside an approval there may be a comment.
+    fn fits(&self, node: &NodeId, questions: &[Question], answers: &Map<String, Value>) -> bool {
+        let mut answers = answers.clone();
+        if self.is_approval(node) && answers.get("comment").is_some_and(Value::is_string) {
+            answers.remove("comment");
+        }
+        tools::check_answers(questions, &answers).is_ok()
+    }
+
+    fn is_approval(&self, node: &NodeId) -> bool {
+        self.node(node).is_some_and(|node| matches!(&node.op, Op::Ask(rule) if rule.approve.is_some()))
+    }
+
     fn take(&mut self, node: &NodeId, answers: Map<String, Value>, by: String) {
         let at = self.stamp.at;
         let declined = answers.get("approved") == Some(&Value::Bool(false));
         self.push(TaskEvent::Answered { node: node.clone(), answers: answers.clone(), by, at });
-        let approval = self.node(node).is_some_and(|node| matches!(&node.op, Op::Ask(rule) if rule.approve.is_some()));
+        let approval = self.is_approval(node);
         let role = self.flow.graph.node(node).map(|node| node.role);
         // A decision takes a no as one of its ways; anywhere else it is a failure.
         let error = (approval && declined && role != Some(crate::graph::Role::Decision)).then(|| {

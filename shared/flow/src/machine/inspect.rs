@@ -6,7 +6,8 @@ use domain::{NodeId, TaskEvent};
 impl Step<'_> {
     /// Pause before these nodes, or before the next one.
     pub fn pause(&mut self, before: Vec<NodeId>) {
-        if self.state.finished.is_none() && self.state.inspector.paused_at.is_none() {
+        let is_paused = before.is_empty() && self.state.inspector.paused_at.is_some();
+        if self.state.finished.is_none() && !is_paused {
             self.push(TaskEvent::PauseRequested { before });
         }
     }

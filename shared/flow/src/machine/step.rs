@@ -118,6 +118,11 @@ impl<'a> Step<'a> {
         let Some(execution) = self.state.execution.as_ref().filter(|execution| execution.mode == Mode::Running) else {
             return;
         };
+        if let Some((_, reason)) = &self.state.stopping {
+            // It waited for the node to end, and that will not any more.
+            let route = self.router().stop(stopped(reason));
+            return self.carry_out(route, 0);
+        }
         let input = self.state.place.current.clone();
         self.begin_node(&execution.node.clone(), input, execution.attempt + 1, None, 0);
     }
@@ -138,6 +143,13 @@ impl<'a> Step<'a> {
             usage: execution.usage,
             tool_calls: execution.tool_calls + tools.len() as u32,
         };
+        // What this very step has heard of is not in the state yet.
+        for event in &self.decision.events {
+            if let TaskEvent::AgentReplied { answer, .. } = event {
+                metrics.usage += answer.usage;
+                metrics.tool_calls += answer.tools.len() as u32;
+            }
+        }
         if let Some(context) = context {
             metrics.context_tokens = context.tokens;
             self.push(TaskEvent::ContextAssembled { node: node.clone(), context });
@@ -229,7 +241,8 @@ impl<'a> Step<'a> {
 
     fn spawn(&mut self, node: &NodeId, kind: ChildKind, to: &[NodeId], total: u32, from: u32, current: &Value) {
         let rule = self.node(node).and_then(|node| node.split.as_ref());
-        let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some());
+        // A split that failed and is gone past gives its input on, which is no list.
+        let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some()) && current.is_array();
         let item = rule.and_then(|rule| rule.item.clone());
         let until = total.min(from + SPAWNED_AT_ONCE);
         for index in from..until {

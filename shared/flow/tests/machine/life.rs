@@ -1,0 +1,110 @@
+//! From start to exit; retries; stops.
+
+use crate::play::{Play, node};
+use domain::{Code, Error, Status, TaskCommand, TaskEvent};
+use flow::machine::Done;
+use serde_json::json;
+
+fn two() -> Play {
+    Play::chain(json!([node("a", "linear", json!({ "retries": 2 }))]))
+}
+
+#[test]
+fn s3_2_a_task_goes_from_start_to_exit_one_node_at_a_time() {
+    let mut play = two();
+    assert_eq!(play.start(), ["created", "s 1"]);
+    assert_eq!(*play.run().input, json!({ "in": 1 }));
+    assert_eq!(play.gives(json!("s")), ["s success", "s > a", "a 1"]);
+    assert_eq!(*play.run().input, json!("s"));
+    assert_eq!(play.gives(json!("a")), ["a success", "a > done", "done 1"]);
+    assert_eq!(play.gives(json!("out")), ["done success", "finished success"]);
+    assert_eq!(play.end(), Some((Status::Success, json!("out"), None)));
+    assert!(play.running.is_empty() && play.sent.is_empty());
+    // Whatever comes now changes nothing.
+    assert!(play.start().is_empty() && play.stop().is_empty() && play.command(TaskCommand::Step).is_empty());
+    play.check_fold();
+}
+
+#[test]
+fn s2_1_history_keeps_what_was_given_and_what_came_of_it() {
+    let mut play = two();
+    play.start();
+    play.gives(json!({ "b": [1, 2.5, "ü"], "a": null }));
+    let Some(TaskEvent::Created { config }) = play.log.first() else { panic!("{:?}", play.log) };
+    assert_eq!(config.input, json!({ "in": 1 }));
+    let output = play.log.iter().find_map(|event| match event {
+        TaskEvent::NodeFinished { output, .. } => Some(output.to_string()),
+        _ => None,
+    });
+    assert_eq!(output.unwrap(), r#"{"b":[1,2.5,"ü"],"a":null}"#, "in the order in which it was written, too");
+}
+
+#[test]
+fn s3_5_a_passing_failure_is_tried_again_as_often_as_the_node_says() {
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    let busy = || Error::new(Code::RateLimited, "busy");
+    assert_eq!(play.fails(busy(), true), ["a 2 retry 1"]);
+    assert_eq!((play.run().attempt, play.run().retry, play.run().input.as_str()), (2, 1, Some("s")));
+    assert_eq!(play.fails(busy(), true), ["a 3 retry 2"]);
+    assert_eq!(play.fails(busy(), true), ["a failure", "finished failure"]);
+    assert_eq!(play.end().unwrap().2, Some(busy()));
+    play.check_fold();
+}
+
+#[test]
+fn s3_5_a_failure_that_does_not_pass_is_not_tried_again() {
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.fails(Error::new(Code::Unprocessable, "no"), false), ["a failure", "finished failure"]);
+}
+
+#[test]
+fn s3_4_a_partial_node_makes_the_task_partial() {
+    let mut play = two();
+    play.start();
+    play.ends(Done { output: json!("s"), partial: true, ..Done::default() });
+    play.gives(json!("a"));
+    play.gives(json!("out"));
+    assert_eq!(play.end(), Some((Status::Partial, json!("out"), None)));
+}
+
+#[test]
+fn a_stop_waits_for_the_node_that_runs() {
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.stop(), ["stop"]);
+    assert!(play.stop().is_empty(), "once is enough");
+    // It is not tried again, and it does not go on.
+    assert_eq!(play.fails(Error::new(Code::RateLimited, "busy"), true), ["a failure", "finished failure"]);
+    assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
+    play.check_fold();
+}
+
+#[test]
+fn a_stop_between_two_deaths_is_the_end() {
+    let mut play = two();
+    play.start();
+    assert_eq!(play.stop(), ["stop"]);
+    assert_eq!(play.dies(), ["finished failure"], "nothing is run again for nobody");
+    assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
+}
+
+#[test]
+fn s3_3_a_decision_that_selects_no_edge_is_a_node_failure() {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("which", "decision", json!({})),
+        node("a", "exit", json!({})),
+        node("b", "exit", json!({})),
+    ]);
+    let mut play = Play::new(nodes, &[("s", "which"), ("which", "a"), ("which", "b")]);
+    play.start();
+    play.gives(json!(1));
+    assert_eq!(play.gives(json!({ "selected_edge": "c" })), ["which failure", "finished failure"]);
+    let error = play.end().unwrap().2.unwrap();
+    assert!(error.hint.unwrap().contains("a, b"));
+}

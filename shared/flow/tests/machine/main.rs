@@ -1,0 +1,11 @@
+//! The task machine by hand: what it decides on for every input, without anything else.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod agents;
+mod crashes;
+mod inspect;
+mod life;
+mod people;
+mod play;
+mod spawn;

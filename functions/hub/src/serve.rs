@@ -37,10 +37,12 @@ pub struct ServeArgs {
 }
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8686";
+/// How long observers may take for the last events.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Serves until SIGINT or SIGTERM.
 pub async fn run(args: ServeArgs) -> Result<(), Failure> {
-    log_to_stderr();
+    log_to_stderr("info");
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -105,6 +107,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Err(error) = worked {
         tracing::error!(%error, "the worker ended badly");
     }
+    hub.observing.observers.close(LAST_WORDS).await;
     for task in [checkpointing, mending] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
@@ -224,8 +227,8 @@ async fn ended_by_signal() {
 }
 
 /// JSON lines on stderr; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+pub(crate) fn log_to_stderr(default: &str) {
+    let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr);
     // A test may have set one up already.
     drop(subscriber.try_init());

@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     /// Another worker wrote the next entry: this one does not own the actor (any more).
     #[error("another worker drives this actor")]
     Lost,
-    #[error("a port failed")]
+    #[error(transparent)]
     Port(#[from] Error),
     #[error("panicked: {0}")]
     Panicked(String),

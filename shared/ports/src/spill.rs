@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// Bodies with more bytes than this leave the table.
 pub const SPILL_ABOVE: usize = 64 * 1024;
+/// The longest body, in bytes: far more than a table takes, as what is long is kept elsewhere; a bound all the same.
+pub const MAX_SPILLED: usize = 32 * 1024 * 1024;
 /// The space of the blobs that hold them. Not a workspace: a workspace's id has no `_`.
 pub const SPILL_SPACE: &str = "_table";
 /// What a page holds at most, in bytes of bodies, as [`Query::limit`] promises.
@@ -71,6 +73,10 @@ impl Spilling {
 
 #[async_trait]
 impl Table for Spilling {
+    fn max_body(&self) -> usize {
+        MAX_SPILLED
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
         match self.table.get(key).await? {
             Some(item) => self.resolve(item).await.map(Some),
@@ -87,7 +93,7 @@ impl Table for Spilling {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
-        validate::writes(&writes)?;
+        validate::writes_up_to(&writes, MAX_SPILLED)?;
         self.table.commit(try_join_all(writes.into_iter().map(|write| self.spill(write))).await?).await
     }
 }

@@ -32,7 +32,7 @@ pub struct Item {
     pub key: Key,
     /// 1 when it was made, one more with every put.
     pub rev: u64,
-    /// A JSON text of at most [`MAX_BODY`] bytes. The table never looks inside.
+    /// A JSON text of at most [`Table::max_body`] bytes. The table never looks inside.
     pub body: String,
     /// Where the index has it, if it does.
     pub index: Option<Key>,
@@ -190,6 +190,10 @@ pub struct Page {
 /// that a failed call had no effect (only [`crate::Error::Conflict`] and [`crate::Error::Invalid`] promise that).
 #[async_trait]
 pub trait Table: Send + Sync {
+    /// The longest body of one item, in bytes; at least [`MAX_BODY`].
+    fn max_body(&self) -> usize {
+        MAX_BODY
+    }
     /// One item.
     async fn get(&self, key: &Key) -> Result<Option<Item>>;
     /// One page of a range of a partition.

@@ -8,6 +8,11 @@ pub const MAX_MESSAGE: usize = 256 * 1024;
 
 /// The writes of one commit: not too many, no key twice, no empty key, no body over [`MAX_BODY`].
 pub fn writes(writes: &[Write]) -> Result<()> {
+    writes_up_to(writes, MAX_BODY)
+}
+
+/// The same with another limit for bodies.
+pub(crate) fn writes_up_to(writes: &[Write], max_body: usize) -> Result<()> {
     if writes.len() > MAX_WRITES {
         return invalid(format!("a commit has at most {MAX_WRITES} writes, not {}", writes.len()));
     }
@@ -17,8 +22,8 @@ pub fn writes(writes: &[Write]) -> Result<()> {
             return invalid(format!("both parts of a key must say something: {key:?}"));
         }
         if let Write::Put { body, index, .. } = write {
-            if body.len() > MAX_BODY {
-                return invalid(format!("a body has at most {MAX_BODY} bytes, not {}", body.len()));
+            if body.len() > max_body {
+                return invalid(format!("a body has at most {max_body} bytes, not {}", body.len()));
             }
             if index.as_ref().is_some_and(|index| index.pk.is_empty() || index.sk.is_empty()) {
                 return invalid(format!("both parts of the index key of {key:?} must say something"));

@@ -98,7 +98,7 @@ async fn commits_are_all_or_nothing(table: &dyn Table) {
 async fn what_cannot_be_right_is_invalid(table: &dyn Table) {
     let put = |pk: &str, sk: &str| Write::put(Key::new(pk, sk), "1", Expect::Any);
     let too_many = (0..=MAX_WRITES).map(|n| put("p", &n.to_string())).collect();
-    let too_long = Write::put(Key::new("p", "s"), "x".repeat(MAX_BODY + 1), Expect::Any);
+    let too_long = Write::put(Key::new("p", "s"), "x".repeat(table.max_body() + 1), Expect::Any);
     let cases = [
         too_many,
         vec![put("p", "s"), put("p", "t"), put("p", "s")],

@@ -218,11 +218,11 @@ fn join<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let list = list.ok_or(ExecutionError::MissingArgumentOrTarget)?.inner();
     let separator = if args.len() > 1 { text(&args, 1)? } else { "" };
     spend(8 * (list.len() as u64).saturating_mul(separator.len() as u64))?;
-    let item = |item: &Box<dyn Val + 'v>| match item.downcast_ref::<CelString>() {
+    let texts = list.iter().map(|item| match item.downcast_ref::<CelString>() {
         Some(text) => Ok(text.inner().to_owned()),
         None => Ok(to_json(item.as_ref())?.to_string()),
-    };
-    owned(list.iter().map(item).collect::<Result<Vec<_>, ExecutionError>>()?.join(separator))
+    });
+    owned(texts.collect::<Result<Vec<_>, ExecutionError>>()?.join(separator))
 }
 
 fn split<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
@@ -353,11 +353,10 @@ pub(super) fn to_json(value: &dyn Val) -> Result<Value, ExecutionError> {
     } else if let Some(list) = value.downcast_ref::<CelList>() {
         list.inner().iter().map(|item| to_json(item.as_ref())).collect::<Result<Vec<_>, _>>().map(Value::Array)
     } else if let Some(map) = value.downcast_ref::<CelMap>() {
-        let mut entries: Vec<(Key, &Box<dyn Val + '_>)> =
-            map.inner().iter().map(|(key, value)| (Key::from(key.clone()), value)).collect();
+        let mut entries: Vec<_> = map.inner().iter().map(|(key, value)| (Key::from(key.clone()), value)).collect();
         entries.sort_by(|one, other| one.0.cmp(&other.0));
-        let entry = |(key, value): (Key, &Box<dyn Val + '_>)| Ok((key.to_string(), to_json(value.as_ref())?));
-        entries.into_iter().map(entry).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+        let entries = entries.into_iter().map(|(key, value)| Ok((key.to_string(), to_json(value.as_ref())?)));
+        entries.collect::<Result<Map<_, _>, _>>().map(Value::Object)
     } else {
         Err(not_json(&format!("a value of the type {}", value.get_type().name())))
     }

@@ -3,12 +3,14 @@
 use crate::{
     Failure,
     config::{Config, Durability},
+    observing::Observing,
     parts,
 };
-use actor::{Kind, Mailbox, NobodyFollows, Runtime};
+use actor::{Kind, Mailbox, Runtime};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::{FlowCache, Flows, TaskEffects, TaskMachine, Tasks, load::Known, memory::Memory, op::Functions};
+use flow::artifact::Artifacts;
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
@@ -31,6 +33,8 @@ pub struct Hub {
     pub tasks: Tasks,
     /// Keeps the chats' files.
     pub transcript: Arc<Transcript>,
+    /// Follows tasks.
+    pub observing: Observing,
     /// Drives the actors of every kind.
     pub worker: Worker,
     /// Holds the event streams.
@@ -103,11 +107,13 @@ pub fn assemble(
         functions: Arc::new(Functions::builtin()),
         workspaces: workspaces.clone(),
         memory: Memory::new(table.clone()),
+        artifacts: Artifacts::new(table.clone(), workspaces.clone()),
         table: table.clone(),
         mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
         clock: clock.clone(),
         context_tokens: config.ai.context_tokens,
     };
+    let observing = Observing::new(data, config, environment, &cache, clock.clone())?;
     let task_runtime = Runtime::new(
         TaskMachine { flows: cache },
         Arc::new(effects),
@@ -115,7 +121,7 @@ pub fn assemble(
         queue.clone(),
         bus.clone(),
         clock.clone(),
-        Arc::new(NobodyFollows),
+        Arc::new(observing.followers()),
         actor::Options { inactivity: config.ai.inactivity(), ..actor::Options::default() },
     );
     let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
@@ -145,7 +151,7 @@ pub fn assemble(
         auth,
         origins: config.server.cors_origins.clone(),
         ready: parts::probes(&store, &bus),
-        metrics: parts::counters(&store, &feeds, &worker),
+        metrics: parts::counters(&store, &feeds, &worker).into_iter().chain(observing.counters()).collect(),
     };
-    Ok(Hub { store, workspaces, models, bus, tasks, transcript, worker, feeds, context: Arc::new(context) })
+    Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, context: Arc::new(context) })
 }

@@ -22,6 +22,8 @@ pub struct Config {
     pub store: Store,
     /// Agents and models.
     pub ai: Ai,
+    /// Who is told what tasks do.
+    pub observe: Observe,
 }
 
 /// `[server]`
@@ -38,6 +40,14 @@ pub struct Server {
     pub cors_origins: Vec<String>,
     /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds.
     pub drain_seconds: Option<u64>,
+}
+
+/// `[observe]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Observe {
+    /// Whether the observers that flows list in `plugins.yaml` may be in private networks and on this machine.
+    pub allow_private: bool,
 }
 
 /// `[store]`

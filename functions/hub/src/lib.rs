@@ -4,6 +4,7 @@
 pub mod assemble;
 pub mod config;
 pub mod driver;
+pub mod observing;
 mod parts;
 pub mod serve;
 

@@ -9,7 +9,9 @@ use crate::{
 use actor::{Kind, Mailbox, Runtime};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use embedded::{LocalBlobs, LocalBus, Store};
-use flow::{FlowCache, Flows, TaskEffects, TaskMachine, Tasks, load::Known, memory::Memory, op::Functions};
+use flow::{
+    Evaluations, FlowCache, Flows, TaskEffects, TaskMachine, Tasks, Understudy, load::Known, memory::Memory, op::Functions,
+};
 use flow::artifact::Artifacts;
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc, time::Duration};
@@ -66,7 +68,8 @@ pub fn assemble(
 
     let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
-    let model: Arc<dyn Model> = models.clone();
+    // Cases of evaluations may bring a script that plays the model; everything else goes to the real one.
+    let model: Arc<dyn Model> = Arc::new(Understudy::new(models.clone(), table.clone(), play));
     let tools = Arc::new(Registry::builtin());
 
     let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
@@ -135,6 +138,8 @@ pub fn assemble(
     };
     let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
     let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows);
+    let evaluations =
+        Evaluations::new(tasks.clone(), workspaces.clone(), table.clone(), clock.clone(), play);
     let auth = match &config.server.auth_token {
         Some(token) => api::Auth::token(token.expose()),
         None => api::Auth::loopback(),
@@ -142,6 +147,7 @@ pub fn assemble(
     let context = api::Context {
         chats,
         tasks: tasks.clone(),
+        evaluations,
         workspaces: workspaces.clone(),
         tools,
         model,
@@ -154,4 +160,12 @@ pub fn assemble(
         metrics: parts::counters(&store, &feeds, &worker).into_iter().chain(observing.counters()).collect(),
     };
     Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, context: Arc::new(context) })
+}
+
+/// The model that plays a script.
+fn play(script: &str) -> Result<Arc<dyn Model>, String> {
+    match models::Scripted::from_yaml(script) {
+        Ok(model) => Ok(Arc::new(model)),
+        Err(error) => Err(error.to_string()),
+    }
 }

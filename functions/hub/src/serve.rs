@@ -77,6 +77,11 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
+    match hub.context.evaluations.resume().await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "evaluations go on"),
+        Err(error) => tracing::warn!(%error, "evaluations that had not ended rest until the next start"),
+    }
     let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
     let mending = tokio::spawn(mend_transcripts(hub.context.clone(), hub.transcript.clone(), shutdown.clone()));
     let signals = tokio::spawn({

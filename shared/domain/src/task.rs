@@ -177,6 +177,9 @@ pub struct TaskConfig {
     /// Whether outputs of earlier nodes are kept at hand, because an expression of the flow reads them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_outputs: bool,
+    /// Whether artifacts are kept of it whatever it does, because outputs of the flow have schemas.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_artifacts: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }

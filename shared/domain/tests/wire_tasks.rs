@@ -64,6 +64,7 @@ fn config() -> TaskConfig {
         breakpoints: vec!["merge".into()],
         replay: Some(Replay { of: TaskId(id(4)), from: Some("worker".into()) }),
         keep_outputs: true,
+        keep_artifacts: false,
         created_at: AT,
     }
 }

@@ -12,6 +12,7 @@ mod tool;
 
 use crate::{
     Flow,
+    artifact::Artifacts,
     flow::{ContextUse, Node, Op, StoreKind},
     flows::Flows,
     graph::Role,
@@ -47,6 +48,8 @@ pub struct TaskEffects {
     pub workspaces: Workspaces,
     /// Task, project and global memory.
     pub memory: Memory,
+    /// What tasks leave behind.
+    pub artifacts: Artifacts,
     /// Where logs are.
     pub table: Arc<dyn Table>,
     /// The way to the chats of agents.

@@ -17,7 +17,7 @@ use domain::{
     event::Question,
     task::{FlowRef, Origin, Replay, start_command},
 };
-use ports::{Bus, Clock, Expect, Query, Queue, Table, Write, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Expect, Query, Queue, Subscription, Table, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -113,10 +113,22 @@ impl Tasks {
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let flow = self.flows.load(workspace, flow).await?;
-        let start = start_of(&flow, new.start.as_deref())?;
+        self.create_of(workspace, task, &flow, new, by).await
+    }
+
+    /// Makes a task of a flow that is loaded, wherever its manifests came from.
+    pub(crate) async fn create_of(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        flow: &Arc<Flow>,
+        new: NewTask,
+        by: &Principal,
+    ) -> Result<AcceptedTask, Error> {
+        let start = start_of(flow, new.start.as_deref())?;
         let mut breakpoints = Vec::new();
         for name in &new.breakpoints {
-            breakpoints.push(node_of(&flow, name, "breakpoints")?);
+            breakpoints.push(node_of(flow, name, "breakpoints")?);
         }
         if !(-100..=100).contains(&new.priority) {
             return Err(Error::invalid("priority", "a priority is a number from -100 to 100"));
@@ -140,9 +152,10 @@ impl Tasks {
             breakpoints,
             replay: None,
             keep_outputs: flow.reads_outputs(),
+            keep_artifacts: flow.nodes.values().any(|node| node.schema_out.is_some()),
             created_at: self.clock.now(),
         };
-        self.begin(&flow, config, by).await
+        self.begin(flow, config, by).await
     }
 
     /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
@@ -461,6 +474,11 @@ impl Tasks {
                 return Ok(());
             }
         }
+    }
+
+    /// Hears of what becomes of a task; a hint, as all of the bus.
+    pub(crate) async fn listen(&self, workspace: WorkspaceId, task: TaskId) -> Result<Subscription, Error> {
+        self.mailbox.bus.subscribe(actor_id(workspace, task).as_str()).await.map_err(internal)
     }
 
     /// How many messages wait in the queue for tasks and chats of this process's queue; for gauges.

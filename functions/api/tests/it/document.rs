@@ -18,6 +18,8 @@ GET /api/v1/workspaces/{workspace_id}/agents
 GET /api/v1/workspaces/{workspace_id}/chats
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
+GET /api/v1/workspaces/{workspace_id}/evaluations
+GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}
 GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
 GET /api/v1/workspaces/{workspace_id}/files/trash
@@ -60,6 +62,7 @@ POST /api/v1/workspaces/{workspace_id}/files
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check
+POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause

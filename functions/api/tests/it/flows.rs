@@ -93,6 +93,30 @@ async fn s8_a_check_says_all_faults_of_what_is_saved_or_given() {
 }
 
 #[tokio::test]
+async fn s10_3_an_evaluation_is_begun_listed_and_read() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    let begin = format!("{workspace}/flows/review/evaluations");
+    door.json("POST", &begin, json!({})).await.refuses(400, "INVALID_ARGUMENT");
+    let suites = "suites:\n  - name: first\n    cases:\n      - id: yes\n        input: {good: true}\n        assertions: [{type: status, expected: success}]\n";
+    door.file(&workspace, "/system/flows/review/evaluations.yaml", suites).await;
+    door.json("POST", &begin, json!({ "suites": ["nothing"] })).await.refuses(400, "INVALID_ARGUMENT");
+    let begun = door.keyed("e1", &begin, json!({ "suites": ["first"] })).await.is(202);
+    let id = begun.text("evaluation_id");
+    assert!(begun.header("location").ends_with(&format!("/evaluations/{id}")));
+    assert_eq!(begun.json["total"], 1);
+    assert_eq!(door.keyed("e1", &begin, json!({ "suites": ["first"] })).await.is(202).text("evaluation_id"), id);
+    let listed = door.get(&format!("{workspace}/evaluations")).await.is(200).json;
+    assert_eq!(listed["evaluations"][0]["evaluation_id"], *id);
+    let one = format!("{workspace}/evaluations/{id}");
+    assert_eq!(door.get(&one).await.is(200).json["flow"]["name"], "review");
+    let xml = door.get(&format!("{one}?format=junit")).await.is(200);
+    assert_eq!(xml.header("content-type"), "application/xml");
+    assert!(String::from_utf8_lossy(&xml.bytes).contains("<testsuite"));
+    door.get(&format!("{one}?format=odd")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
 async fn schemas_of_every_manifest_are_served_to_editors() {
     let door = Door::open();
     let all = door.get("/api/v1/flow-schemas").await.is(200).json;

@@ -137,6 +137,13 @@ impl Door {
         let Setup { auth, origins, ready, models } = setup;
         let context = Context {
             chats,
+            evaluations: flow::Evaluations::new(
+                tasks.clone(),
+                workspaces.clone(),
+                table.clone(),
+                clock.clone(),
+                |_| Err("no script is played here".into()),
+            ),
             tasks,
             workspaces,
             tools: Arc::new(tools::Registry::builtin()),

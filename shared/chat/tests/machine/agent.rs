@@ -28,7 +28,7 @@ fn failed(error: Error) -> tools::Outcome {
 }
 
 #[test]
-fn s2_a_turn_of_an_agent_is_reported_when_it_ends() {
+fn s3_2_a_turn_of_an_agent_is_reported_when_it_ends() {
     let mut play = agent();
     play.say("look");
     play.answer("I look.", &[ls(), ls(), ls()]);

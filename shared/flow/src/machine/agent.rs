@@ -2,7 +2,10 @@
 
 use crate::machine::{AgentReady, Done, Mode, TaskEffect, step::Step};
 use actor::{EffectKey, StopRequest};
-use domain::{ChatCommand, ChatId, Code, Error, NodeId, StopId, TaskEvent, task::AgentAnswer};
+use domain::{
+    ChatCommand, ChatId, Code, Error, NodeId, Status, StopId, TaskEvent,
+    task::{AgentAnswer, ToolUse},
+};
 use serde_json::Value;
 
 /// How often an answer that does not fit goes back to the model with what the validator says.
@@ -47,6 +50,12 @@ impl Step<'_> {
             let error = answer.error.unwrap_or_else(|| not_to_its_end(&answer.stop_reason));
             let passing = matches!(error.code, Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout);
             return self.done(Done { node: Some(node), error: Some(error), passing, ..Done::default() });
+        }
+        if let Some(misused) = misused(&answer.tools) {
+            let text = format!("the agent misused the tool {}: {}", misused.tool, misused.output);
+            let error = Error::new(Code::Forbidden, text)
+                .hint("tools.yaml says what the tool may touch, and the node lists what its agent has");
+            return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
         }
         let schema =
             self.agent_of(&node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
@@ -101,6 +110,16 @@ impl Step<'_> {
     pub fn is_asking(&self, node: &NodeId) -> bool {
         self.state.execution.as_ref().is_some_and(|execution| execution.node == *node)
     }
+}
+
+/// A use of a tool that was a misuse and that the agent did not put right: nothing that it called the tool for later went
+/// well. A node inherits it (seed 002 §3.4).
+fn misused(tools: &[ToolUse]) -> Option<&ToolUse> {
+    let put_right = |position: usize, misused: &ToolUse| {
+        tools.iter().skip(position).any(|later| later.tool == misused.tool && later.status != Status::Failure)
+    };
+    let mut misuses = tools.iter().enumerate().filter(|(_, used)| used.status == Status::Failure);
+    misuses.find(|(position, used)| !put_right(*position, used)).map(|(_, used)| used)
 }
 
 fn not_to_its_end(stop_reason: &str) -> Error {

@@ -299,7 +299,7 @@ impl<'a> Step<'a> {
             .events
             .iter()
             .any(|event| matches!(event, TaskEvent::ToolUsed { .. } | TaskEvent::AgentAsked { .. }));
-        if self.state.archiving || self.state.has_artifacts || more {
+        if self.state.archiving || self.state.has_artifacts || self.config.keep_artifacts || more {
             let key = EffectKey(format!("archive/{}", self.state.steps));
             self.decision.effects.push((key, TaskEffect::Archive(self.config.clone())));
         }

@@ -11,6 +11,13 @@ impl TaskEffects {
         {
             tracing::warn!(task = %config.task, %error, "what the task remembered was not kept as of its end");
         }
-        0
+        let Some(flow) = self.flows.cached(&config.flow) else { return 0 };
+        match self.artifacts.archive(&flow, config).await {
+            Ok(files) => files,
+            Err(error) => {
+                tracing::warn!(task = %config.task, %error, "the artifacts of the task were not stored");
+                0
+            }
+        }
     }
 }

@@ -79,15 +79,16 @@ impl TaskEffects {
         permissions: &crate::flow::Permissions,
         args: &Value,
     ) -> (Value, Option<Error>) {
-        let args = match args {
+        let mut args = match args {
             Value::Object(fields) => Value::Object(op::alias::arguments(name, fields.clone())),
             other => other.clone(),
         };
         if let Some(root) = &permissions.root {
-            let confined = FilePath::parse(root).map_err(Error::from);
-            if let Err(error) = confined.and_then(|root| policy::confine(name, &args, &root)) {
-                return (Value::Null, Some(error));
-            }
+            let root = FilePath::parse(root).map_err(Error::from);
+            args = match root.and_then(|root| policy::confined(name, args, &root)) {
+                Ok(confined) => confined,
+                Err(error) => return (Value::Null, Some(error)),
+            };
         }
         let workspace = match self.workspaces.open(run.config.workspace).await {
             Ok(workspace) => workspace,

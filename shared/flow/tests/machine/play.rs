@@ -64,6 +64,7 @@ impl Play {
             breakpoints: Vec::new(),
             replay: None,
             keep_outputs: false,
+            keep_artifacts: false,
             created_at: Timestamp::default(),
         };
         flows.put(Arc::new(flow));

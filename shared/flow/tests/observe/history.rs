@@ -87,6 +87,7 @@ fn config(rig: &Rig, task: TaskId) -> TaskConfig {
         breakpoints: Vec::new(),
         replay: None,
         keep_outputs: false,
+        keep_artifacts: false,
         created_at: at(0),
     }
 }

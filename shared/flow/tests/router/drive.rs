@@ -91,6 +91,7 @@ impl<'a> Drive<'a> {
             breakpoints: Vec::new(),
             replay: None,
             keep_outputs: false,
+            keep_artifacts: false,
             created_at: Timestamp::default(),
         });
         while !drive.busy.is_empty() {

@@ -15,6 +15,7 @@ mod auth;
 mod chats;
 mod contents;
 mod error;
+mod evaluations;
 mod events;
 mod extract;
 mod files;
@@ -60,6 +61,8 @@ pub struct Context {
     pub chats: chat::Chats,
     /// The way in to tasks and their flows.
     pub tasks: flow::Tasks,
+    /// The way in to evaluations of flows.
+    pub evaluations: flow::Evaluations,
     /// The files.
     pub workspaces: workspace::Workspaces,
     /// The tools, for people.

@@ -1,8 +1,8 @@
 //! Every route with its description. A route is here or nowhere: what is registered is what is described.
 
 use crate::{
-    Context, chats, contents, events, files, flows, health, insight, models, personas, schema, steering, tasks, tools,
-    trash, turns, usage, versions, workspaces,
+    Context, chats, contents, evaluations, events, files, flows, health, insight, models, personas, schema, steering,
+    tasks, tools, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -59,6 +59,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(flows::draw_flow))
         .routes(routes!(flows::list_flow_schemas))
         .routes(routes!(flows::get_flow_schema))
+        .routes(routes!(evaluations::create_evaluation))
+        .routes(routes!(evaluations::list_evaluations))
+        .routes(routes!(evaluations::get_evaluation))
         .routes(routes!(tasks::create_task))
         .routes(routes!(tasks::list_tasks))
         .routes(routes!(tasks::get_task))

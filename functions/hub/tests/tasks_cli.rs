@@ -45,7 +45,7 @@ edges:
 const APPROVAL: &str = "\
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: review, kind: deterministic, role: linear, context: none, op: {ask: {approve: 'Publish {{input}}?'}}}
+  - {id: review, kind: deterministic, role: linear, context: none, ask: {approve: 'Publish {{input}}?'}}
   - {id: end, kind: deterministic, role: exit, context: none}
 edges:
   - {from: begin, to: review}
@@ -160,7 +160,8 @@ fn s8_a_new_flow_is_sound_and_drawn_without_a_hub() {
     // Packed, it is as its manifest says, until somebody changes it.
     assert_eq!(run(&["flow", "package", dir]).status.code(), Some(0));
     assert_eq!(run(&["flow", "package", dir, "--verify"]).status.code(), Some(0));
-    fs::write(Path::new(dir).join("tools.yaml"), "tools: []\n# changed\n").unwrap();
+    let tools = Path::new(dir).join("tools.yaml");
+    fs::write(&tools, fs::read_to_string(&tools).unwrap() + "# changed\n").unwrap();
     let changed = run(&["flow", "package", dir, "--verify"]);
     assert_eq!((changed.status.code(), text(&changed.stdout).as_str()), (Some(1), "tools.yaml\n"));
 }
@@ -305,7 +306,7 @@ fn people_are_asked_in_the_terminal_or_answer_later() {
     let output = hub.run_with_input(&run, "y\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("Publish the report?"), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("approved"), "{}", text(&output.stdout));
+    assert_eq!(text(&output.stdout), "the report\n", "what is approved passes");
 
     let output = hub.run(&run);
     assert_eq!(output.status.code(), Some(8), "nobody is there: {}", text(&output.stderr));
@@ -316,6 +317,27 @@ fn people_are_asked_in_the_terminal_or_answer_later() {
     assert_eq!(hub.run(&["task", "answer", task, "approved=maybe"]).status.code(), Some(2));
     assert_eq!(hub.run(&["task", "answer", task, "--approve", "--comment", "fine"]).status.code(), Some(0));
     assert_eq!(hub.run(&["task", "tail", task]).status.code(), Some(0));
+}
+
+#[test]
+fn s10_3_suites_are_run_and_failures_told() {
+    let hub = Hub::start();
+    let dir = hub.flow("choice", CHOICE);
+    let case = |id: &str, good: bool| {
+        format!(
+            "      - id: {id}\n        input: {{good: {good}}}\n        assertions: [{{type: status, expected: success}}]\n"
+        )
+    };
+    let suite = format!("suites:\n  - name: first\n    cases:\n{}{}", case("right", true), case("wrong", false));
+    fs::write(Path::new(&dir).join("evaluations.yaml"), suite).unwrap();
+    let junit = hub.folder.path().join("report.xml");
+    let output = hub.run(&["flow", "eval", &dir, "--junit", junit.to_str().unwrap()]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
+    assert!(said.contains("+ first/right") && said.contains("! first/wrong"), "{said}");
+    assert!(said.contains("1 passed, 1 failed, 0 skipped"), "{said}");
+    assert!(fs::read_to_string(&junit).unwrap().contains("<testsuite"));
+    assert_eq!(hub.run(&["flow", "eval", &dir, "--suite", "nothing"]).status.code(), Some(2));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod chats;
 mod errors;
+mod evaluations;
 mod files;
 mod flows;
 mod insight;
@@ -11,6 +12,7 @@ mod tasks;
 
 pub use chats::*;
 pub use errors::*;
+pub use evaluations::*;
 pub use files::*;
 pub use flows::*;
 pub use insight::*;

@@ -97,8 +97,8 @@ async fn s10_3_an_evaluation_is_begun_listed_and_read() {
     let door = Door::open();
     let workspace = with_flow(&door, "review", WORKFLOW).await;
     let begin = format!("{workspace}/flows/review/evaluations");
-    door.json("POST", &begin, json!({})).await.refuses(400, "INVALID_ARGUMENT");
-    let suites = "suites:\n  - name: first\n    cases:\n      - id: yes\n        input: {good: true}\n        assertions: [{type: status, expected: success}]\n";
+    door.json("POST", &begin, json!({})).await.refuses(422, "UNPROCESSABLE");
+    let suites = "suites:\n  - name: first\n    cases:\n      - id: right\n        input: {good: true}\n        assertions: [{type: status, expected: success}]\n";
     door.file(&workspace, "/system/flows/review/evaluations.yaml", suites).await;
     door.json("POST", &begin, json!({ "suites": ["nothing"] })).await.refuses(400, "INVALID_ARGUMENT");
     let begun = door.keyed("e1", &begin, json!({ "suites": ["first"] })).await.is(202);

@@ -1,0 +1,101 @@
+//! Evaluations of flows: begun, listed, read, as JSON or as a JUnit report.
+
+use crate::{
+    Context,
+    error::Answer,
+    extract::{By, Json, Path, Query},
+    flows::InFlow,
+    idempotency::Ids,
+    schema,
+    workspaces::{InWorkspace, Paging},
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use domain::{EvaluationId, WorkspaceId};
+use flow::evaluate::{Selection, junit};
+use http::{StatusCode, header};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// The evaluation of a path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct InEvaluation {
+    /// The workspace.
+    #[param(value_type = Uuid)]
+    workspace_id: WorkspaceId,
+    /// The evaluation.
+    #[param(value_type = Uuid)]
+    evaluation_id: EvaluationId,
+}
+
+/// How to show it.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shown {
+    /// As what.
+    #[serde(default)]
+    #[param(inline)]
+    format: ReportFormat,
+}
+
+/// A kind of report.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ReportFormat {
+    /// The record.
+    #[default]
+    Json,
+    /// XML, for build servers.
+    Junit,
+}
+
+/// Runs evaluation suites of a flow, each case as a real task in a workspace of its own. When this answers, the evaluation is
+/// durable; its record grows case by case. `INVALID_ARGUMENT` when no case is meant.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", tag = "flows", params(InFlow),
+    request_body = schema::CasesToRun,
+    responses((status = 202, description = "It is accepted.", body = schema::Evaluation)))]
+pub(crate) async fn create_evaluation(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InFlow>,
+    By(by): By,
+    ids: Ids,
+    Json(selection): Json<Selection>,
+) -> Answer<impl IntoResponse> {
+    let id = EvaluationId(ids.id("evaluation"));
+    let begun = context.evaluations.start(at.workspace_id, id, &at.flow, selection, &by).await?;
+    let place = format!("/api/v1/workspaces/{}/evaluations/{id}", at.workspace_id);
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], axum::Json(begun)))
+}
+
+/// The evaluations of a workspace, the newest first.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/evaluations", tag = "flows", params(InWorkspace, Paging),
+    responses((status = 200, description = "A page of them.", body = schema::EvaluationPage)))]
+pub(crate) async fn list_evaluations(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InWorkspace>,
+    Query(paging): Query<Paging>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.evaluations.list(at.workspace_id, paging.limit(), paging.cursor).await?))
+}
+
+/// An evaluation with the results that there are; its `status` is `finished` when these are all.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}", tag = "flows",
+    params(InEvaluation, Shown),
+    responses((status = 200, description = "The evaluation.",
+        content((schema::Evaluation = "application/json"), (String = "application/xml")))))]
+pub(crate) async fn get_evaluation(
+    State(context): State<Arc<Context>>,
+    Path(at): Path<InEvaluation>,
+    Query(shown): Query<Shown>,
+) -> Answer<Response> {
+    let evaluation = context.evaluations.get(at.workspace_id, at.evaluation_id).await?;
+    Ok(match shown.format {
+        ReportFormat::Json => axum::Json(evaluation).into_response(),
+        ReportFormat::Junit => ([(header::CONTENT_TYPE, "application/xml")], junit(&evaluation)).into_response(),
+    })
+}

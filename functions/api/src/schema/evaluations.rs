@@ -1,0 +1,119 @@
+//! How evaluations look.
+
+use super::{FlowRef, InnerError, TaskStatus, ValueDifference};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Which cases to run, and what for.
+#[derive(Serialize, ToSchema)]
+pub struct CasesToRun {
+    /// The suites, by name; those that are enabled when none.
+    #[schema(required = false)]
+    pub suites: Vec<String>,
+    /// Only cases with one of these tags; all when none.
+    #[schema(required = false)]
+    pub tags: Vec<String>,
+    /// Makes golden files of what comes out, instead of comparing with them.
+    #[schema(required = false)]
+    pub bless: bool,
+}
+
+/// Where an evaluation is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvaluationStatus {
+    /// It was accepted.
+    Queued,
+    /// Cases run.
+    Running,
+    /// Every case has its result.
+    Finished,
+}
+
+/// What came of a case.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseOutcome {
+    /// Everything is as it must be.
+    Passed,
+    /// So is everything but the golden files, which were written anew.
+    Blessed,
+    /// Something is not as it must be.
+    Failed,
+    /// It could not be run to its end.
+    Error,
+    /// It is disabled.
+    Skipped,
+}
+
+/// The result of one case.
+#[derive(Serialize, ToSchema)]
+pub struct CaseResult {
+    /// Its suite.
+    pub suite: String,
+    /// Its id in the suite.
+    pub case: String,
+    /// What came of it.
+    pub outcome: CaseOutcome,
+    /// Why it failed, or could not be run.
+    #[schema(required = false)]
+    pub failures: Vec<String>,
+    /// Where values differ: `a` is what was expected, `b` what came.
+    #[schema(required = false)]
+    pub differences: Vec<ValueDifference>,
+    /// The task that was run for it.
+    pub task_id: Option<Uuid>,
+    /// The workspace that was made for it, where it was kept because it did not pass.
+    pub workspace_id: Option<Uuid>,
+    /// The task's status.
+    pub status: Option<TaskStatus>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// An evaluation of a flow.
+#[derive(Serialize, ToSchema)]
+pub struct Evaluation {
+    /// Its id.
+    pub evaluation_id: Uuid,
+    /// The workspace that its flow is of.
+    pub workspace_id: Uuid,
+    /// The flow.
+    pub flow: FlowRef,
+    /// Where it is.
+    pub status: EvaluationStatus,
+    /// What was asked for.
+    pub selection: CasesToRun,
+    /// How many cases there are.
+    pub total: u64,
+    /// How many have passed.
+    pub passed: u64,
+    /// How many have not.
+    pub failed: u64,
+    /// How many are disabled.
+    pub skipped: u64,
+    /// The results there are, in the order of the manifest.
+    pub cases: Vec<CaseResult>,
+    /// What ended it before its time.
+    pub error: Option<InnerError>,
+    /// Who asked for it.
+    #[schema(value_type = Value)]
+    pub by: Value,
+    /// When it was accepted.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When its last case had ended.
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+}
+
+/// A page of evaluations.
+#[derive(Serialize, ToSchema)]
+pub struct EvaluationPage {
+    /// The evaluations, the newest first.
+    pub evaluations: Vec<Evaluation>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}

@@ -1,6 +1,7 @@
 //! The real binary, over HTTP: a person's journey, death by SIGKILL, a model behind an OpenAI-compatible server.
 
 mod journey;
+mod observed;
 mod openai;
 mod support;
 mod survives;

@@ -1,0 +1,76 @@
+//! A hub whose tasks are observed: by a file and a collector, which never see a secret, and by the counters.
+
+use crate::support::{Hub, Result};
+use axum::{Router, body::Bytes, extract::State, http::Uri};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+
+const WORKFLOW: &str = r"
+nodes:
+  - {id: begin, kind: deterministic, role: start, default_start: true, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: 'input.items'}}
+  - {id: work, kind: deterministic, role: linear, context: none, op: {expr: 'input + input'}}
+  - {id: gather, kind: deterministic, role: merge, context: none}
+  - {id: done, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: each}
+  - {from: each, to: work}
+  - {from: work, to: gather}
+  - {from: gather, to: done}
+";
+const PLUGINS: &str = r"
+plugins:
+  - {id: lines, type: json_lines, config: {path: lines.jsonl}}
+  - {id: inside, type: webhook, config: {url: 'http://127.0.0.1:1/'}}
+";
+const PLANTED: &str = "planted-secret-words";
+
+type Came = Arc<Mutex<Vec<(String, Value)>>>;
+
+async fn take(State(came): State<Came>, uri: Uri, body: Bytes) {
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((uri.path().to_owned(), body));
+}
+
+#[tokio::test]
+async fn s6_a_hub_tells_its_observers_what_tasks_do_and_no_secret() -> Result {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let collector = format!("http://{}", listener.local_addr()?);
+    let came = Came::default();
+    let service = Router::new().fallback(take).with_state(came.clone());
+    tokio::spawn(async move { axum::serve(listener, service).await });
+
+    let data = tempfile::tempdir()?;
+    let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.as_str()), ("SOME_API_KEY", PLANTED)];
+    let mut hub = Hub::start_scripted(data.path(), &environment).await?;
+    let client = hub.client();
+    let workspace = client.workspace().await?;
+    let api = format!("/api/v1/workspaces/{workspace}");
+    for (name, content) in [("workflow.yaml", WORKFLOW), ("plugins.yaml", PLUGINS)] {
+        let path = format!("/system/flows/numbers/{name}");
+        client.post(&format!("{api}/files"), json!({ "path": path, "content": content })).await?;
+    }
+    let new = json!({ "input": { "items": ["one", PLANTED] } });
+    let made = client.post(&format!("{api}/flows/numbers/tasks"), new).await?;
+    let task = made["task_id"].as_str().ok_or("no task_id")?;
+    client.until(&format!("{api}/tasks/{task}"), |task| task["phase"] == "finished").await?;
+    let counted = |metrics: &Value| {
+        let line = "buildscale_tasks_finished_total{flow=\"numbers\",status=\"success\"} 3\n";
+        metrics.as_str().is_some_and(|text| text.contains(line))
+    };
+    client.until("/metrics", counted).await?;
+    // What waits is told before it ends.
+    assert!(hub.terminate().await?.success());
+
+    let text = std::fs::read_to_string(data.path().join("observers").join(&workspace).join("lines.jsonl"))?;
+    let facts: Vec<Value> = text.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?;
+    let done = facts.iter().filter(|fact| fact["event"] == "done" && fact["root_task_id"] == task).count();
+    assert_eq!(done, 3, "the task and two subtasks");
+    assert!(text.contains("[redacted]") && !text.contains(PLANTED));
+    let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let spans = came.iter().filter(|(path, _)| path == "/v1/traces").map(|(_, body)| body.to_string());
+    let spans: String = spans.collect();
+    assert!(spans.contains("task numbers") && spans.contains("node gather") && !spans.contains(PLANTED), "{spans}");
+    Ok(())
+}

@@ -4,8 +4,8 @@ use actor::{ActorId, Entry, Follow, Mailbox, Runtime};
 use async_trait::async_trait;
 use domain::{CommandId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
 use flow::{
-    FlowCache, Flows, NewTask, TaskEffects, TaskMachine, Tasks, load::Known, machine::TaskState, memory::Memory,
-    op::Functions,
+    FlowCache, Flows, NewTask, TaskEffects, TaskMachine, Tasks, artifact::Artifacts, load::Known, machine::TaskState,
+    memory::Memory, op::Functions,
 };
 use futures::future::join_all;
 use ports::{Clock, Delivery, MAX_BATCH, Queue, Receipt, Table};
@@ -74,6 +74,7 @@ impl Rig {
             functions: Arc::new(Functions::builtin()),
             workspaces: workspaces.clone(),
             memory: Memory::new(table.clone()),
+            artifacts: Artifacts::new(table.clone(), workspaces.clone()),
             table: table.clone(),
             mailbox,
             clock: time.clone(),

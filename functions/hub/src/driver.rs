@@ -45,6 +45,8 @@ pub enum Scenario {
     Fanout,
     /// A branch of two, which a merge joins
     Diamond,
+    /// Tasks that wait for a person; it ends when all of them do
+    Suspended,
 }
 
 /// Runs the scenario and prints both lines.
@@ -60,10 +62,13 @@ pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     let failed = |error: domain::Error| Failure::Config(error.to_string());
     let driver = Driver::prepare(&hub, &args).await.map_err(failed)?;
     print(&json!({ "ready": true }))?;
+    let (cpu, memory) = (cpu_seconds(), resident());
     let began = Instant::now();
     let steps = driver.all().await.map_err(failed)?;
     let seconds = began.elapsed().as_secs_f64();
-    print(&json!({ "steps": steps, "seconds": seconds }))?;
+    let cpu_seconds = cpu_seconds() - cpu;
+    let more = resident().saturating_sub(memory);
+    print(&json!({ "steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "memory_grown_bytes": more }))?;
     shutdown.cancel();
     working.await.map_err(std::io::Error::other)?;
     Ok(())
@@ -113,13 +118,16 @@ impl<'a> Driver<'a> {
             // The bus is a hint: now and then the view is looked at, too.
             let heard = tokio::time::timeout(Duration::from_millis(500), events.next()).await;
             let finished = match heard {
-                Ok(Some(message)) => is_end(&message),
+                Ok(Some(message)) => is_end(&message) || self.args.scenario == Scenario::Suspended,
                 Ok(None) | Err(_) => true,
             };
             if !finished {
                 continue;
             }
             let view = self.hub.tasks.get(self.workspace, task).await?;
+            if self.args.scenario == Scenario::Suspended && view.phase == domain::TaskPhase::Suspended {
+                return Ok(view.steps);
+            }
             if view.phase != domain::TaskPhase::Finished {
                 continue;
             }
@@ -133,7 +141,7 @@ impl<'a> Driver<'a> {
 
     fn steps_of_children(&self) -> u64 {
         match self.args.scenario {
-            Scenario::Chain => 0,
+            Scenario::Chain | Scenario::Suspended => 0,
             Scenario::Fanout => u64::from(self.args.size),
             Scenario::Diamond => 2,
         }
@@ -141,11 +149,26 @@ impl<'a> Driver<'a> {
 
     fn input(&self) -> Value {
         match self.args.scenario {
-            Scenario::Chain | Scenario::Diamond => json!({ "payload": noise(self.args.payload) }),
+            Scenario::Chain | Scenario::Diamond | Scenario::Suspended => json!({ "payload": noise(self.args.payload) }),
             // The list is made by the flow, as large as it is wanted: an input has to fit into a message.
             Scenario::Fanout => json!({ "value": noise(self.args.payload), "count": self.args.size }),
         }
     }
+}
+
+/// The CPU time of this process so far; `/proc` counts in hundredths of a second.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let ticks: u64 = after_name.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    ticks as f64 / 100.0
+}
+
+/// The resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() * 1024
 }
 
 /// Text of so many bytes that does not compress.
@@ -200,6 +223,14 @@ fn manifests(args: &DriverArgs) -> BTreeMap<&'static str, String> {
             ];
             let edges = vec![edge("start", "split"), edge("split", "work"), edge("work", "join"), edge("join", "end")];
             (nodes, edges)
+        }
+        Scenario::Suspended => {
+            let nodes = vec![
+                node("start", "start", json!({})),
+                node("ask", "linear", json!({ "ask": { "approve": "Go on?" } })),
+                node("end", "exit", json!({})),
+            ];
+            (nodes, vec![edge("start", "ask"), edge("ask", "end")])
         }
         Scenario::Diamond => {
             let nodes = vec![

@@ -5,10 +5,11 @@
 //! there is, is the hub's. A figure and its floor take turns, sample by sample, so that a disk that drifts moves both.
 //!
 //! By file: [`floor`] is what a disk and SQLite cost by themselves; [`turns`], [`steps`] and [`history`] talk to the hub;
-//! [`files`] and [`search`] call the workspace and the tools in this process; [`streams`] passes on what the bench of the
+//! [`files`] and [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`streams`] passes on what the bench of the
 //! stream server says; [`boot`] starts hubs. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
+mod dag;
 mod files;
 mod floor;
 mod history;
@@ -37,7 +38,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 8] = [
+const FIGURES: [Named; 9] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
@@ -46,6 +47,7 @@ const FIGURES: [Named; 8] = [
     ("grep", search::measure),
     ("sse", streams::measure),
     ("boot", boot::measure),
+    ("dag", dag::measure),
 ];
 
 /// What every figure is measured with.

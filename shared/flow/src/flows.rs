@@ -1,17 +1,25 @@
-//! The flows of a workspace: folders under `/system/flows/<name>/`, and the bundles that running tasks began with.
+//! The flows of a workspace: folders under `/system/flows/<name>/`, the flows in the box, and the bundles that running tasks
+//! began with.
+//!
+//! A flow in the box is one that every workspace has; a folder of the same name in the workspace goes before it.
 //!
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
 //! whatever becomes of the folder (seed 002 §10.2).
 
 use crate::{
     Flow, FlowCache,
+    evaluate::PROVIDER,
+    in_the_box,
     load::{self, Known, Report},
     tasks::internal,
 };
-use domain::{Code, Error, FilePath, WorkspaceId, task::FlowRef};
+use domain::{Code, Error, FilePath, Sha256, WorkspaceId, task::FlowRef};
 use ports::{Expect, Key, Table, Write};
 use serde::Serialize;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 use workspace::{Kind, Workspace, Workspaces};
 
 /// Where a workspace keeps its flows.
@@ -19,6 +27,8 @@ pub const FOLDER: &str = "/system/flows";
 /// The most files of one flow, and the longest of all of them together in bytes.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Of how many bundles it is known in memory that they are kept.
+const KNOWN_KEPT: usize = 4_096;
 
 /// Flows, for those who make tasks of them.
 #[derive(Clone)]
@@ -27,6 +37,8 @@ pub struct Flows {
     workspaces: Workspaces,
     cache: FlowCache,
     known: Arc<Known>,
+    /// What this process has kept: the same flow is kept once a workspace.
+    kept: Arc<Mutex<HashSet<(WorkspaceId, Sha256)>>>,
 }
 
 /// A flow as lists show it.
@@ -41,12 +53,18 @@ pub struct FlowInfo {
     pub nodes: usize,
     /// How many faults its manifests have.
     pub faults: usize,
+    /// Whether it is one in the box, which the workspace has no folder of.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
 }
 
 impl Flows {
     /// Over these ports. `known` is what manifests may name; `cache` is shared with the machine that drives the tasks.
-    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces, cache: FlowCache, known: Known) -> Self {
-        Self { table, workspaces, cache, known: Arc::new(known) }
+    pub fn new(table: Arc<dyn Table>, workspaces: Workspaces, cache: FlowCache, mut known: Known) -> Self {
+        if let Some(models) = &mut known.models {
+            models.insert(format!("{PROVIDER}/*"));
+        }
+        Self { table, workspaces, cache, known: Arc::new(known), kept: Arc::default() }
     }
 
     /// What manifests may name.
@@ -54,31 +72,33 @@ impl Flows {
         &self.known
     }
 
-    /// The flows of a workspace, by name.
+    /// The flows of a workspace, by name: its own, and those in the box.
     pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<FlowInfo>, Error> {
-        const SHOWN: usize = 200;
-        let opened = self.workspaces.open(workspace).await?;
-        let folder = FilePath::parse(FOLDER)?;
-        let listing = match opened.ls(&folder, SHOWN, None).await {
-            Ok(listing) => listing,
-            Err(error) if error.code == Code::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+        let own = folders(&self.workspaces.open(workspace).await?).await?;
+        let mut names: BTreeSet<&str> = in_the_box::names().collect();
+        names.extend(own.iter().map(String::as_str));
         let mut flows = Vec::new();
-        for entry in listing.entries.iter().filter(|entry| entry.kind == Kind::Folder) {
-            let name = entry.name.clone();
-            let info = match self.check(workspace, &name).await? {
-                Ok(flow) => FlowInfo {
-                    name,
-                    hash: Some(flow.reference.hash.to_string()),
-                    nodes: flow.nodes.len(),
-                    faults: 0,
-                },
-                Err(report) => FlowInfo { name, hash: None, nodes: 0, faults: report.faults.len() },
+        for name in names {
+            let (hash, nodes, faults) = match self.check(workspace, name).await? {
+                Ok(flow) => (Some(flow.reference.hash.to_string()), flow.nodes.len(), 0),
+                Err(report) => (None, 0, report.faults.len()),
             };
-            flows.push(info);
+            let built_in = !own.contains(name);
+            flows.push(FlowInfo { name: name.to_owned(), hash, nodes, faults, built_in });
         }
         Ok(flows)
+    }
+
+    /// Whether a name means a flow in the box: the workspace has no folder of it.
+    pub async fn is_built_in(&self, workspace: WorkspaceId, name: &str) -> Result<bool, Error> {
+        if in_the_box::files(name).is_none() {
+            return Ok(false);
+        }
+        match self.workspaces.open(workspace).await?.stat(&folder_of(name)?).await {
+            Ok(_) => Ok(false),
+            Err(error) if error.code == Code::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Loads the flow of this name. `UNPROCESSABLE` with all faults when its manifests have some.
@@ -106,7 +126,10 @@ impl Flows {
         let folder = folder_of(name)?;
         let (entries, whole) = match opened.list_tree(&folder, MAX_FILES).await {
             Ok(found) => found,
-            Err(error) if error.code == Code::NotFound => return Err(no_flow(&opened, name).await),
+            Err(error) if error.code == Code::NotFound => match in_the_box::files(name) {
+                Some(files) => return Ok(files),
+                None => return Err(no_flow(&opened, name).await),
+            },
             Err(error) => return Err(error),
         };
         let size: u64 = entries.iter().map(|entry| entry.size).sum();
@@ -133,10 +156,18 @@ impl Flows {
 
     /// Keeps the manifests of a flow for the tasks that run them.
     pub async fn keep(&self, workspace: WorkspaceId, flow: &Arc<Flow>) -> Result<(), Error> {
-        if self.cache.get(&flow.reference.hash).is_none() {
+        let this = (workspace, flow.reference.hash);
+        if !self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(&this) {
             let body = serde_json::to_string(&*flow.bundle).map_err(internal)?;
             let put = Write::put(bundle_key(workspace, &flow.reference), body, Expect::Any);
             self.table.commit(vec![put]).await.map_err(internal)?;
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() >= KNOWN_KEPT {
+                kept.clear();
+            }
+            kept.insert(this);
+        }
+        if self.cache.get(&flow.reference.hash).is_none() {
             self.cache.put(flow.clone());
         }
         Ok(())
@@ -188,19 +219,26 @@ fn folder_of(name: &str) -> Result<FilePath, Error> {
     Ok(FilePath::parse(&format!("{FOLDER}/{name}"))?)
 }
 
+/// The names of the folders that a workspace has for flows.
+async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
+    const SHOWN: usize = 200;
+    match opened.ls(&FilePath::parse(FOLDER)?, SHOWN, None).await {
+        Ok(listing) => {
+            let folders = listing.entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
+            Ok(folders.map(|entry| entry.name).collect())
+        }
+        Err(error) if error.code == Code::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
 async fn no_flow(opened: &Workspace, name: &str) -> Error {
     let shown: String = name.chars().take(64).collect();
-    let mut names = Vec::new();
-    if let Ok(folder) = FilePath::parse(FOLDER)
-        && let Ok(listing) = opened.ls(&folder, 50, None).await
-    {
-        names.extend(listing.entries.iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| entry.name.clone()));
-    }
-    let hint = match names.as_slice() {
-        [] => format!("there is none yet: put its manifests into {FOLDER}/{shown}/"),
-        names => format!("the flows are: {}", names.join(", ")),
-    };
-    Error::new(Code::NotFound, format!("there is no flow {shown:?}")).hint(hint)
+    let mut names = folders(opened).await.unwrap_or_default();
+    names.extend(in_the_box::names().map(str::to_owned));
+    let names: Vec<String> = names.into_iter().take(50).collect();
+    Error::new(Code::NotFound, format!("there is no flow {shown:?}"))
+        .hint(format!("the flows are: {}; others are folders under {FOLDER}", names.join(", ")))
 }
 
 fn refused(name: &str, report: &Report) -> Error {

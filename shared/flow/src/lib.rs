@@ -13,9 +13,11 @@
 pub mod artifact;
 mod cache;
 pub mod draw;
+pub mod evaluate;
 pub mod flow;
 pub mod flows;
 pub mod graph;
+pub mod in_the_box;
 pub mod load;
 pub mod machine;
 pub mod manifest;
@@ -31,6 +33,7 @@ pub mod tasks;
 pub mod template;
 
 pub use cache::FlowCache;
+pub use evaluate::{Evaluation, Evaluations, Understudy};
 pub use flow::Flow;
 pub use flows::{FlowInfo, Flows};
 pub use graph::Graph;

@@ -32,7 +32,7 @@ mod present {
 }
 
 /// The first `most` places where two values differ, in the order of their paths in `a`.
-pub(super) fn differences(a: &Value, b: &Value, most: usize) -> Vec<Difference> {
+pub(crate) fn differences(a: &Value, b: &Value, most: usize) -> Vec<Difference> {
     let mut found = Vec::new();
     walk(a, b, &mut String::new(), most, &mut found);
     found

@@ -29,6 +29,7 @@ mod trace;
 pub use diff::{NodeDiff, Parting, PartingKind, RunOf, Tally, TaskDiff};
 pub use event::{NodeAbout, TaskFact};
 pub use json_diff::Difference;
+pub(crate) use json_diff::differences;
 pub use metadata::{Engine, RunMetadata, record};
 pub use metrics::TaskMetrics;
 pub use observers::{Clean, Followers, Observers, Sinks};

@@ -1,0 +1,310 @@
+//! One case: a workspace of its own, a real task in it, and what is said of the outcome.
+
+use super::{
+    CaseResult, Outcome,
+    assert::{self, Given, Subject, Unmet},
+    plan::Planned,
+    understudy,
+};
+use crate::{
+    Flow, NewTask, TaskFilter, Tasks,
+    manifest::{Assertion, AssertionKind},
+    tasks::internal,
+};
+use domain::{
+    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
+};
+use futures::StreamExt;
+use ports::Table;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
+use workspace::{Expect, Kind, Workspace, Workspaces, Writer};
+
+/// How long a case may take that says nothing about it.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How often a task is looked at that nothing is heard of: what is heard on the bus is a hint.
+const LOOK: Duration = Duration::from_millis(250);
+/// The most descendants of a task whose nodes assertions can see.
+const MOST_DESCENDANTS: usize = 1_000;
+/// The longest text of one failure, in bytes.
+const MAX_FAILURE: usize = 4_096;
+/// What agents of a flow are told by beside its manifests, and the most files of each.
+const PERSONAS: [&str; 2] = ["/system/agents", "/system/skills"];
+const MAX_PERSONAS: usize = 200;
+
+/// Where the cases of one evaluation are played.
+pub(super) struct Stage<'a> {
+    pub tasks: &'a Tasks,
+    pub workspaces: &'a Workspaces,
+    pub table: &'a dyn Table,
+    pub evaluation: EvaluationId,
+    pub workspace: WorkspaceId,
+    pub flow: &'a Arc<Flow>,
+    /// The files of the flow's folder: golden files are among them.
+    pub files: &'a BTreeMap<String, String>,
+    pub bless: bool,
+    pub by: Principal,
+}
+
+impl Stage<'_> {
+    /// Plays a case to its end. What goes wrong is its result.
+    pub async fn play(&self, planned: &Planned<'_>) -> CaseResult {
+        let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Skipped);
+        if !planned.is_enabled {
+            return result;
+        }
+        let began = Instant::now();
+        // Of the same evaluation the same ids: after a restart the task is found, and not made twice.
+        let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
+        let task = TaskId::from_key(&own.to_string(), "task");
+        result.task_id = Some(task);
+        match self.run(planned, own, task).await {
+            Ok((view, subject)) => {
+                result.status = Some(view.status);
+                result.outcome = Outcome::Passed;
+                for assertion in &planned.case.assertions {
+                    self.assert(planned, assertion, &view, &subject, &mut result).await;
+                }
+            }
+            Err(error) => {
+                result.outcome = Outcome::Error;
+                result.failures.push(cut(error.message));
+            }
+        }
+        match result.outcome {
+            Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
+            Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
+        }
+        result.duration_ms = began.elapsed().as_millis() as u64;
+        result
+    }
+
+    async fn run(&self, planned: &Planned<'_>, own: WorkspaceId, task: TaskId) -> Result<(TaskView, Subject), Error> {
+        let flow = match planned.script() {
+            None => self.flow.clone(),
+            Some(script) => {
+                let (write, model) = understudy::keep(script);
+                self.table.commit(vec![write]).await.map_err(internal)?;
+                let files = understudy::cast(self.flow, &model);
+                let checked = self.tasks.flows().check_files(&self.flow.reference.name, files);
+                checked.map_err(|report| Error::new(Code::Unprocessable, report.to_string()))?
+            }
+        };
+        self.set(planned, own).await?;
+        let case = planned.case;
+        let new = NewTask { input: case.input.clone(), start: case.start.clone(), ..NewTask::default() };
+        let limit = case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
+        let waiting = self.to_the_end(own, task, &flow, new, &case.answers);
+        let view = match timeout(limit, waiting).await {
+            Ok(Ok(view)) => view,
+            unfinished => {
+                let stop = CommandId::from_key(&task.to_string(), "stop");
+                self.tasks.stop(own, task, stop, &self.by).await.ok();
+                let late =
+                    || Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64()));
+                return Err(unfinished.map_or_else(|_| late(), |ended| ended.err().unwrap_or_else(late)));
+            }
+        };
+        let mut history = Vec::new();
+        self.gather(own, task, Value::Null, &mut history).await?;
+        let subject = Subject::new(case.input.clone(), view.status, view.output.clone().unwrap_or_default(), history);
+        Ok((view, subject))
+    }
+
+    /// Makes the case's workspace: the taxonomy, the personas of the flow's workspace, and the case's files.
+    async fn set(&self, planned: &Planned<'_>, own: WorkspaceId) -> Result<(), Error> {
+        let name: String = format!("evaluation of {}: {planned}", self.flow.reference.name).chars().take(200).collect();
+        self.workspaces.create(own, &name, &self.by).await?;
+        let (from, to) = (self.workspaces.open(self.workspace).await?, self.workspaces.open(own).await?);
+        let writer = Writer::new(self.by.clone());
+        if self.flow.agents.values().any(|agent| agent.persona.is_some()) {
+            for folder in PERSONAS {
+                copy(&from, &to, &FilePath::parse(folder)?).await?;
+            }
+        }
+        for (path, content) in &planned.case.files {
+            let text = content.as_str().map_or_else(|| format!("{content:#}\n"), str::to_owned);
+            to.write(&FilePath::parse(path)?, text, Expect::Any, &writer).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the task, answers what it asks, and waits for its end.
+    async fn to_the_end(
+        &self,
+        own: WorkspaceId,
+        task: TaskId,
+        flow: &Arc<Flow>,
+        new: NewTask,
+        answers: &Map<String, Value>,
+    ) -> Result<TaskView, Error> {
+        let mut heard = self.tasks.listen(own, task).await?;
+        self.tasks.create_of(own, task, flow, new, &self.by).await?;
+        let mut answered = BTreeSet::new();
+        loop {
+            let view = self.tasks.get(own, task).await?;
+            if view.phase == TaskPhase::Finished {
+                return Ok(view);
+            }
+            if view.phase == TaskPhase::Parked {
+                let reason = view.parked_reason.unwrap_or_default();
+                return Err(Error::new(Code::Internal, format!("the task is parked: {reason}")));
+            }
+            self.answer(own, view, answers, &mut answered).await?;
+            timeout(LOOK, heard.next()).await.ok();
+        }
+    }
+
+    /// Answers what a task or one of its descendants asks. A question that the case has no answer to would wait for ever.
+    async fn answer(
+        &self,
+        own: WorkspaceId,
+        root: TaskView,
+        answers: &Map<String, Value>,
+        answered: &mut BTreeSet<(TaskId, String)>,
+    ) -> Result<(), Error> {
+        let mut open = vec![root];
+        while let Some(view) = open.pop() {
+            if let Some(node) = view.node.as_ref().filter(|_| !view.waiting_for.is_empty()) {
+                let Some(Value::Object(said)) = answers.get(node.as_str()) else {
+                    let text = format!("{node} asks, and the case has no answer for it");
+                    return Err(Error::new(Code::Unprocessable, text).hint("say it under `answers` of the case"));
+                };
+                if answered.insert((view.task_id, node.to_string())) {
+                    let command = CommandId::from_key(&view.task_id.to_string(), &format!("answer/{node}"));
+                    self.tasks.answer(own, view.task_id, node.as_str(), said.clone(), command, &self.by).await?;
+                }
+            }
+            // Who asks nobody has no children that anybody would have to look for.
+            if view.children > 0 && !answers.is_empty() {
+                let filter = TaskFilter { phase: Some(TaskPhase::Suspended), ..TaskFilter::default() };
+                open.extend(self.tasks.children(own, view.task_id, &filter, 200, None).await?.tasks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every execution of a node, of the task and of its descendants, parents first.
+    async fn gather(&self, own: WorkspaceId, task: TaskId, name: Value, history: &mut Vec<Value>) -> Result<(), Error> {
+        let mut open = vec![(task, name)];
+        let mut seen = 0;
+        while let Some((task, name)) = open.pop() {
+            seen += 1;
+            let mut forks = false;
+            self.tasks
+                .each_event(own, task, |_, event| match event {
+                    TaskEvent::NodeFinished { node, status, output, .. } => {
+                        history.push(json!({ "task": name, "node": node, "status": status, "output": output }));
+                    }
+                    TaskEvent::Forked { .. } => forks = true,
+                    _ => {}
+                })
+                .await?;
+            let mut cursor = None;
+            let mut children = Vec::new();
+            while forks && seen + open.len() + children.len() < MOST_DESCENDANTS {
+                let page = self.tasks.children(own, task, &TaskFilter::default(), 200, cursor).await?;
+                let named = page
+                    .tasks
+                    .into_iter()
+                    .filter_map(|child| Some((child.task_id, Value::from(child.origin.as_ref()?.name().as_str()))));
+                children.extend(named);
+                cursor = page.next_cursor;
+                forks = cursor.is_some();
+            }
+            open.extend(children.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    async fn assert(
+        &self,
+        planned: &Planned<'_>,
+        assertion: &Assertion,
+        view: &TaskView,
+        subject: &Subject,
+        result: &mut CaseResult,
+    ) {
+        let file = assertion.file.clone().unwrap_or_else(|| format!("golden/{planned}.json"));
+        if self.bless && assertion.kind == AssertionKind::Golden {
+            let written = match assert::value(assertion, subject) {
+                Ok(value) => self.write_golden(&file, &assert::golden_text(value)).await.map_err(|error| error.message),
+                Err(unmet) => Err(unmet.reason),
+            };
+            return match written {
+                Ok(()) if result.outcome == Outcome::Passed => result.outcome = Outcome::Blessed,
+                Ok(()) => {}
+                Err(reason) => fail(result, "golden", Unmet::from(reason), None),
+            };
+        }
+        let last = || {
+            let nodes = subject.history.iter().rev().filter_map(|run| run.get("node").and_then(Value::as_str));
+            let mut schemas = nodes.filter_map(|node| self.flow.nodes.get(&node.into())?.schema_out.clone());
+            schemas.next()
+        };
+        let own = assertion.node.as_deref().and_then(|node| self.flow.nodes.get(&node.into())?.schema_out.clone());
+        let schema =
+            assertion.schema.clone().or(own).or_else(last).and_then(|name| self.flow.schemas.get(&name).cloned());
+        let given = Given { schema: schema.as_deref(), golden: self.files.get(&file).map(String::as_str) };
+        if let Err(unmet) = assert::check(assertion, subject, given) {
+            let kind = serde_json::to_value(assertion.kind).ok();
+            let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+            fail(result, kind, unmet, view.error.as_ref());
+        }
+    }
+
+    async fn write_golden(&self, file: &str, text: &str) -> Result<(), Error> {
+        let folder = FilePath::parse(&format!("{}/{}", crate::flows::FOLDER, self.flow.reference.name))?;
+        let path = FilePath::parse(&format!("{folder}/{file}"))?;
+        if !path.is_within(&folder) {
+            return Err(Error::invalid("file", "a golden file is inside of its flow's folder"));
+        }
+        let opened = self.workspaces.open(self.workspace).await?;
+        opened.write(&path, text.to_owned(), Expect::Any, &self.by.clone().into()).await?;
+        Ok(())
+    }
+}
+
+/// Notes that an assertion does not hold; why the task failed says more than that it did.
+fn fail(result: &mut CaseResult, kind: &str, unmet: Unmet, error: Option<&Error>) {
+    let cause = error.map(|error| format!("\nthe task ended with: {}", error.message)).unwrap_or_default();
+    result.outcome = Outcome::Failed;
+    result.failures.push(cut(format!("{kind}: {}{cause}", unmet.reason)));
+    result.differences.extend(unmet.differences);
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_FAILURE {
+        let end = (0..=MAX_FAILURE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Removes the workspace of a case; one that is not there is no matter.
+pub(super) async fn remove(workspaces: &Workspaces, own: WorkspaceId) {
+    match workspaces.delete(own).await {
+        Ok(()) => {}
+        Err(error) if error.code == Code::NotFound => {}
+        Err(error) => tracing::warn!(workspace = %own, %error, "the workspace of a case was not removed"),
+    }
+}
+
+async fn copy(from: &Workspace, to: &Workspace, folder: &FilePath) -> Result<(), Error> {
+    let entries = match from.list_tree(folder, MAX_PERSONAS).await {
+        Ok((entries, _)) => entries,
+        Err(error) if error.code == Code::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries.iter().filter(|entry| entry.kind == Kind::File) {
+        let content = from.read(&entry.path, None).await?;
+        to.write(&entry.path, content.bytes, Expect::Any, &Principal::System.into()).await?;
+    }
+    Ok(())
+}

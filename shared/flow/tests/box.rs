@@ -1,0 +1,75 @@
+//! The flows in the box, run on a real hub: every case of every one of them is green.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "support/hub.rs"]
+#[expect(dead_code, reason = "each test binary uses a part of it")]
+mod hub;
+
+use flow::{
+    evaluate::{Outcome, Selection},
+    in_the_box,
+};
+use hub::Hub;
+use serde_json::json;
+
+const SILENT: &str = "rules: []";
+
+async fn green(name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, SILENT).await;
+    let evaluation = hub.evaluate(name, Selection::default()).await;
+    let failures: Vec<String> = evaluation
+        .cases
+        .iter()
+        .filter(|case| case.outcome != Outcome::Passed)
+        .map(|case| format!("{}/{}: {}", case.suite, case.case, case.failures.join("\n  ")))
+        .collect();
+    assert!(evaluation.is_green(), "{name}:\n{}\n{:?}", failures.join("\n"), evaluation.error);
+    assert!(evaluation.passed >= 3 && evaluation.passed == evaluation.total);
+    hub.close().await;
+}
+
+macro_rules! green {
+    ($($flow:ident),*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $flow() {
+            green(stringify!($flow)).await;
+        }
+    )*
+
+        #[test]
+        fn every_flow_in_the_box_is_run_here() {
+            assert_eq!(in_the_box::names().collect::<Vec<_>>(), [$(stringify!($flow)),*]);
+        }
+    };
+}
+
+green!(content_campaign, parallel_agents, plan_and_execute, planner_executors, review);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_workspace_has_them_and_its_own_go_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, SILENT).await;
+    let flows = hub.tasks.flows();
+    let listed = flows.list(hub.workspace).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|flow| flow.name.as_str()).collect::<Vec<_>>(),
+        in_the_box::names().collect::<Vec<_>>()
+    );
+    assert!(listed.iter().all(|flow| flow.built_in && flow.faults == 0 && flow.nodes > 5));
+
+    let own = "nodes:
+  - {id: begin, kind: deterministic, role: start, context: none, op: {expr: \"'mine'\"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: end}]
+";
+    hub.flow("review", [("workflow.yaml", own)]).await;
+    let listed = flows.list(hub.workspace).await.unwrap();
+    assert_eq!(listed.len(), in_the_box::names().count(), "one of a name");
+    assert!(listed.iter().all(|flow| flow.built_in == (flow.name != "review")));
+    assert_eq!(hub.run("review", json!({})).await.output, Some(json!("mine")));
+
+    let unknown = flows.load(hub.workspace, "revue").await.unwrap_err();
+    assert!(unknown.hint.unwrap_or_default().contains("planner_executors, review"));
+    hub.close().await;
+}

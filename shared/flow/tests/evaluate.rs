@@ -1,0 +1,257 @@
+//! Evaluations on a real hub (seed 002 §10.3): what is recorded, what is isolated, and what survives.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "support/hub.rs"]
+#[expect(dead_code, reason = "each test binary uses a part of it")]
+mod hub;
+
+use domain::{Code, EvaluationId, NodeId};
+use flow::{
+    Evaluations,
+    evaluate::{Evaluation, Outcome, Progress, Selection},
+};
+use hub::{Hub, PLAY, until};
+use ports::{Clock, SystemClock};
+use serde_json::json;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Echoes its input; remembers it for those that come after; says what it was given of them.
+const ECHO: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: say, kind: agent, role: linear, agent_id: voice, context: all, prompt: '{{input.text}}'}
+  - id: keep
+    kind: deterministic
+    role: linear
+    context: none
+    tools: [write_file]
+    op: {tool: write_file, args: {path: /projects/echo.txt, content: '{{input}}'}}
+  - id: give
+    kind: deterministic
+    role: linear
+    context: none
+    op: {expr: \"{'said': outputs.say, 'list': [1, 2, 3]}\"}
+    remember: {store: project}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: say}
+  - {from: say, to: keep}
+  - {from: keep, to: give}
+  - {from: give, to: end}
+";
+const AGENTS: &str = "agents: [{id: voice, system: You are a voice.}]";
+const TOOLS: &str = "
+tools: [{id: write_file, entrypoint: 'fs:write_file', permissions: {root: /projects}}]
+";
+const MEMORY: &str = "
+context_profiles: [{id: all, max_tokens: 1000, retrieval_policy: recency, sources: [{store: project}]}]
+";
+/// What a model says that no case brings a script for.
+const REAL: &str = "rules: [{steps: [{text: 'This is the real one.'}]}]";
+
+async fn put(hub: &Hub, workflow: &str, evaluations: &str) {
+    let files = [("workflow.yaml", workflow), ("agents.yaml", AGENTS), ("tools.yaml", TOOLS), ("memory.yaml", MEMORY)];
+    hub.flow("echo", files).await;
+    hub.flow("echo", [("evaluations.yaml", evaluations)]).await;
+}
+
+fn outcomes(evaluation: &Evaluation) -> Vec<(&str, Outcome)> {
+    evaluation.cases.iter().map(|case| (case.case.as_str(), case.outcome)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_3_cases_are_isolated_and_their_results_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, REAL).await;
+    let evaluations = "
+suites:
+  - name: s
+    script: {rules: [{when: {user: memory}, steps: [{text: 'it leaks'}]}, {steps: [{text: 'scripted'}]}]}
+    cases:
+      - {id: good, input: {text: hello}, assertions: [{type: equals, field_path: said, expected: scripted}]}
+      - {id: bad, input: {text: hello}, assertions: [{type: equals, expected: {said: other, list: [1, 2, 3]}}]}
+      - {id: off, enabled: false, assertions: []}
+      - id: odd
+        input: 1
+        assertions: [{type: status, expected: success}]
+  - name: open
+    cases:
+      - {id: model, input: {text: hello}, assertions: [{type: contains, field_path: said, expected: the real one}]}
+";
+    put(&hub, ECHO, evaluations).await;
+    // What a task of people leaves behind is no part of an evaluation.
+    assert_eq!(hub.run("echo", json!({"text": "memory"})).await.output.unwrap()["said"], "This is the real one.");
+    let before = hub.read("/projects/echo.txt").await;
+
+    let evaluation = hub.evaluate("echo", Selection::default()).await;
+    let expected = [
+        ("good", Outcome::Passed),
+        ("bad", Outcome::Failed),
+        ("off", Outcome::Skipped),
+        ("odd", Outcome::Failed),
+        ("model", Outcome::Passed),
+    ];
+    assert_eq!(outcomes(&evaluation), expected, "{evaluation:#?}");
+    let sums = (evaluation.total, evaluation.passed, evaluation.failed, evaluation.skipped);
+    assert_eq!(sums, (5, 2, 2, 1));
+    assert!(!evaluation.is_green());
+    let bad = &evaluation.cases[1];
+    assert_eq!(bad.differences.len(), 1);
+    assert_eq!((bad.differences[0].path.as_str(), &bad.differences[0].b), ("/said", &Some(json!("scripted"))));
+    assert!(evaluation.cases[3].failures[0].contains("the task ended with"), "{:?}", evaluation.cases[3]);
+    assert_eq!(hub.read("/projects/echo.txt").await, before, "a case writes into a workspace of its own");
+
+    // What failed can be looked at, until the next evaluation of the flow.
+    let (kept, task) = (bad.workspace_id.unwrap(), bad.task_id.unwrap());
+    assert_eq!(hub.tasks.get(kept, task).await.unwrap().flow.name, "echo");
+    assert!(evaluation.cases[0].workspace_id.is_none());
+    assert_eq!(hub.workspaces.list(100, None).await.unwrap().workspaces.len(), 3);
+
+    let id = evaluation.evaluation_id;
+    let results = hub.read(&format!("/tasks/evaluations/{id}/results.json")).await.unwrap();
+    assert_eq!(serde_json::from_str::<Evaluation>(&results).unwrap(), evaluation);
+    let junit = hub.read(&format!("/tasks/evaluations/{id}/junit.xml")).await.unwrap();
+    assert!(junit.contains("tests=\"5\" failures=\"2\" errors=\"0\" skipped=\"1\""), "{junit}");
+
+    let again = hub.evaluate("echo", Selection { tags: Vec::new(), suites: vec!["open".into()], bless: false }).await;
+    assert!(again.is_green() && again.total == 1);
+    assert_eq!(hub.workspaces.get(kept).await.unwrap_err().code, Code::NotFound);
+    let page = hub.evaluations.list(hub.workspace, 10, None).await.unwrap();
+    let ids: Vec<EvaluationId> = page.evaluations.iter().map(|one| one.evaluation_id).collect();
+    assert_eq!(ids, [again.evaluation_id, id]);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_3_blessing_writes_the_golden_files_that_are_compared_with_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, REAL).await;
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - id: gold
+        input: {text: hello}
+        assertions: [{type: golden}, {type: golden, node: say, file: golden/said.json}, {type: status, expected: success}]
+      - {id: iron, input: {text: hello}, assertions: [{type: golden}, {type: status, expected: failure}]}
+";
+    put(&hub, ECHO, evaluations).await;
+    let none = hub.evaluate("echo", Selection::default()).await;
+    assert!(none.cases[0].failures[0].contains("bless"), "{none:?}");
+
+    let blessed = hub.evaluate("echo", Selection { bless: true, ..Selection::default() }).await;
+    assert_eq!(outcomes(&blessed), [("gold", Outcome::Blessed), ("iron", Outcome::Failed)], "{blessed:#?}");
+    assert_eq!(hub.read("/system/flows/echo/golden/said.json").await.unwrap(), "\"This is the real one.\"\n");
+    let later = hub.evaluate("echo", Selection::default()).await;
+    assert_eq!(outcomes(&later), [("gold", Outcome::Passed), ("iron", Outcome::Failed)], "{later:#?}");
+
+    hub.write("/system/flows/echo/golden/s/gold.json", "{\"said\": \"old\", \"list\": [1, 2]}").await;
+    let changed = hub.evaluate("echo", Selection::default()).await;
+    let places: Vec<&str> = changed.cases[0].differences.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(places, ["/list/2", "/said"]);
+
+    let id = EvaluationId(Uuid::now_v7());
+    let bless = Selection { bless: true, ..Selection::default() };
+    let refused = hub.evaluations.start(hub.workspace, id, "review", bless, &hub.by).await.unwrap_err();
+    assert_eq!(refused.code, Code::Conflict, "a flow in the box is no one's to bless");
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_3_a_case_is_bounded_and_a_mistake_is_told_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, REAL).await;
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: hangs, timeout_seconds: 0.5, input: {text: x}, script: {rules: [{steps: [{hang: true}]}]}, assertions: []}
+  - name: broken
+    enabled: false
+    cases:
+      - {id: broken, input: {text: x}, script: {rules: [{stops: []}]}, assertions: []}
+";
+    put(&hub, ECHO, evaluations).await;
+    let evaluation = hub.evaluate("echo", Selection { suites: vec!["s".into()], ..Selection::default() }).await;
+    assert_eq!(outcomes(&evaluation), [("hangs", Outcome::Error)]);
+    assert!(evaluation.cases[0].failures[0].contains("did not end within 0.5 s"));
+    let start = async |selection: Selection| {
+        let id = EvaluationId(Uuid::now_v7());
+        hub.evaluations.start(hub.workspace, id, "echo", selection, &hub.by).await.unwrap_err()
+    };
+    let broken = start(Selection { suites: vec!["broken".into()], ..Selection::default() }).await;
+    assert!(broken.message.contains("broken/broken cannot be played"), "{broken}");
+    let unknown = start(Selection { suites: vec!["t".into()], ..Selection::default() }).await;
+    assert_eq!(unknown.code, Code::InvalidArgument);
+
+    let asks = ECHO.replace(
+        "  - id: keep\n    kind: deterministic\n    role: linear\n    context: none\n    tools: [write_file]\n    op: {tool: write_file, args: {path: /projects/echo.txt, content: '{{input}}'}}\n",
+        "  - {id: keep, kind: deterministic, role: linear, context: none, ask: {approve: Well?}}\n",
+    );
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: silent, input: {text: x}, assertions: []}
+      - {id: yes, input: {text: x}, answers: {keep: {approved: true}}, assertions: [{type: status, expected: success}]}
+      - {id: no, input: {text: x}, answers: {keep: {approved: false}}, assertions: [{type: status, node: keep, expected: failure}]}
+";
+    put(&hub, &asks, evaluations).await;
+    let evaluation = hub.evaluate("echo", Selection::default()).await;
+    let expected = [("silent", Outcome::Error), ("yes", Outcome::Passed), ("no", Outcome::Passed)];
+    assert_eq!(outcomes(&evaluation), expected, "{evaluation:#?}");
+    assert!(evaluation.cases[0].failures[0].contains("keep asks"));
+    hub.close().await;
+}
+
+#[test]
+fn s10_3_an_evaluation_goes_on_after_whoever_drove_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: quick, input: {text: x}, assertions: [{type: status, expected: success}]}
+      - id: slow
+        input: {text: x}
+        script: {rules: [{steps: [{text: late, delay_ms: 2000}]}]}
+        assertions: [{type: equals, field_path: said, expected: late}]
+";
+    let lasting = tokio::runtime::Runtime::new().unwrap();
+    let hub = lasting.block_on(async {
+        let hub = Hub::open(&folder, REAL).await;
+        put(&hub, ECHO, evaluations).await;
+        hub
+    });
+    let id = EvaluationId(Uuid::now_v7());
+    // The one that drives lives in a runtime of its own, and dies with it.
+    let mortal = tokio::runtime::Runtime::new().unwrap();
+    let first = mortal.block_on(async {
+        let begun = hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
+        assert_eq!((begun.total, begun.passed), (2, 0));
+        until(|| async {
+            let evaluation = hub.evaluations.get(hub.workspace, id).await.unwrap();
+            (evaluation.passed == 1).then_some(evaluation)
+        })
+        .await
+    });
+    mortal.shutdown_background();
+    assert_eq!(first.status, Progress::Running);
+
+    lasting.block_on(async {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (tasks, workspaces) = (hub.tasks.clone(), hub.workspaces.clone());
+        let next = Evaluations::new(tasks, workspaces, hub.table.clone(), clock, PLAY);
+        assert_eq!(next.resume().await.unwrap(), 1);
+        let evaluation = hub.evaluated(id).await;
+        assert!(evaluation.is_green() && evaluation.passed == 2, "{evaluation:#?}");
+        assert_eq!(evaluation.cases[0], first.cases[0], "what had a result is not run again");
+
+        let again = next.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
+        assert_eq!(again, evaluation, "the same id is the same evaluation");
+        until(|| async { (next.resume().await.unwrap() == 0).then_some(()) }).await;
+        assert!(hub.tasks.flows().load(hub.workspace, "echo").await.unwrap().nodes.contains_key(&NodeId::from("say")));
+        hub.close().await;
+    });
+}

@@ -45,7 +45,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
 }
 
 /// Every version with its call, by file and number; and the calls that are remembered.
-fn files(world: &World) -> (Vec<must::Versioned>, Vec<CallId>) {
+pub(crate) fn files(world: &World) -> (Vec<must::Versioned>, Vec<CallId>) {
     let (versions, calls) = (format!("{}/versions/", world.workspace), format!("{}/calls", world.workspace));
     let version = |item: &Item| {
         let file = item.key.pk.strip_prefix(&versions)?.parse().ok()?;

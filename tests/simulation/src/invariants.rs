@@ -4,6 +4,7 @@
 mod files;
 mod logs;
 mod readers;
+mod tasks;
 
 pub use files::{FileOnDisk, StoredFile, Versioned, latest_is_what_the_index_says, writes_took_effect_once};
 pub use logs::{
@@ -14,6 +15,11 @@ pub use logs::{
 pub use readers::{
     chat_file_tells_what_was_said, snapshot_is_a_fold, stream_brought_each_event_once, usage_was_recorded_once,
     view_is_that_of_the_fold,
+};
+
+pub use tasks::{
+    Family, arrivals_are_taken_in_once, children_were_forked, merges_begin_once, node_attempts_count_up,
+    tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed, tools_took_effect_once,
 };
 
 use actor::Entry;

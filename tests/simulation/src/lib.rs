@@ -14,6 +14,8 @@
 //! - A [`Scenario`] says what people do, as data; [`person`] does it, and tries again what was not answered.
 //! - [`run`] plays a scenario under a [`Plan`] until nothing moves any more, and asks every function of [`invariants`].
 //!
+//! - [`tasks`] does the same with flows.
+//!
 //! What it does not do: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for
 //! what adapters promise (the conformance suites hold those to it).
 
@@ -29,6 +31,7 @@ mod run;
 pub mod sabotage;
 pub mod scenario;
 mod script;
+pub mod tasks;
 mod watcher;
 pub mod world;
 
@@ -38,4 +41,5 @@ pub use process::Process;
 pub use run::{Outcome, play, run};
 pub use sabotage::Safeguard;
 pub use scenario::{Act, Scenario, Until};
+pub use tasks::{TaskScenario, play_tasks};
 pub use world::World;

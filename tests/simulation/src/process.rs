@@ -5,8 +5,11 @@ use crate::{
     sabotage::{self, Safeguard},
     world::World,
 };
-use actor::{Kind, Runtime};
+use actor::{Kind, Mailbox, NobodyFollows, Runtime};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use flow::{
+    FlowCache, Flows, TaskEffects, TaskMachine, Tasks, artifact::Artifacts, load::Known, memory::Memory, op::Functions,
+};
 use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
 use std::{sync::Arc, time::Duration};
 use testkit::crash::Crash;
@@ -29,6 +32,8 @@ pub struct Process {
     pub link: Link,
     /// Its way in for people.
     pub chats: Chats,
+    /// The same for tasks.
+    pub tasks: Tasks,
     shutdown: CancellationToken,
     work: JoinHandle<()>,
 }
@@ -54,7 +59,7 @@ impl Process {
             tools: tools.clone(),
             question_timeout: PATIENCE,
         };
-        let effects = ChatEffects { model, tools, workspaces: workspaces.clone(), clock: clock.clone() };
+        let effects = ChatEffects { model, tools: tools.clone(), workspaces: workspaces.clone(), clock: clock.clone() };
         let options = actor::Options { inactivity: INACTIVITY, ..actor::Options::default() };
         let runtime = Runtime::new(
             machine,
@@ -67,13 +72,38 @@ impl Process {
             options,
         );
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
-        let kinds: [Arc<dyn Kind>; 1] = [Arc::new(runtime)];
+        let cache = FlowCache::default();
+        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
+        let effects = TaskEffects {
+            flows: flows.clone(),
+            tools,
+            functions: Arc::new(Functions::builtin()),
+            workspaces: workspaces.clone(),
+            memory: Memory::new(table.clone()),
+            artifacts: Artifacts::new(table.clone(), workspaces.clone()),
+            table: table.clone(),
+            mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
+            clock: clock.clone(),
+            context_tokens: 10_000,
+        };
+        let task_runtime = Runtime::new(
+            TaskMachine { flows: cache },
+            Arc::new(effects),
+            table.clone(),
+            queue.clone(),
+            bus.clone(),
+            clock.clone(),
+            Arc::new(NobodyFollows),
+            actor::Options { inactivity: INACTIVITY, ..actor::Options::default() },
+        );
+        let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
         let worker = Worker::new(kinds, queue.clone(), options);
         let settings = Settings { inactivity: INACTIVITY, ..Settings::default() };
+        let tasks = Tasks::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), flows);
         let chats = Chats::new(table, queue, bus, clock, workspaces.clone(), settings);
         let shutdown = CancellationToken::new();
         let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));
-        Self { crash, link, chats, shutdown, work }
+        Self { crash, link, chats, tasks, shutdown, work }
     }
 
     /// Ends it in good order. Returns when it has ended, or died over it.

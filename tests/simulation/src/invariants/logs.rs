@@ -2,7 +2,7 @@
 
 use super::{Held, Log, broken, events, fold};
 use crate::person::Sent;
-use actor::Machine as _;
+use actor::{Entry, Machine as _};
 use chat::ChatMachine;
 use domain::{ChatEvent, Message, MessageId, Timestamp};
 use ports::{DeadLetter, ModelRequest, Outgoing};
@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Each entry begins where the one before ended: no event is lost, none is there twice, and numbers are never given twice.
-pub fn entries_are_contiguous(log: &Log) -> Held {
+pub fn entries_are_contiguous<E>(log: &[Entry<E>]) -> Held {
     const NAME: &str = "entries_are_contiguous";
     let mut next = 1;
     for entry in log {
@@ -29,7 +29,7 @@ pub fn entries_are_contiguous(log: &Log) -> Held {
 }
 
 /// No command was consumed by two entries.
-pub fn commands_were_consumed_once(log: &Log) -> Held {
+pub fn commands_were_consumed_once<E>(log: &[Entry<E>]) -> Held {
     let mut seen = BTreeSet::new();
     match log.iter().flat_map(|entry| &entry.commands).find(|command| !seen.insert(**command)) {
         None => Ok(()),

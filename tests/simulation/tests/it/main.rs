@@ -5,3 +5,4 @@ mod calm;
 mod crashes;
 mod sabotage;
 mod seeds;
+mod tasks;

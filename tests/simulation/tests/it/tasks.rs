@@ -1,0 +1,134 @@
+//! Flows under every death and many schedules.
+
+use simulation::{Life, Plan, Safeguard, TaskScenario, play_tasks, tasks};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Mutex,
+};
+use testkit::{Random, crash::Side, fakes::Faults};
+
+/// Schedules in a test run; `TASK_SEEDS=100000` plays more.
+const SEEDS: u64 = 2_000;
+
+fn chosen() -> Vec<TaskScenario> {
+    let only = std::env::var("ONLY").ok();
+    tasks::ALL.iter().filter(|s| only.as_deref().is_none_or(|only| s.name.contains(only))).copied().collect()
+}
+
+/// Calls that change nothing: a death there is one after the change before.
+fn only_reads(call: &str) -> bool {
+    let reads =
+        ["table.get", "table.query", "table.query_index", "blobs.get", "bus.subscribe", "model.stream", "model.delta"];
+    reads.contains(&call)
+}
+
+/// How the root has to end, where it always ends the same.
+type Ended = Option<Option<(domain::Status, serde_json::Value)>>;
+
+/// What is wrong after a run.
+fn wrong(scenario: &TaskScenario, plan: &Plan, undisturbed: &Ended) -> Option<String> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| play_tasks(scenario, plan, undisturbed.as_ref()).0));
+    match outcome {
+        Ok(outcome) if outcome.violations.is_empty() => None,
+        Ok(outcome) => Some(format!("{} {plan:?}:\n{outcome}", scenario.name)),
+        Err(panic) => Some(format!("{} {plan:?}: panicked: {:?}", scenario.name, panic.downcast_ref::<String>())),
+    }
+}
+
+fn on_all_cores(work: Vec<(TaskScenario, Plan, Ended)>) {
+    let (work, faults) = (Mutex::new(work), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some((scenario, plan, undisturbed)) = work.lock().unwrap().pop() else { return };
+                    let fault = wrong(&scenario, &plan, &undisturbed);
+                    faults.lock().unwrap().extend(fault);
+                }
+            });
+        }
+    });
+    let faults = faults.into_inner().unwrap();
+    let told: String = faults.iter().map(|fault| fault.lines().take(3).collect::<Vec<_>>().join("\n") + "\n").collect();
+    assert!(faults.is_empty(), "{} end badly:\n{told}\n{}", faults.len(), faults.first().cloned().unwrap_or_default());
+}
+
+#[test]
+fn calm_tasks_end_as_they_should() {
+    for scenario in chosen() {
+        let (outcome, ended) = play_tasks(&scenario, &Plan::calm(), None);
+        assert!(outcome.violations.is_empty(), "{}: {outcome}", scenario.name);
+        let expected = match scenario.name {
+            "chain" => serde_json::json!([2, 4, 6]),
+            "split_and_merge" => serde_json::json!([10, 20, 30]),
+            "nested" => serde_json::json!([[101, 201], [102, 202], 7]),
+            "asked" | "answered_early" => serde_json::json!("approved"),
+            "agent" => serde_json::json!("You are welcome."),
+            _ => continue,
+        };
+        assert_eq!(ended, Some((domain::Status::Success, expected)), "{}", scenario.name);
+    }
+}
+
+#[test]
+fn no_death_loses_or_doubles_a_step_of_a_task() {
+    let mut work = Vec::new();
+    for scenario in chosen() {
+        let (outcome, ended) = play_tasks(&scenario, &Plan::calm(), None);
+        let undisturbed = scenario.is_fixed.then_some(ended);
+        for (position, _) in outcome.calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
+            let call = position as u64 + 1;
+            let lives = [Life::Dies(call, Side::Before), Life::Dies(call, Side::After), Life::CutOff(call)];
+            work.extend(lives.map(|life| (scenario, Plan::with(life), undisturbed.clone())));
+        }
+    }
+    on_all_cores(work);
+}
+
+#[test]
+fn no_schedule_loses_or_doubles_a_step_of_a_task() {
+    let seeds = std::env::var("TASK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
+    let scenarios = calm();
+    on_all_cores((0..seeds).rev().map(|seed| schedule(seed, &scenarios)).collect());
+}
+
+/// Plays the schedule of `TASK_SEED` again.
+#[test]
+fn replay_tasks() {
+    let Some(seed) = std::env::var("TASK_SEED").ok().and_then(|text| text.parse().ok()) else { return };
+    on_all_cores(vec![schedule(seed, &calm())]);
+}
+
+/// The scenarios with how their roots end when nothing goes wrong.
+fn calm() -> Vec<(TaskScenario, Ended)> {
+    let ended = |scenario: &TaskScenario| play_tasks(scenario, &Plan::calm(), None).1;
+    chosen().into_iter().map(|scenario| (scenario, scenario.is_fixed.then(|| ended(&scenario)))).collect()
+}
+
+fn schedule(seed: u64, scenarios: &[(TaskScenario, Ended)]) -> (TaskScenario, Plan, Ended) {
+    let mut random = Random::new(seed);
+    let (scenario, undisturbed) = scenarios[random.below(scenarios.len() as u64) as usize].clone();
+    let mut life = || match random.below(8) {
+        0..3 => Life::Whole,
+        3 | 4 => Life::Dies(1 + random.below(150), Side::Before),
+        5 | 6 => Life::Dies(1 + random.below(150), Side::After),
+        _ => Life::CutOff(1 + random.below(150)),
+    };
+    let lives = vec![life(), life(), life()];
+    let (faults, undisturbed) = match random.below(4) {
+        0 => (Faults::none(), undisturbed),
+        1 => (Faults::interleaving(), undisturbed),
+        // A tool that meets a store that does not answer says so, and what the flow makes of that is its own affair.
+        _ => (Faults::some(), None),
+    };
+    (scenario, Plan { seed, faults, lives, restless: true, without: None }, undisturbed)
+}
+
+/// An invariant that cannot fail proves nothing.
+#[test]
+fn a_tool_call_that_leaves_no_record_is_found_out() {
+    let chain = tasks::ALL.iter().find(|scenario| scenario.name == "chain").unwrap();
+    let (outcome, _) = play_tasks(chain, &Plan { without: Some(Safeguard::CallRecord), ..Plan::calm() }, None);
+    let found = outcome.violations.iter().any(|violation| violation.invariant == "tools_took_effect_once");
+    assert!(found, "{outcome}");
+}

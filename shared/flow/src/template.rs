@@ -36,7 +36,9 @@ pub fn new_flow(name: &str) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, String> = FILES
         .iter()
         .map(|(path, text)| {
-            let schema = path.strip_suffix(".yaml").map(|stem| format!("# yaml-language-server: $schema={SCHEMAS}/{stem}.json\n"));
+            let schema = path
+                .strip_suffix(".yaml")
+                .map(|stem| format!("# yaml-language-server: $schema={SCHEMAS}/{stem}.json\n"));
             ((*path).to_string(), format!("{}{}", schema.unwrap_or_default(), text.replace("__NAME__", &quoted)))
         })
         .collect();
@@ -49,7 +51,8 @@ pub fn new_flow(name: &str) -> BTreeMap<String, String> {
 /// What a flow is made of: its deployment manifest with the fingerprint of each file, but of the manifest itself, and the hash
 /// of all of them. What the manifest says beside that is kept.
 pub fn package(files: &BTreeMap<String, String>) -> Deployment {
-    let said = files.get(DEPLOYMENT).and_then(|text| serde_saphyr::from_str::<Deployment>(text).ok()).unwrap_or_default();
+    let said =
+        files.get(DEPLOYMENT).and_then(|text| serde_saphyr::from_str::<Deployment>(text).ok()).unwrap_or_default();
     let mut rest = files.clone();
     rest.remove(DEPLOYMENT);
     let parts = rest.iter().filter(|(path, _)| load::is_part(path));

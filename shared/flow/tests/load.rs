@@ -26,12 +26,30 @@ const FLOW: &str = "workflow.yaml";
 
 /// Faults that do not hide each other, each at a text of its own.
 const PLANTS: &[Plant] = &[
-    (FLOW, "description: A bit of everything", "«descripton: A bit of everything", "unknown_key", "did you mean `description`?"),
+    (
+        FLOW,
+        "description: A bit of everything",
+        "«descripton: A bit of everything",
+        "unknown_key",
+        "did you mean `description`?",
+    ),
     (FLOW, "    retries: 2", "    «retry: 2", "unknown_key", "did you mean `retries`?"),
-    (FLOW, "strategy: all, on_failure: include", "strategy: all, «onfailure: include", "unknown_key", "did you mean `on_failure`?"),
+    (
+        FLOW,
+        "strategy: all, on_failure: include",
+        "strategy: all, «onfailure: include",
+        "unknown_key",
+        "did you mean `on_failure`?",
+    ),
     (FLOW, "    timeout_seconds: 30\n", "    timeout_seconds: «soon\n", "wrong_type", ""),
     (FLOW, "max_concurrency: 4", "max_concurrency: «0", "wrong_value", "1 or more"),
-    (FLOW, "continue_on_failure: true", "continue_on_failure: true\n    fail_on_failure: «true", "conflicting_failure_handling", "keep one"),
+    (
+        FLOW,
+        "continue_on_failure: true",
+        "continue_on_failure: true\n    fail_on_failure: «true",
+        "conflicting_failure_handling",
+        "keep one",
+    ),
     (FLOW, "agent_id: thinker", "agent_id: «thinkr", "unknown_agent", "did you mean `thinker`?"),
     (FLOW, "context: notes", "context: «note", "unknown_profile", "did you mean `notes`?"),
     (FLOW, "tools: [look, change]", "tools: [look, «chnge]", "unknown_tool", "did you mean `change`?"),
@@ -41,7 +59,13 @@ const PLANTS: &[Plant] = &[
     (FLOW, "many: [\"{{outputs.think}}\"]", "many: [«\"{{outputs.}}\"]", "bad_template", "CEL"),
     (FLOW, "op: {tool: look,", "op: {tool: «luk,", "unknown_tool", "`look`"),
     (FLOW, "store: project, key: right", "store: «projects, key: right", "wrong_value", "did you mean `project`?"),
-    (FLOW, "function: \"merge:outputs\"", "function: «\"merge:output\"", "unknown_entrypoint", "did you mean `merge:outputs`?"),
+    (
+        FLOW,
+        "function: \"merge:outputs\"",
+        "function: «\"merge:output\"",
+        "unknown_entrypoint",
+        "did you mean `merge:outputs`?",
+    ),
     (FLOW, "over: \"input.items\"", "over: «\"input.items[\"", "bad_expression", "CEL"),
     (FLOW, "max_subtasks: 50", "max_subtasks: «many", "wrong_type", ""),
     (FLOW, "score: \"size(input.output)\"", "score: «\"size(\"", "bad_expression", "CEL"),
@@ -50,14 +74,38 @@ const PLANTS: &[Plant] = &[
     ("agents.yaml", "llm: house/small", "llm: «house/smal", "unknown_model", "did you mean `small`?"),
     ("agents.yaml", "persona: coder", "persona: «codr", "unknown_persona", "did you mean `coder`?"),
     ("agents.yaml", "temperature: 0.2", "temperature: «9", "wrong_value", "from 0 to 2"),
-    ("tools.yaml", "entrypoint: \"tools.fs:read_file\"", "entrypoint: «\"tools.fs:launch\"", "unknown_entrypoint", "`read`"),
+    (
+        "tools.yaml",
+        "entrypoint: \"tools.fs:read_file\"",
+        "entrypoint: «\"tools.fs:launch\"",
+        "unknown_entrypoint",
+        "`read`",
+    ),
     ("tools.yaml", "allow_network: false", "«allow_netwrk: false", "unknown_key", "did you mean `allow_network`?"),
     ("tools.yaml", "root: /projects", "root: «projects", "wrong_value", "begins with `/`"),
     ("memory.yaml", "retrieval_policy: recency", "retrieval_policy: «recent", "wrong_value", "there are: `recency`"),
     ("memory.yaml", "- {store: task}", "- «{tags: [x]}", "missing_key", "store"),
-    ("providers.yaml", "credentials: house_key", "credentials: «house_kei", "unknown_credential", "did you mean `house_key`?"),
-    ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: HOUSE_API_KEY\n    «api_key: sk-planted", "credential_value", "`env: NAME`"),
-    ("provider_credentials.yaml", "file_path: /run/secrets/other", "file_path: «sk-planted", "credential_value", "`env: NAME`"),
+    (
+        "providers.yaml",
+        "credentials: house_key",
+        "credentials: «house_kei",
+        "unknown_credential",
+        "did you mean `house_key`?",
+    ),
+    (
+        "provider_credentials.yaml",
+        "env: HOUSE_API_KEY",
+        "env: HOUSE_API_KEY\n    «api_key: sk-planted",
+        "credential_value",
+        "`env: NAME`",
+    ),
+    (
+        "provider_credentials.yaml",
+        "file_path: /run/secrets/other",
+        "file_path: «sk-planted",
+        "credential_value",
+        "`env: NAME`",
+    ),
     ("plugins.yaml", "secret: {env: HOOK}", "secret: «planted", "credential_value", "{env: NAME}"),
     ("plugins.yaml", "type: webhook", "type: «webhok", "wrong_value", "did you mean `webhook`?"),
     ("policy.yaml", "target: tool", "target: «tols", "wrong_value", "did you mean `tool`?"),
@@ -77,42 +125,155 @@ const PLANTS: &[Plant] = &[
 
 /// Faults that change what the graph is, each alone.
 const ALONE: &[Plant] = &[
-    (FLOW, "    role: start\n    default_start: true", "    role: «strt\n    default_start: true", "wrong_value", "did you mean `start`?"),
-    (FLOW, "  - id: begin\n    kind: deterministic", "  - id: begin\n    kind: «determinstic", "wrong_value", "did you mean `deterministic`?"),
+    (
+        FLOW,
+        "    role: start\n    default_start: true",
+        "    role: «strt\n    default_start: true",
+        "wrong_value",
+        "did you mean `start`?",
+    ),
+    (
+        FLOW,
+        "  - id: begin\n    kind: deterministic",
+        "  - id: begin\n    kind: «determinstic",
+        "wrong_value",
+        "did you mean `deterministic`?",
+    ),
     (FLOW, "  - id: begin\n    kind: deterministic", "  - id: begin\n    kind: «agent", "wrong_kind", "linear node"),
-    (FLOW, "  - id: done\n    kind: deterministic", "  - id: done\n    agent_id: «thinker\n    kind: deterministic", "exit_not_read_only", "before the exit"),
+    (
+        FLOW,
+        "  - id: done\n    kind: deterministic",
+        "  - id: done\n    agent_id: «thinker\n    kind: deterministic",
+        "exit_not_read_only",
+        "before the exit",
+    ),
     (FLOW, "  - id: done\n", "  - id: done\n    tools: «[look]\n", "exit_not_read_only", "before the exit"),
     (FLOW, "  - id: done\n", "  - id: done\n    op: «{tool: look}\n", "exit_not_read_only", "before the exit"),
-    (FLOW, "  - id: done\n    kind: deterministic", "  - id: done\n    kind: «agent\n    agent_id: thinker", "wrong_kind", "linear node"),
-    (FLOW, "  - id: begin_again\n", "  - id: begin_again\n    default_start: «true\n", "second_default_start", "keep one"),
-    (FLOW, "  - id: second\n", "  - id: second\n    default_start: «true\n", "default_start_on_non_start", "role: start"),
+    (
+        FLOW,
+        "  - id: done\n    kind: deterministic",
+        "  - id: done\n    kind: «agent\n    agent_id: thinker",
+        "wrong_kind",
+        "linear node",
+    ),
+    (
+        FLOW,
+        "  - id: begin_again\n",
+        "  - id: begin_again\n    default_start: «true\n",
+        "second_default_start",
+        "keep one",
+    ),
+    (
+        FLOW,
+        "  - id: second\n",
+        "  - id: second\n    default_start: «true\n",
+        "default_start_on_non_start",
+        "role: start",
+    ),
     (FLOW, "  - id: failed\n", "  - id: «done\n", "duplicate_id", ""),
     (FLOW, "  - id: second\n", "  - id: second\n    «agent_id: thinker\n", "misplaced_key", "kind"),
     (FLOW, "    agent_id: thinker\n", "", "missing_agent", "there are: `local`, `thinker`"),
     (FLOW, "  - id: second\n", "  - id: second\n    «split: {over: input}\n", "misplaced_key", "role"),
     (FLOW, "  - id: second\n", "  - id: second\n    «merge: {strategy: all}\n", "misplaced_key", "role"),
-    (FLOW, "  - id: second\n", "  - id: second\n    op: identity\n    «ask: {approve: it}\n", "misplaced_key", "remove it"),
+    (
+        FLOW,
+        "  - id: second\n",
+        "  - id: second\n    op: identity\n    «ask: {approve: it}\n",
+        "misplaced_key",
+        "remove it",
+    ),
     (FLOW, "  - id: second\n", "  - id: second\n    op: «{expr: input, template: x}\n", "wrong_value", "one of"),
     (FLOW, "  - id: second\n", "  - id: second\n    always_fail: «true\n", "always_fail_on_non_exit", "exit"),
     (FLOW, "strategy: best_of, score: \"size(input.output)\"", "strategy: best_of", "missing_key", "an expression"),
     (FLOW, "merge: {strategy: all,", "merge: {quorum: «2, strategy: all,", "misplaced_key", "strategy: quorum"),
     (FLOW, "merge: {strategy: all,", "merge: {of: «nobody, strategy: all,", "merge_of", ""),
-    (FLOW, "  - id: second\n    kind: deterministic\n    role: linear\n    context: none", "  - «id: second\n    kind: deterministic\n    role: linear", "missing_key", "`none`, `global`"),
-    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: failed}\n  - «{from: gather, to: think}\n", "cycle", "leads back"),
-    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: «faild}\n", "unknown_node", "did you mean `failed`?"),
-    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: failed}\n  - «{from: second, to: failed}\n", "duplicate_edge", "remove"),
-    (FLOW, "  - {from: second, to: failed}\n", "  - {from: second, to: failed}\n  - {from: «nowhere, to: failed}\n", "unknown_node", ""),
-    (FLOW, "edges:\n", "  - {id: «lost, kind: deterministic, role: exit, context: none}\nedges:\n", "unreachable_node", "add an edge"),
+    (
+        FLOW,
+        "  - id: second\n    kind: deterministic\n    role: linear\n    context: none",
+        "  - «id: second\n    kind: deterministic\n    role: linear",
+        "missing_key",
+        "`none`, `global`",
+    ),
+    (FLOW, "  - id: second\n    kind: deterministic\n", "  - «id: second\n", "missing_key", "agent"),
+    (
+        FLOW,
+        "  - id: second\n    kind: deterministic\n    role: linear\n",
+        "  - «id: second\n    kind: deterministic\n",
+        "missing_key",
+        "task",
+    ),
+    (
+        FLOW,
+        "  - id: second\n    kind: deterministic\n    role: linear\n",
+        "  - id: second\n    kind: deterministic\n    role:\n",
+        "wrong_type",
+        "there are: `start`",
+    ),
+    (
+        FLOW,
+        "  - {from: second, to: failed}\n",
+        "  - {from: second, to: failed}\n  - «{from: begin}\n",
+        "missing_key",
+        "leads to",
+    ),
+    ("agents.yaml", "agents:\n", "«agnts:\n", "unknown_key", "did you mean `agents`?"),
+    (
+        FLOW,
+        "  - {from: second, to: failed}\n",
+        "  - {from: second, to: failed}\n  - «{from: gather, to: think}\n",
+        "cycle",
+        "leads back",
+    ),
+    (
+        FLOW,
+        "  - {from: second, to: failed}\n",
+        "  - {from: second, to: «faild}\n",
+        "unknown_node",
+        "did you mean `failed`?",
+    ),
+    (
+        FLOW,
+        "  - {from: second, to: failed}\n",
+        "  - {from: second, to: failed}\n  - «{from: second, to: failed}\n",
+        "duplicate_edge",
+        "remove",
+    ),
+    (
+        FLOW,
+        "  - {from: second, to: failed}\n",
+        "  - {from: second, to: failed}\n  - {from: «nowhere, to: failed}\n",
+        "unknown_node",
+        "",
+    ),
+    (
+        FLOW,
+        "edges:\n",
+        "  - {id: «lost, kind: deterministic, role: exit, context: none}\nedges:\n",
+        "unreachable_node",
+        "add an edge",
+    ),
     (FLOW, "  - {from: second, to: failed}\n", "", "start_without_exit", "role exit"),
     (FLOW, "label: right}", "label: «left}", "duplicate_label", "label of its own"),
-    (FLOW, "  - id: work\n    kind: deterministic\n    role: linear", "  - id: work\n    kind: deterministic\n    role: «branch", "wrong_degree", "its edges"),
+    (
+        FLOW,
+        "  - id: work\n    kind: deterministic\n    role: linear",
+        "  - id: work\n    kind: deterministic\n    role: «branch",
+        "wrong_degree",
+        "its edges",
+    ),
     (FLOW, "  - id: begin_again\n", "  - id: [begin]\n", "wrong_type", ""),
     (FLOW, "default_start: true", "default_start: false", "no_default_start", "default_start: true"),
     (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", ""),
     (FLOW, "version: 1\n", "version: [1\n", "malformed", ""),
     ("tools.yaml", "id: change", "id: «look", "duplicate_id", ""),
     ("tools.yaml", "    entrypoint: write_file\n", "", "unknown_entrypoint", "`write`"),
-    ("schemas/choice.json", "[\"left\", \"right\"]", "[\"left\", \"up\"]", "decision_without_outputs", "there are: `left`, `right`"),
+    (
+        "schemas/choice.json",
+        "[\"left\", \"right\"]",
+        "[\"left\", \"up\"]",
+        "decision_without_outputs",
+        "there are: `left`, `right`",
+    ),
     (
         "schemas/choice.json",
         "{\"properties\": {\"selected_edge\": {\"enum\": [\"left\", \"right\"]}}, \"required\": [\"selected_edge\"]}",
@@ -122,14 +283,36 @@ const ALONE: &[Plant] = &[
     ),
     ("schemas/thought.json", "{\"type\"", "{\"type", "malformed", ""),
     ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: «\"sk-planted\"", "credential_value", "`env: NAME`"),
-    ("provider_credentials.yaml", "  - id: house_key\n    provider: house\n    env: HOUSE_API_KEY", "  - «id: house_key\n    provider: house", "missing_reference", "`env: NAME`"),
-    ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: HOUSE_API_KEY\n    config: {token: «planted}", "credential_value", "`env: NAME`"),
-    ("evaluations.yaml", "      - id: one\n", "      - id: one\n        assertions: []\n      - id: «one\n", "duplicate_id", ""),
+    (
+        "provider_credentials.yaml",
+        "  - id: house_key\n    provider: house\n    env: HOUSE_API_KEY",
+        "  - «id: house_key\n    provider: house",
+        "missing_reference",
+        "`env: NAME`",
+    ),
+    (
+        "provider_credentials.yaml",
+        "env: HOUSE_API_KEY",
+        "env: HOUSE_API_KEY\n    config: {token: «planted}",
+        "credential_value",
+        "{env: NAME}",
+    ),
+    (
+        "evaluations.yaml",
+        "      - id: one\n",
+        "      - id: one\n        assertions: []\n      - id: «one\n",
+        "duplicate_id",
+        "",
+    ),
 ];
 
 fn known() -> Known {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<BTreeSet<_>>();
-    Known { personas: Some(set(&["coder", "planner"])), models: Some(set(&["openai/*", "anthropic/claude"])), ..Known::default() }
+    Known {
+        personas: Some(set(&["coder", "planner"])),
+        models: Some(set(&["openai/*", "anthropic/claude"])),
+        ..Known::default()
+    }
 }
 
 /// Plants faults; gives for each its file, line and column, where it says that.
@@ -164,7 +347,8 @@ fn refused(files: BTreeMap<String, String>) -> Report {
 fn found<'a>(report: &'a Report, plant: &Plant, place: Option<(u32, u32)>) -> Option<&'a Fault> {
     let (file, _, _, code, hint) = plant;
     report.faults.iter().find(|fault| {
-        let hint_fits = if hint.is_empty() { true } else { fault.hint.as_ref().is_some_and(|said| said.contains(hint)) };
+        let hint_fits =
+            if hint.is_empty() { true } else { fault.hint.as_ref().is_some_and(|said| said.contains(hint)) };
         let place_fits = place.is_none_or(|place| place == (fault.line, fault.column) && fault.file == *file);
         fault.code == *code && place_fits && hint_fits
     })
@@ -220,7 +404,7 @@ fn s8_a_folder_without_a_fault_loads() {
 fn s8_every_kind_of_fault_is_said_with_its_place_and_a_hint() {
     for case in PLANTS.iter().chain(ALONE) {
         let (files, places) = plant(&[case]);
-        let report = refused(files);
+        let report = load("base", files, &known()).err().unwrap_or_else(|| panic!("{case:#?} loads"));
         assert!(found(&report, case, places[0]).is_some(), "{case:#?} at {:?}:\n{report}", places[0]);
     }
 }
@@ -292,11 +476,25 @@ fn s8_files_that_are_not_manifests_are_named() {
     files.remove("workflow.yaml");
     let report = refused(files);
     let said: Vec<(&str, &str)> = report.faults.iter().map(|fault| (fault.file.as_str(), fault.code)).collect();
-    for fault in [("agent.yaml", "unknown_manifest"), ("tools.yaml", "duplicate_manifest"), ("workflow.yaml", "missing_manifest")] {
+    for fault in [
+        ("agent.yaml", "unknown_manifest"),
+        ("tools.yaml", "duplicate_manifest"),
+        ("workflow.yaml", "missing_manifest"),
+    ] {
         assert!(said.contains(&fault), "{report}");
     }
     let hint = report.faults[0].hint.as_deref();
     assert_eq!(hint, Some("did you mean `agents.yaml`?"));
+}
+
+#[test]
+fn a_manifest_of_nothing_but_comments_says_nothing() {
+    let mut files = sound();
+    for path in ["policy.yaml", "plugins.yaml", "evaluations.yaml", "metrics.yaml", "deployment.yaml"] {
+        files.insert(path.into(), "# nothing yet\n".into());
+    }
+    let flow = load("base", files, &known()).unwrap_or_else(|report| panic!("{report}"));
+    assert!(flow.policy.is_empty() && flow.settings.metrics.enabled && flow.settings.deployment.is_none());
 }
 
 #[test]
@@ -308,7 +506,10 @@ fn s8_manifests_may_be_json_and_lists() {
     let text = files["tools.json"].replace("\"entrypoint\": \"write_file\"", "\"entrypont\": \"write_file\"");
     files.insert("tools.json".into(), text);
     let report = refused(files);
-    assert!(report.faults.iter().any(|fault| fault.code == "unknown_key" && (fault.line, fault.column) == (14, 5)), "{report}");
+    assert!(
+        report.faults.iter().any(|fault| fault.code == "unknown_key" && (fault.line, fault.column) == (14, 5)),
+        "{report}"
+    );
 }
 
 #[test]

@@ -149,13 +149,13 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Document<T> {
         let empty = Tree { place: Place::default(), content: Content::Map(Vec::new()) };
-        let Some((file, tree)) = self.trees.remove(name) else {
-            return Document { file: format!("{name}.yaml"), value: T::default(), ids: BTreeSet::new(), tree: empty };
-        };
+        let none =
+            |file: &str| Document { file: file.into(), value: T::default(), ids: BTreeSet::new(), tree: empty.clone() };
+        let Some((file, tree)) = self.trees.remove(name) else { return none(&format!("{name}.yaml")) };
         let list = MANIFESTS.iter().find(|(manifest, ..)| *manifest == name).map_or("", |(.., list)| *list);
         let tree = match tree.content {
             // An empty file says nothing; a file may be nothing but its list.
-            Content::Scalar(Value::Null) if name != "workflow" => empty.clone(),
+            Content::Scalar(Value::Null) if name != "workflow" => return none(file),
             Content::List(_) if !list.is_empty() && name != "workflow" => {
                 Tree { place: tree.place, content: Content::Map(vec![(list.into(), tree.place, tree)]) }
             }

@@ -7,10 +7,7 @@ use super::{
 };
 use crate::{
     flow::{Agent, FlowLimits, Memory, Permissions, PolicyRule, Profile, Retrieval, Source, ToolBinding, ToolTarget},
-    manifest::{
-        AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Root, Settings,
-        ToolManifest,
-    },
+    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Root, Settings, ToolManifest},
 };
 use domain::Limits;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -170,8 +170,7 @@ impl Loader<'_> {
             }
             return;
         };
-        let options =
-            selected.get("enum").and_then(Value::as_array).into_iter().flatten().chain(selected.get("const"));
+        let options = selected.get("enum").and_then(Value::as_array).into_iter().flatten().chain(selected.get("const"));
         let astray: Vec<String> = options
             .filter(|option| !option.as_str().is_some_and(|way| ways.contains(way)))
             .map(Value::to_string)
@@ -274,7 +273,10 @@ impl Loader<'_> {
                 // The last line says what is wrong; those before it show where.
                 Some(Err(error)) => {
                     let error = error.to_string();
-                    format!("a regular expression: {}", error.lines().last().unwrap_or_default().trim_start_matches("error: "))
+                    format!(
+                        "a regular expression: {}",
+                        error.lines().last().unwrap_or_default().trim_start_matches("error: ")
+                    )
                 }
                 None => "a regular expression".into(),
             },

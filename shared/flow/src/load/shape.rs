@@ -109,11 +109,12 @@ impl<'a> Shape<'a> {
         if let Some(of_type) = of_type {
             return self.value(tree, of_type, name);
         }
-        if !names.is_empty() && matches!(tree.content, Content::Scalar(Value::String(_))) {
+        let mut types: Vec<&str> = choices.iter().filter_map(|choice| choice.as_object()).flat_map(types).collect();
+        types.dedup();
+        if !names.is_empty() && (types == ["string"] || tree.type_name() == "string") {
             let names: Vec<Value> = names.into_iter().cloned().collect();
             return self.option(tree, &names, name);
         }
-        let types: Vec<&str> = choices.iter().filter_map(|choice| choice.as_object()).flat_map(types).collect();
         self.wrong_type(&tree, &types, name);
         None
     }

@@ -7,11 +7,11 @@ use serde_json::Value;
 /// The agents of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["agents"]))]
 pub struct Agents {
     /// The version of this file, for people.
     pub version: Value,
     /// The agents.
-    #[schemars(required)]
     pub agents: Vec<AgentManifest>,
 }
 
@@ -77,11 +77,11 @@ pub struct AgentLimits {
 /// The tools of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["tools"]))]
 pub struct Tools {
     /// The version of this file, for people.
     pub version: Value,
     /// The tools.
-    #[schemars(required)]
     pub tools: Vec<ToolManifest>,
 }
 

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// `policy.yaml`: what is permitted (seed 002 §10.5). The first rule that matches decides; none that matches permits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["rules"]))]
 pub struct Policies {
     /// The version of this file, for people.
     pub version: Value,
     /// The rules.
-    #[schemars(required)]
     pub rules: Vec<PolicyManifest>,
 }
 
@@ -84,11 +84,11 @@ pub struct Inspector {
 /// `cli_profiles.yaml`: how the command line behaves (seed 002 §10.9).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["profiles"]))]
 pub struct CliProfiles {
     /// The version of this file, for people.
     pub version: Value,
     /// The profiles; the first one is the default.
-    #[schemars(required)]
     pub profiles: Vec<CliProfile>,
 }
 

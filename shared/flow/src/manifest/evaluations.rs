@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 /// The evaluations of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["suites"]))]
 pub struct Evaluations {
     /// The version of this file, for people.
     pub version: Value,
     /// The suites.
-    #[schemars(required)]
     pub suites: Vec<Suite>,
 }
 

@@ -83,11 +83,11 @@ impl Default for Artifacts {
 /// Who is told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["plugins"]))]
 pub struct Plugins {
     /// The version of this file, for people.
     pub version: Value,
     /// The observers.
-    #[schemars(required)]
     pub plugins: Vec<Plugin>,
 }
 

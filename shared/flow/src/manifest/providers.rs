@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 /// The providers of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["providers"]))]
 pub struct Providers {
     /// The version of this file, for people.
     pub version: Value,
     /// The providers.
-    #[schemars(required)]
     pub providers: Vec<ProviderManifest>,
 }
 
@@ -49,11 +49,11 @@ pub struct ProviderManifest {
 /// Where the keys are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["provider_credentials"]))]
 pub struct Credentials {
     /// The version of this file, for people.
     pub version: Value,
     /// One entry a key.
-    #[schemars(required)]
     pub provider_credentials: Vec<Credential>,
 }
 

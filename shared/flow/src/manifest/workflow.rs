@@ -1,7 +1,7 @@
 //! `workflow.yaml`: nodes and edges.
 //!
-//! What must be there is optional in these types and required in their schemas: a node with a mistake is still looked at,
-//! so that its other mistakes are found, too.
+//! What must be there is optional in these types and required in their schemas (`extend`: a field that has a default is
+//! never required by itself). A node with a mistake is still looked at, so that its other mistakes are found, too.
 
 use crate::{
     flow::StoreKind,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// The graph of a flow and what its nodes do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(extend("x-partial" = true))]
+#[schemars(extend("x-partial" = true, "required" = ["nodes", "edges"]))]
 pub struct Workflow {
     /// The version of this file, for people.
     pub version: Value,
@@ -25,10 +25,8 @@ pub struct Workflow {
     /// Files whose change starts a task of this flow.
     pub on: Vec<Trigger>,
     /// What is done.
-    #[schemars(required)]
     pub nodes: Vec<NodeManifest>,
     /// In which order. There are no other ways than these.
-    #[schemars(required)]
     pub edges: Vec<EdgeManifest>,
     /// Anything, for people.
     pub metadata: Option<Map<String, Value>>,
@@ -84,7 +82,7 @@ pub enum Kind {
 /// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(extend("x-partial" = true))]
+#[schemars(extend("x-partial" = true, "required" = ["id", "kind", "role", "context"]))]
 pub struct NodeManifest {
     /// Its id, unique in the flow.
     #[schemars(required, length(min = 1, max = 100))]
@@ -144,7 +142,7 @@ pub struct NodeManifest {
 /// One edge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(extend("x-partial" = true))]
+#[schemars(extend("x-partial" = true, "required" = ["from", "to"]))]
 pub struct EdgeManifest {
     /// The node it leaves.
     #[schemars(required)]

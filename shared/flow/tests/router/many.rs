@@ -5,7 +5,8 @@ use crate::{
     script::{Fixed, Script},
 };
 use domain::Status;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const WIDE: &str = "
     start s > items

@@ -144,7 +144,6 @@ fn events() -> Vec<TaskEvent> {
                 context_tokens: 7,
                 usage: usage(),
                 tool_calls: 1,
-                ..NodeMetrics::default()
             },
             at: AT,
         },

@@ -17,6 +17,8 @@ pub struct ListedFlow {
     pub nodes: u64,
     /// How many faults it has.
     pub faults: u64,
+    /// Whether it is one in the box, which the workspace has no folder of.
+    pub built_in: Option<bool>,
 }
 
 /// The flows of a workspace.

@@ -171,13 +171,22 @@ const EVALUATIONS: &str = r#"suites:
 "#;
 
 const REST: &[(&str, &str)] = &[
-    ("policy.yaml", "rules:\n  - {id: no_rm, target: tool, names: [\"rm*\"], nodes: [think], allow: false, reason: no}\n"),
+    (
+        "policy.yaml",
+        "rules:\n  - {id: no_rm, target: tool, names: [\"rm*\"], nodes: [think], allow: false, reason: no}\n",
+    ),
     ("execution.yaml", "max_concurrency: 8\nmax_queued: 100\nproviders: {openai: 4}\n"),
-    ("plugins.yaml", "plugins:\n  - {id: hook, type: webhook, config: {url: \"https://example.com\", secret: {env: HOOK}}}\n"),
+    (
+        "plugins.yaml",
+        "plugins:\n  - {id: hook, type: webhook, config: {url: \"https://example.com\", secret: {env: HOOK}}}\n",
+    ),
     ("inspector.yaml", "enabled: true\nbreakpoints: [think]\n"),
     ("metrics.yaml", "metrics:\n  - {name: node_duration, type: histogram, buckets: [0.1, 1]}\n"),
     ("artifacts.yaml", "retention_days: 30\nnodes: [think]\n"),
-    ("cli_profiles.yaml", "profiles:\n  - {id: default, start: begin_again, input_mappings: {default: {key: question}}}\n"),
+    (
+        "cli_profiles.yaml",
+        "profiles:\n  - {id: default, start: begin_again, input_mappings: {default: {key: question}}}\n",
+    ),
     ("persistent_memory.yaml", "stores:\n  - {store: project, backend: sqlite, retention_days: 90}\n"),
     ("engine_metadata.yaml", "flow_version: 1.2.3\nschema_revisions: {thought: \"2\"}\n"),
     ("deployment.yaml", "name: base\nenvironment:\n  - {name: HOUSE_API_KEY, required: true}\n"),

@@ -6,13 +6,14 @@ use crate::{
     observing::Observing,
     parts,
 };
-use actor::{Kind, Mailbox, Runtime};
+use actor::{Kind, Mailbox, Runtime, Slots};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use embedded::{LocalBlobs, LocalBus, Store};
-use flow::{
-    Evaluations, FlowCache, Flows, TaskEffects, TaskMachine, Tasks, Understudy, load::Known, memory::Memory, op::Functions,
-};
 use flow::artifact::Artifacts;
+use flow::{
+    Evaluations, FlowCache, Flows, TaskEffects, TaskMachine, Tasks, Understudy, load::Known, memory::Memory,
+    op::Functions,
+};
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
@@ -78,7 +79,9 @@ pub fn assemble(
         tools: tools.clone(),
         question_timeout: Duration::from_secs(config.ai.question_timeout_seconds),
     };
+    let slots = Slots::new();
     let effects = ChatEffects {
+        slots: slots.clone(),
         model: model.clone(),
         tools: tools.clone(),
         workspaces: workspaces.clone(),
@@ -98,13 +101,14 @@ pub fn assemble(
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    let known = Known {
-        models: Some(model.catalog().iter().map(|info| info.id.clone()).collect()),
-        ..Known::default()
-    };
+    // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
+    let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "scripted/*"].map(str::to_owned);
+    let models_known = model.catalog().into_iter().map(|info| info.id).chain(served);
+    let known = Known { models: Some(models_known.collect()), ..Known::default() };
     let cache = FlowCache::default();
     let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known);
     let effects = TaskEffects {
+        slots,
         flows: flows.clone(),
         tools: tools.clone(),
         functions: Arc::new(Functions::builtin()),
@@ -138,8 +142,7 @@ pub fn assemble(
     };
     let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
     let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows);
-    let evaluations =
-        Evaluations::new(tasks.clone(), workspaces.clone(), table.clone(), clock.clone(), play);
+    let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table.clone(), clock.clone(), play);
     let auth = match &config.server.auth_token {
         Some(token) => api::Auth::token(token.expose()),
         None => api::Auth::loopback(),

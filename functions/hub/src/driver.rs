@@ -101,7 +101,8 @@ impl<'a> Driver<'a> {
     }
 
     async fn all(&self) -> Result<u64, domain::Error> {
-        let running = stream::iter(0..self.args.tasks).map(|_| self.one()).buffer_unordered(self.args.concurrency.max(1));
+        let running =
+            stream::iter(0..self.args.tasks).map(|_| self.one()).buffer_unordered(self.args.concurrency.max(1));
         let steps: Vec<Result<u64, domain::Error>> = running.collect().await;
         steps.into_iter().sum()
     }

@@ -38,6 +38,8 @@ pub enum ChatEffect {
         request: Box<ModelRequest>,
         /// When the turn's wall time is up.
         deadline: Timestamp,
+        /// What it takes turns by: names, and how many of each may run at once.
+        turns: Vec<(String, u32)>,
     },
     /// Run a tool.
     CallTool {

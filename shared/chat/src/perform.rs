@@ -4,7 +4,7 @@ use crate::{
     agent,
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
 };
-use actor::{EffectContext, Perform};
+use actor::{EffectContext, Perform, Slots};
 use async_trait::async_trait;
 use domain::{ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall};
 use futures::StreamExt;
@@ -29,14 +29,16 @@ pub struct ChatEffects {
     pub workspaces: Workspaces,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What agents of flows take turns by.
+    pub slots: Slots,
 }
 
 #[async_trait]
 impl Perform<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
-            ChatEffect::CallModel { message_id, request, deadline } => {
-                self.call_model(message_id, *request, deadline, &context).await
+            ChatEffect::CallModel { message_id, request, deadline, turns } => {
+                self.call_model(message_id, *request, deadline, &turns, &context).await
             }
             ChatEffect::CallTool { call, config, seen, plan_path } => {
                 self.call_tool(call, &config, seen, plan_path).await
@@ -51,12 +53,21 @@ impl ChatEffects {
         message_id: MessageId,
         request: ModelRequest,
         deadline: Timestamp,
+        turns: &[(String, u32)],
         context: &EffectContext<ChatMachine>,
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
+        let answering = async {
+            // Always in the same order, so that no two wait for each other.
+            let mut slots = Vec::new();
+            for (name, limit) in turns {
+                slots.push(self.slots.acquire(name, *limit as usize).await);
+            }
+            self.read_answer(message_id, request, context).await
+        };
         tokio::select! {
-            answer = self.read_answer(message_id, request, context) => match answer {
+            answer = answering => match answer {
                 Ok(answer) => Report::ModelFinished(Box::new(answer)),
                 Err(error) => {
                     tracing::warn!(%message_id, %error, "a model call failed");

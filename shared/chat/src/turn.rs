@@ -164,7 +164,8 @@ impl<'a> Step<'a> {
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
         });
         let deadline = account.deadline(self.stamp.at);
-        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
+        let turns = config.agent.as_ref().map(|agent| agent.turns.clone()).unwrap_or_default();
+        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline, turns });
     }
 
     /// Goes on with the first of `calls`, or with the model when there is none.

@@ -80,6 +80,7 @@ impl Hub {
             tools,
             workspaces: workspaces.clone(),
             clock: clock.clone(),
+            slots: actor::Slots::new(),
         });
         let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
         let runtime = Runtime::new(
@@ -139,7 +140,14 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         system: String::new(),
         context_tokens: 10_000,
         created_at: domain::Timestamp::default(),
-        agent: Some(Box::new(AgentOf { task, node: "code".into(), tools, temperature: None, max_tokens: None })),
+        agent: Some(Box::new(AgentOf {
+            task,
+            node: "code".into(),
+            tools,
+            temperature: None,
+            max_tokens: None,
+            turns: Vec::new(),
+        })),
     }
 }
 

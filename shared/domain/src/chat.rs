@@ -154,6 +154,9 @@ pub struct AgentOf {
     /// The most tokens of one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// What its model calls take turns by: names, and how many of each may run at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<(String, u32)>,
 }
 
 /// A tool that an agent of a task has.

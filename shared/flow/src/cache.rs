@@ -1,7 +1,7 @@
 //! The flows of running tasks, by the hash of their manifests: the same hash is always the same flow.
 
 use crate::Flow;
-use domain::Sha256;
+use domain::task::FlowRef;
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
@@ -12,22 +12,22 @@ const KEPT: usize = 256;
 
 /// Flows in memory. Cheap to clone; clones share.
 #[derive(Clone, Debug, Default)]
-pub struct FlowCache(Arc<RwLock<HashMap<Sha256, Arc<Flow>>>>);
+pub struct FlowCache(Arc<RwLock<HashMap<FlowRef, Arc<Flow>>>>);
 
 impl FlowCache {
-    /// The flow whose manifests have this hash.
-    pub fn get(&self, hash: &Sha256) -> Option<Arc<Flow>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
+    /// The flow of this name whose manifests have this hash.
+    pub fn get(&self, reference: &FlowRef) -> Option<Arc<Flow>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(reference).cloned()
     }
 
     /// Keeps a flow.
     pub fn put(&self, flow: Arc<Flow>) {
         let mut flows = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if flows.len() >= KEPT
-            && let Some(any) = flows.keys().next().copied()
+            && let Some(any) = flows.keys().next().cloned()
         {
             flows.remove(&any);
         }
-        flows.insert(flow.reference.hash, flow);
+        flows.insert(flow.reference.clone(), flow);
     }
 }

@@ -297,7 +297,7 @@ pub enum PolicyTarget {
 /// How many tasks of a flow may run and wait (seed 002 §10.8, §10.12).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowLimits {
-    /// Root tasks that run at once; the others wait.
+    /// Nodes of it that execute at once, over all its tasks; the others wait.
     pub max_concurrency: Option<u32>,
     /// Root tasks that wait or run; one more is refused with `RATE_LIMITED`.
     pub max_queued: Option<u32>,

@@ -13,7 +13,7 @@ use crate::{
     load::{self, Known, Report},
     tasks::internal,
 };
-use domain::{Code, Error, FilePath, Sha256, WorkspaceId, task::FlowRef};
+use domain::{Code, Error, FilePath, WorkspaceId, task::FlowRef};
 use ports::{Expect, Key, Table, Write};
 use serde::Serialize;
 use std::{
@@ -38,7 +38,7 @@ pub struct Flows {
     cache: FlowCache,
     known: Arc<Known>,
     /// What this process has kept: the same flow is kept once a workspace.
-    kept: Arc<Mutex<HashSet<(WorkspaceId, Sha256)>>>,
+    kept: Arc<Mutex<HashSet<(WorkspaceId, FlowRef)>>>,
 }
 
 /// A flow as lists show it.
@@ -114,7 +114,8 @@ impl Flows {
 
     /// Loads a flow from texts.
     pub fn check_files(&self, name: &str, files: BTreeMap<String, String>) -> Result<Arc<Flow>, Report> {
-        if let Some(flow) = self.cache.get(&load::hash(&files)).filter(|flow| flow.reference.name == name) {
+        let reference = FlowRef { name: name.into(), hash: load::hash(&files) };
+        if let Some(flow) = self.cache.get(&reference) {
             return Ok(flow);
         }
         load::load(name, files, &self.known).map(Arc::new)
@@ -151,12 +152,12 @@ impl Flows {
 
     /// The flow of a task that is driven, if it is in memory.
     pub fn cached(&self, reference: &FlowRef) -> Option<Arc<Flow>> {
-        self.cache.get(&reference.hash)
+        self.cache.get(reference)
     }
 
     /// Keeps the manifests of a flow for the tasks that run them.
     pub async fn keep(&self, workspace: WorkspaceId, flow: &Arc<Flow>) -> Result<(), Error> {
-        let this = (workspace, flow.reference.hash);
+        let this = (workspace, flow.reference.clone());
         if !self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(&this) {
             let body = serde_json::to_string(&*flow.bundle).map_err(internal)?;
             let put = Write::put(bundle_key(workspace, &flow.reference), body, Expect::Any);
@@ -167,7 +168,7 @@ impl Flows {
             }
             kept.insert(this);
         }
-        if self.cache.get(&flow.reference.hash).is_none() {
+        if self.cache.get(&flow.reference).is_none() {
             self.cache.put(flow.clone());
         }
         Ok(())
@@ -187,7 +188,7 @@ impl Flows {
         workspace: WorkspaceId,
         reference: &FlowRef,
     ) -> ports::Result<Option<Arc<Flow>>> {
-        if let Some(flow) = self.cache.get(&reference.hash) {
+        if let Some(flow) = self.cache.get(reference) {
             return Ok(Some(flow));
         }
         let Some(item) = self.table.get(&bundle_key(workspace, reference)).await? else { return Ok(None) };

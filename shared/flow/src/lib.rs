@@ -37,6 +37,6 @@ pub use evaluate::{Evaluation, Evaluations, Understudy};
 pub use flow::Flow;
 pub use flows::{FlowInfo, Flows};
 pub use graph::Graph;
-pub use tasks::{AcceptedTask, NewTask, TaskFilter, TaskPage, Tasks};
 pub use machine::TaskMachine;
 pub use perform::TaskEffects;
+pub use tasks::{AcceptedTask, NewTask, TaskFilter, TaskPage, Tasks};

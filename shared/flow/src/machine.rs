@@ -16,12 +16,12 @@ mod step;
 pub use state::{Execution, Mode, TaskState};
 
 use crate::{cache::FlowCache, router::Router};
-use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, View};
+use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, View};
 use domain::{
     ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TaskPhase,
     TaskView, Timestamp, WorkspaceId,
     event::Question,
-    task::{AssembledContext, ToolUse},
+    task::{AssembledContext, ChildEnd, ToolUse},
 };
 use ports::Key;
 use serde_json::{Value, json};
@@ -281,11 +281,9 @@ impl TaskMachine {
         if state.finished.is_some() && !state.archiving {
             return Decision::default();
         }
-        let Some(flow) = self.flows.get(&config.flow.hash) else {
+        let Some(flow) = self.flows.get(&config.flow) else {
             let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
-            let output = Value::Null;
-            let at = stamp.at;
-            return just(TaskEvent::Finished { status: Status::Failure, output, exit: None, error: Some(error), at });
+            return without_a_flow(config, error, stamp);
         };
         let mut step = Step::new(state, config, &flow, stamp);
         act(&mut step);
@@ -297,6 +295,26 @@ impl Step<'_> {
     pub(crate) fn router(&self) -> Router<'_> {
         Router { graph: &self.flow.graph, config: self.config, place: &self.state.place, now: self.stamp.at }
     }
+}
+
+/// A task without its manifests can do nothing but end, and tell the one that waits for it.
+fn without_a_flow(config: &TaskConfig, error: Error, stamp: &Stamp) -> Decision<TaskMachine> {
+    let (status, output) = (Status::Failure, Value::Null);
+    let mut decision = just(TaskEvent::Finished {
+        status,
+        output: output.clone(),
+        exit: None,
+        error: Some(error.clone()),
+        at: stamp.at,
+    });
+    if let Some(origin) = &config.origin {
+        let end = Box::new(ChildEnd { status, output, merged: false, error: Some(error) });
+        let command = serde_json::to_value(TaskCommand::ChildEnded { child: origin.name(), end });
+        let to = actor_id(config.workspace, origin.parent);
+        let letter = |command| Letter { to, command, deliver_at: None, priority: config.priority };
+        decision.send.extend(command.ok().map(letter));
+    }
+    decision
 }
 
 /// A decision of one event.

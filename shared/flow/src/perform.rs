@@ -21,11 +21,11 @@ use crate::{
     op::{self, Functions, Scope},
     policy::{self, Use},
 };
-use actor::{ActorId, EffectContext, Mailbox, Perform};
+use actor::{ActorId, EffectContext, Mailbox, Perform, Slots};
 use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, TaskCommand, TaskConfig,
-    task::{AssembledContext, ToolUse},
+    task::{AssembledContext, FlowRef, ToolUse},
 };
 use ports::{Clock, Table};
 use serde_json::{Value, json};
@@ -58,6 +58,8 @@ pub struct TaskEffects {
     pub clock: Arc<dyn Clock>,
     /// The context budget of agents, in tokens.
     pub context_tokens: u64,
+    /// What nodes take turns by.
+    pub slots: Slots,
 }
 
 #[async_trait]
@@ -126,6 +128,13 @@ impl TaskEffects {
             return failed(&run.node, Error::new(Code::Internal, "the flow has no such node"));
         };
         let mut gathered = Gathered::default();
+        // Always in the same order, so that no two wait for each other. An agent's conversation takes its turns by itself.
+        let mut slots = Vec::new();
+        if !matches!(node.op, Op::Agent { .. } | Op::Ask(_)) {
+            for (name, limit) in turns(&flow, node) {
+                slots.push(self.slots.acquire(&name, limit as usize).await);
+            }
+        }
         let running = self.execute(run, &flow, node, &mut gathered);
         let outcome = match node.timeout.filter(|_| !matches!(node.op, Op::Agent { .. } | Op::Ask(_))) {
             None => running.await,
@@ -171,7 +180,9 @@ impl TaskEffects {
                     .into());
             }
             Op::Agent { agent, prompt } => {
-                return Ok(Came::Instead(self.agent(run, flow, node, agent, prompt.as_deref(), &scope, gathered).await?));
+                return Ok(Came::Instead(
+                    self.agent(run, flow, node, agent, prompt.as_deref(), &scope, gathered).await?,
+                ));
             }
             Op::Ask(rule) => return Ok(Came::Instead(self.questions(run, rule, &scope)?)),
             pure => match op::pure(pure, &self.functions, &scope) {
@@ -262,6 +273,14 @@ impl TaskEffects {
     }
 }
 
+/// What the executions of a node take turns by: its flow, then itself, each with how many may run at once (seed 002 §10.12).
+fn turns(flow: &Flow, node: &Node) -> Vec<(String, u32)> {
+    let FlowRef { name, hash } = &flow.reference;
+    let of_flow = flow.limits.max_concurrency.map(|limit| (format!("flow/{name}/{hash}"), limit));
+    let of_node = node.max_concurrency.map(|limit| (format!("node/{name}/{hash}/{}", node.id), limit));
+    of_flow.into_iter().chain(of_node).collect()
+}
+
 /// Which memory a task sees.
 pub(crate) fn memory_scope(config: &TaskConfig) -> MemoryScope {
     let root = config.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(config.task);
@@ -286,7 +305,9 @@ fn split(node: &Node, output: Value, scope: &Scope<'_>) -> Result<(Value, Option
     let elements = op::expr::eval_list(over, &scope.with_input(&output))?;
     if elements.len() > rule.max_subtasks as usize {
         let text = format!("{} would make {} subtasks; {} are allowed", node.id, elements.len(), rule.max_subtasks);
-        return Err(Error::new(Code::LimitReached, text).hint("raise split.max_subtasks, or split in two steps").into());
+        return Err(Error::new(Code::LimitReached, text)
+            .hint("raise split.max_subtasks, or split in two steps")
+            .into());
     }
     if let Some(large) = elements.iter().map(size_of).find(|bytes| *bytes > MAX_OUTPUT) {
         let text = format!("an element of {} is {large} bytes long; {MAX_OUTPUT} fit", node.id);
@@ -332,4 +353,3 @@ fn timed_out(limit: Duration) -> Error {
 fn failed(node: &NodeId, error: Error) -> TaskReport {
     TaskReport::Done(Box::new(Done { node: Some(node.clone()), error: Some(error), ..Done::default() }))
 }
-

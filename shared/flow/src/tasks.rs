@@ -264,7 +264,9 @@ impl Tasks {
             waiting += page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished).count();
             if waiting >= most as usize {
                 let text = format!("{waiting} tasks of this flow run or wait; {most} may");
-                return Err(Error::new(Code::RateLimited, text).detail("retry_after_s", 5).hint("try again in a few seconds"));
+                return Err(Error::new(Code::RateLimited, text)
+                    .detail("retry_after_s", 5)
+                    .hint("try again in a few seconds"));
             }
             cursor = page.next_cursor;
             // Older ones than these have ended, or nobody bounds their number.
@@ -362,7 +364,13 @@ impl Tasks {
     }
 
     /// Executes one node of a paused task. `CONFLICT` when it is not paused.
-    pub async fn step(&self, workspace: WorkspaceId, task: TaskId, command: CommandId, by: &Principal) -> Result<(), Error> {
+    pub async fn step(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
         let view = self.alive(workspace, task).await?;
         if view.phase != TaskPhase::Paused {
             return Err(Error::new(Code::Conflict, "this task is not paused").hint("pause it first"));
@@ -505,7 +513,8 @@ fn node_of(flow: &Flow, name: &str, field: &str) -> Result<NodeId, Error> {
     }
     let shown: String = name.chars().take(64).collect();
     let names: Vec<&str> = flow.graph.nodes().iter().map(|node| node.id.as_str()).take(50).collect();
-    Err(Error::invalid(field, format!("the flow has no node {shown:?}")).hint(format!("its nodes: {}", names.join(", "))))
+    Err(Error::invalid(field, format!("the flow has no node {shown:?}"))
+        .hint(format!("its nodes: {}", names.join(", "))))
 }
 
 fn first_view(config: &TaskConfig) -> TaskView {

@@ -54,7 +54,10 @@ fn every_paragraph_of_the_engine_has_tests_and_the_table_names_them() {
         assert!(std::fs::write(&path, &table).is_ok(), "{TABLE} cannot be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == table, "{TABLE} is not what the tests' names say; BLESS=1 scripts/test paragraphs writes it anew");
+    assert!(
+        written == table,
+        "{TABLE} is not what the tests' names say; BLESS=1 scripts/test paragraphs writes it anew"
+    );
 }
 
 /// The tests, with the crate they are in, by the paragraph that their names begin with.

@@ -59,7 +59,13 @@ impl Process {
             tools: tools.clone(),
             question_timeout: PATIENCE,
         };
-        let effects = ChatEffects { model, tools: tools.clone(), workspaces: workspaces.clone(), clock: clock.clone() };
+        let effects = ChatEffects {
+            model,
+            tools: tools.clone(),
+            workspaces: workspaces.clone(),
+            clock: clock.clone(),
+            slots: actor::Slots::new(),
+        };
         let options = actor::Options { inactivity: INACTIVITY, ..actor::Options::default() };
         let runtime = Runtime::new(
             machine,
@@ -75,6 +81,7 @@ impl Process {
         let cache = FlowCache::default();
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
         let effects = TaskEffects {
+            slots: actor::Slots::new(),
             flows: flows.clone(),
             tools,
             functions: Arc::new(Functions::builtin()),

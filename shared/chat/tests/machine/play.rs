@@ -88,6 +88,7 @@ impl Play {
             tools: tools.iter().map(tool).collect(),
             temperature: Some(0.25),
             max_tokens: Some(77),
+            turns: Vec::new(),
         };
         let play = Self::with(|config| config.agent = Some(Box::new(agent)));
         Self { by: Principal::System, ..play }

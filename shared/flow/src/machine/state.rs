@@ -188,8 +188,7 @@ impl TaskState {
             TaskEvent::Finished { error, at, .. } => {
                 self.execution = None;
                 self.inspector.paused_at = None;
-                self.archiving =
-                    self.has_artifacts || self.config.as_ref().is_some_and(|config| config.keep_artifacts);
+                self.archiving = self.has_artifacts || self.config.as_ref().is_some_and(|config| config.keep_artifacts);
                 self.finished = Some(Finished { error: error.clone(), at: *at });
                 self.outputs.clear();
             }

@@ -96,7 +96,7 @@ impl TaskMetrics {
 
     /// Counts one event of a task. `state` may be the one after it or a later one.
     pub fn see(&self, config: &TaskConfig, state: &TaskState, event: &TaskEvent) {
-        let loaded = self.flows.get(&config.flow.hash);
+        let loaded = self.flows.get(&config.flow);
         if loaded.as_ref().is_some_and(|flow| !flow.settings.metrics.enabled) {
             return;
         }

@@ -78,7 +78,7 @@ impl Observers {
 
     /// Tells those who want to know of the events of an entry.
     fn tell(&self, config: &TaskConfig, state: &TaskState, entry: &Entry<TaskEvent>) {
-        let flow = self.flows.get(&config.flow.hash);
+        let flow = self.flows.get(&config.flow);
         let listeners = self.listeners(config, flow.as_deref());
         if listeners.is_empty() {
             return;

@@ -8,10 +8,7 @@ use crate::{
     perform::{Failure, Gathered, TaskEffects},
     policy::Use,
 };
-use domain::{
-    AgentOf, AgentTool, ChatConfig, Code, Error, FilePath, Mode,
-    event::Question,
-};
+use domain::{AgentOf, AgentTool, ChatConfig, Code, Error, FilePath, Mode, event::Question};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
 
@@ -57,7 +54,9 @@ impl TaskEffects {
         if let Some(own) = &agent.system {
             let _ = write!(system, "{}{own}", if system.is_empty() { "" } else { "\n\n" });
         }
-        if let Some(schema) = node.schema_out.as_ref().or(agent.schema_out.as_ref()).and_then(|name| flow.schemas.get(name)) {
+        if let Some(schema) =
+            node.schema_out.as_ref().or(agent.schema_out.as_ref()).and_then(|name| flow.schemas.get(name))
+        {
             let _ = write!(system, "\n\nAnswer with nothing but JSON that fits this schema:\n{}", schema.source);
         }
         if let Some(choice) = choices(flow, node) {
@@ -90,6 +89,7 @@ impl TaskEffects {
                 tools,
                 temperature: agent.temperature,
                 max_tokens: agent.max_tokens,
+                turns: model_turns(flow, node, agent.model.as_deref()),
             })),
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
@@ -115,6 +115,16 @@ impl TaskEffects {
         let expires_at = rule.timeout.map(|timeout| self.clock.now() + timeout);
         Ok(TaskReport::Questions { node: run.node.clone(), questions, expires_at })
     }
+}
+
+/// What the model calls of an agent take turns by: flow, node, provider.
+fn model_turns(flow: &Flow, node: &Node, model: Option<&str>) -> Vec<(String, u32)> {
+    let mut turns = super::turns(flow, node);
+    let provider = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider);
+    if let Some((provider, limit)) = provider.and_then(|name| flow.limits.providers.get_key_value(name)) {
+        turns.push((format!("provider/{provider}"), *limit));
+    }
+    turns
 }
 
 /// How an agent at a decision is told of the ways on.

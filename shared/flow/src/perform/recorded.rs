@@ -76,7 +76,9 @@ impl TaskEffects {
                         TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
                             found = Some(Recorded { status, output, error, denied: std::mem::take(&mut denied) });
                         }
-                        TaskEvent::Denied { node: refused, what, rule } if refused == *node => denied.push((what, rule)),
+                        TaskEvent::Denied { node: refused, what, rule } if refused == *node => {
+                            denied.push((what, rule))
+                        }
                         _ => {}
                     }
                 }

@@ -8,10 +8,7 @@ use crate::{
     perform::{Failure, Gathered, TaskEffects},
     policy::{self, Use},
 };
-use domain::{
-    CallId, Code, Error, FilePath, Principal, Status,
-    task::ToolUse,
-};
+use domain::{CallId, Code, Error, FilePath, Principal, Status, task::ToolUse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;

@@ -68,7 +68,13 @@ impl Hub {
                 tools: tools.clone(),
                 question_timeout: Duration::from_secs(60),
             },
-            Arc::new(ChatEffects { model, tools: tools.clone(), workspaces: workspaces.clone(), clock: clock.clone() }),
+            Arc::new(ChatEffects {
+                model,
+                tools: tools.clone(),
+                workspaces: workspaces.clone(),
+                clock: clock.clone(),
+                slots: actor::Slots::new(),
+            }),
             table.clone(),
             queue.clone(),
             bus.clone(),
@@ -79,6 +85,7 @@ impl Hub {
         let cache = FlowCache::default();
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
         let effects = TaskEffects {
+            slots: actor::Slots::new(),
             flows: flows.clone(),
             tools,
             functions: Arc::new(Functions::builtin()),

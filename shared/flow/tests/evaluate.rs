@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/hub.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
 mod hub;
 
 use domain::{Code, EvaluationId, NodeId};

@@ -131,10 +131,13 @@ mod tests {
         evaluation
     }
 
+    /// A name, attributes, and what text follows the tag.
+    type Element = (String, Vec<(String, String)>, String);
+
     /// Reads the elements of an XML text: names with attributes, and texts. Anything that is not well-formed panics.
-    fn parse(xml: &str) -> Vec<(String, Vec<(String, String)>, String)> {
+    fn parse(xml: &str) -> Vec<Element> {
         let mut rest = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
-        let (mut open, mut found): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
+        let (mut open, mut found): (Vec<String>, Vec<Element>) = (Vec::new(), Vec::new());
         let plain = |text: &str| {
             let wrong = |letter: char| letter == '<' || (letter < ' ' && letter != '\n');
             assert!(!text.contains(wrong), "{text:?}");
@@ -146,7 +149,6 @@ mod tests {
         };
         while let Some((text, after)) = rest.split_once('<') {
             if let Some((.., last)) = found.last_mut() {
-                let last: &mut String = last;
                 last.push_str(&plain(text));
             }
             let (tag, after) = after.split_once('>').unwrap();
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(sums(1), ["3", "1", "0", "1", "1.239"]);
         assert_eq!(attribute(3, "name"), "<case \"1\">");
         let text = nasty.replace(['\u{0}', '\u{1b}', '\u{ffff}'], "\u{fffd}");
-        assert_eq!(elements[4].2, format!("{text}\nsecond"));
+        assert_eq!(elements[4].2.trim_end(), format!("{text}\nsecond"));
         assert_eq!(attribute(9, "message"), "no end");
     }
 }

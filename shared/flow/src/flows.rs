@@ -109,7 +109,14 @@ impl Flows {
     /// The same, with the report of all faults instead of an error.
     pub async fn check(&self, workspace: WorkspaceId, name: &str) -> Result<Result<Arc<Flow>, Report>, Error> {
         let files = self.files(workspace, name).await?;
-        Ok(self.check_files(name, files))
+        let checked = self.check_files(name, files);
+        // What a folder says will be asked for again; drafts that are only checked will not.
+        if let Ok(flow) = &checked
+            && self.cache.get(&flow.reference).is_none()
+        {
+            self.cache.put(flow.clone());
+        }
+        Ok(checked)
     }
 
     /// Loads a flow from texts.

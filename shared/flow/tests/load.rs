@@ -315,8 +315,11 @@ fn known() -> Known {
     }
 }
 
+/// Where a plant is: line and column, where it says that.
+type Place = Option<(u32, u32)>;
+
 /// Plants faults; gives for each its file, line and column, where it says that.
-fn plant(plants: &[&Plant]) -> (BTreeMap<String, String>, Vec<Option<(u32, u32)>>) {
+fn plant(plants: &[&Plant]) -> (BTreeMap<String, String>, Vec<Place>) {
     let mark = |place: usize| char::from_u32(0xE000 + place as u32).unwrap();
     let mut files = sound();
     for (place, (file, from, to, ..)) in plants.iter().enumerate() {

@@ -207,7 +207,7 @@ pub enum OpManifest {
     /// Gives its input back.
     Name(OpName),
     /// One of the others.
-    Spec(OpSpec),
+    Spec(Box<OpSpec>),
 }
 
 /// The operation that needs no more words.

@@ -36,7 +36,7 @@ fn profile(policy: Retrieval, max_tokens: u64, sources: &[(StoreKind, &[&str])])
     };
     let sources = sources.iter().map(source).collect();
     let profile = Profile { id: "p".into(), max_tokens, policy, sources };
-    flow::Memory { profiles: [("p".to_owned(), profile)].into(), ..flow::Memory::default() }
+    flow::Memory { profiles: [("p".to_owned(), profile)].into() }
 }
 
 impl World {

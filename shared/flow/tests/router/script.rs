@@ -108,13 +108,13 @@ impl Script {
             },
         };
         let role = self.graph.node(node).unwrap().role;
-        let elements = (role == Role::Split && self.over.contains(node) && status != Status::Failure).then(|| {
-            match (fixed, dice) {
-                (Some(Fixed::Elements(elements)), _) => *elements,
-                (_, Some(dice)) => (dice >> 8) as u32 % 4,
-                _ => 2,
-            }
-        });
+        let number = match (fixed, dice) {
+            (Some(Fixed::Elements(elements)), _) => *elements,
+            (_, Some(dice)) => (dice >> 8) as u32 % 4,
+            _ => 2,
+        };
+        let splits = role == Role::Split && self.over.contains(node) && status != Status::Failure;
+        let elements = splits.then_some(number);
         // The output tells what the input was, so that one that differs is seen in all that follows.
         let mut output = json!({ "node": node, "of": hash(&without_errors(input).to_string()) });
         if role == Role::Decision {

@@ -196,7 +196,7 @@ impl Desk {
         out.notice(format_args!("task {task}"))?;
         let mut lines = if used_up { Lines::none() } else { Lines::default() };
         let watch = Watch::new(self.client, self.workspace, task, Some(0), Manner::Runner, out)?;
-        let ended = watch.to_end(&mut lines, out).await?;
+        let ended = watch.until_end(&mut lines, out).await?;
         ended.print(out)?;
         Ok(ended.exit)
     }

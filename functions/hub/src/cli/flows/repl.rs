@@ -176,7 +176,7 @@ impl Repl {
         let task = text(&accepted, "task_id").to_owned();
         let (client, workspace) = (self.desk.client.clone(), self.desk.workspace.clone());
         let watch = Watch::new(client, workspace, task.clone(), Some(0), Manner::Runner, out)?;
-        let ended = watch.quietly(!self.telemetry).to_end(lines, out).await?;
+        let ended = watch.quietly(!self.telemetry).until_end(lines, out).await?;
         self.last = ended.exit;
         ended.print(out)?;
         if self.telemetry && !out.is_json() {

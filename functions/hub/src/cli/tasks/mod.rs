@@ -45,7 +45,7 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failur
         }
         TaskCommand::Tail { after, .. } => {
             let watch = Watch::new(desk.client, desk.workspace, desk.task, after, Manner::Watcher, out)?;
-            Ok(watch.to_end(&mut Lines::none(), out).await?.exit)
+            Ok(watch.until_end(&mut Lines::none(), out).await?.exit)
         }
         TaskCommand::Pause { before, .. } => desk.tell("pause", &json!({ "before": before }), "will pause", out).await,
         TaskCommand::Step { .. } => desk.tell("step", &json!({}), "goes one node on", out).await,
@@ -172,7 +172,7 @@ impl Desk {
         }
         let mut lines = Lines::default();
         let watch = Watch::new(self.client, self.workspace, task, Some(0), Manner::Runner, out)?;
-        let ended = watch.to_end(&mut lines, out).await?;
+        let ended = watch.until_end(&mut lines, out).await?;
         ended.print(out)?;
         Ok(ended.exit)
     }

@@ -131,7 +131,7 @@ impl Watch {
     }
 
     /// Follows it to its end. `lines` answer what it asks.
-    pub(crate) async fn to_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, Failure> {
+    pub(crate) async fn until_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, Failure> {
         let runner = self.manner == Manner::Runner;
         loop {
             let listening = runner && !self.asks.is_empty() && !lines.ended();

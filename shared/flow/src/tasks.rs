@@ -2,12 +2,16 @@
 //!
 //! A command is accepted when the queue has it; what comes of it is told by the task's events.
 
+mod reading;
+
+pub use reading::{TaskFilter, TaskPage};
+
 use crate::{
     Flow,
     flow::Op,
     flows::Flows,
     graph::Role,
-    machine::{TaskState, actor_id, view_index, view_key},
+    machine::{actor_id, view_index, view_key},
     observe,
 };
 use actor::{Content, Mail, Mailbox, StopRequest};
@@ -17,7 +21,7 @@ use domain::{
     event::Question,
     task::{FlowRef, Origin, Replay, start_command},
 };
-use ports::{Bus, Clock, Expect, Query, Queue, Subscription, Table, Write, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Expect, Queue, Table, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -61,27 +65,6 @@ pub struct AcceptedTask {
     pub task_id: TaskId,
     /// The flow, with the hash of the manifests that it runs.
     pub flow: FlowRef,
-}
-
-/// Which tasks to list.
-#[derive(Clone, Debug, Default)]
-pub struct TaskFilter {
-    /// Those of this flow.
-    pub flow: Option<String>,
-    /// Those that do this.
-    pub phase: Option<TaskPhase>,
-    /// Those that are, or were, like this.
-    pub status: Option<Status>,
-}
-
-/// A page of tasks.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskPage {
-    /// The tasks; root tasks with the newest first, children in their order.
-    pub tasks: Vec<TaskView>,
-    /// Where the next page begins; none at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
 }
 
 impl Tasks {
@@ -276,58 +259,6 @@ impl Tasks {
         }
     }
 
-    /// One task. `NOT_FOUND` when the workspace has none of this id.
-    pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
-        match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
-            Some(item) => serde_json::from_str(&item.body).map_err(internal),
-            None => Err(Error::new(Code::NotFound, format!("there is no task {task}"))
-                .hint("GET …/tasks lists the tasks of this workspace")),
-        }
-    }
-
-    /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
-    pub async fn list(
-        &self,
-        workspace: WorkspaceId,
-        filter: &TaskFilter,
-        limit: usize,
-        cursor: Option<String>,
-    ) -> Result<TaskPage, Error> {
-        let query = Query::all(format!("{workspace}/tasks"), limit).descending().after(cursor);
-        self.page(&query, filter).await
-    }
-
-    /// The children of a task, in their order.
-    pub async fn children(
-        &self,
-        workspace: WorkspaceId,
-        task: TaskId,
-        filter: &TaskFilter,
-        limit: usize,
-        cursor: Option<String>,
-    ) -> Result<TaskPage, Error> {
-        self.get(workspace, task).await?;
-        self.page(&Query::all(format!("{task}/children"), limit).after(cursor), filter).await
-    }
-
-    async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
-        let page = self.table.query_index(query).await.map_err(|error| match error {
-            ports::Error::Invalid(_) => Error::invalid("cursor", "this is no cursor of this list"),
-            error => internal(error),
-        })?;
-        let mut tasks = Vec::new();
-        for item in &page.items {
-            let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
-            let fits = filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
-                && filter.phase.is_none_or(|phase| view.phase == phase)
-                && filter.status.is_none_or(|status| view.status == status);
-            if fits {
-                tasks.push(view);
-            }
-        }
-        Ok(TaskPage { tasks, next_cursor: page.next })
-    }
-
     /// Stops a task and its children. Again is harmless.
     pub async fn stop(
         &self,
@@ -453,40 +384,6 @@ impl Tasks {
             return Err(Error::new(Code::PayloadTooLarge, "the command does not fit into a message"));
         }
         self.mailbox.send(message).await.map_err(internal)
-    }
-
-    /// The state of a task as its log has it now.
-    pub async fn state(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskState, Error> {
-        let mut state = TaskState::default();
-        self.each_event(workspace, task, |_, event| state.apply(event)).await?;
-        Ok(state)
-    }
-
-    /// Every event of a task with its number, in order.
-    pub async fn each_event(
-        &self,
-        workspace: WorkspaceId,
-        task: TaskId,
-        mut see: impl FnMut(u64, &TaskEvent),
-    ) -> Result<(), Error> {
-        const PAGE: usize = 256;
-        let actor = actor_id(workspace, task);
-        let mut after = 0;
-        loop {
-            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, PAGE).await.map_err(internal)?;
-            for entry in &page.entries {
-                entry.numbered().for_each(|(number, event)| see(number, event));
-                after = entry.next - 1;
-            }
-            if !page.more {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Hears of what becomes of a task; a hint, as all of the bus.
-    pub(crate) async fn listen(&self, workspace: WorkspaceId, task: TaskId) -> Result<Subscription, Error> {
-        self.mailbox.bus.subscribe(actor_id(workspace, task).as_str()).await.map_err(internal)
     }
 
     /// How many messages wait in the queue for tasks and chats of this process's queue; for gauges.

@@ -183,6 +183,7 @@ pub async fn until<T, F: Future<Output = Option<T>>>(mut look: impl FnMut() -> F
             if let Some(found) = look().await {
                 return found;
             }
+            // poll: the condition is in a store, which tells nobody
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

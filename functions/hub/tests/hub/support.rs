@@ -162,6 +162,7 @@ impl Client {
                         return Err(format!("POST {path}: {status} {text}").into());
                     }
                 }
+                // poll: another process is waited for, which tells nobody here
                 tokio::time::sleep(PAUSE).await;
             }
         };
@@ -172,6 +173,7 @@ impl Client {
     pub async fn until(&self, path: &str, fits: impl Fn(&Value) -> bool) -> Result {
         let asking = async {
             while !fits(&self.get(path).await?) {
+                // poll: another process is waited for, which tells nobody here
                 tokio::time::sleep(PAUSE).await;
             }
             Ok(())
@@ -297,6 +299,7 @@ async fn follow(client: Client, path: String, seen: Arc<Mutex<Vec<Event>>>, news
                 }
             }
         }
+        // poll: another process is waited for, which tells nobody here
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -14,6 +14,8 @@
 //! * While a task waits, the first of its merges to which something came, or may come, or could have come but failed, is the
 //!   one it waits at; see [`Naive::judge`] for when that begins.
 
+mod look;
+
 use crate::{
     drive::Step,
     script::{Act, Script, without_errors},
@@ -406,105 +408,6 @@ impl<'a> Naive<'a> {
     }
 
     // What there is to see.
-
-    fn node(&self, id: &NodeId) -> GraphNode {
-        self.script.graph.node(id).cloned().unwrap_or_else(|| panic!("there is no node {id}"))
-    }
-
-    fn token(&mut self, task: &str) -> &mut Token {
-        self.tasks.get_mut(task).unwrap_or_else(|| panic!("there is no task {task:?}"))
-    }
-
-    fn children(&self, task: &str) -> Vec<String> {
-        self.tasks[task].children.values().flatten().cloned().collect()
-    }
-
-    /// Whether there is a way, maybe of no edge.
-    fn leads(&self, from: &NodeId, to: &NodeId) -> bool {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
-        while let Some(node) = open.pop() {
-            if node == *to {
-                return true;
-            }
-            if seen.insert(node.clone()) {
-                open.extend(self.node(&node).out.into_iter().map(|edge| edge.to));
-            }
-        }
-        false
-    }
-
-    /// The merges that belong to this task.
-    fn own_merges(&self, task: &str) -> Vec<GraphNode> {
-        let depth = self.tasks[task].line.len();
-        let nodes = self.script.graph.nodes().iter();
-        nodes.filter(|node| node.role == Role::Merge && node.forks.len() == depth).cloned().collect()
-    }
-
-    /// Whether what a fork makes meets again: at a merge of the task that forks, or of one above.
-    fn meets_again(&self, fork: &NodeId) -> bool {
-        let depth = self.node(fork).forks.len();
-        let mut nodes = self.script.graph.nodes().iter();
-        nodes.any(|node| node.role == Role::Merge && node.forks.len() <= depth && self.leads(fork, &node.id))
-    }
-
-    /// What `child` brought to a merge of this task.
-    fn at_merge_of(&self, task: &str, child: &Token) -> Option<Brought> {
-        match &child.end {
-            Some(End::Up(owner, brought)) if *owner == self.tasks[task].line.len() => Some(brought.clone()),
-            _ => None,
-        }
-    }
-
-    /// What lies at a merge of this task as far as it knows, in the order of places.
-    fn came(&self, task: &str, merge: &NodeId) -> Vec<Brought> {
-        let token = &self.tasks[task];
-        let others = token.heard.iter().filter_map(|name| self.at_merge_of(task, &self.tasks[name]));
-        let mut came: Vec<Brought> =
-            others.chain(token.brought.clone()).filter(|brought| brought.merge == *merge).collect();
-        let order = |brought: &Brought| (brought.places.clone(), brought.child.clone(), brought.from.clone());
-        came.sort_by_key(order);
-        came
-    }
-
-    /// Whether a child of this task is not over, as far as it knows.
-    fn is_live(&self, task: &str, child: &str) -> bool {
-        let token = &self.tasks[task];
-        !token.heard.contains(child) && !token.unwanted.contains(child)
-    }
-
-    /// Whether a child of this task, or something below it, may still come to this merge.
-    fn may_come(&self, task: &str, child: &str, merge: &NodeId) -> bool {
-        self.is_live(task, child) && self.leads(&self.tasks[child].start, merge)
-    }
-
-    /// The children of this task that failed, as far as it knows, before the first merge that they could have come to, if
-    /// it is this one.
-    fn failed_before(&self, task: &str, merge: &NodeId) -> Vec<Brought> {
-        let mut failed = Vec::new();
-        for (fork, children) in &self.tasks[task].children {
-            for (index, name) in children.iter().enumerate() {
-                let child = &self.tasks[name];
-                let known = self.tasks[task].heard.contains(name) && child.end.as_ref().is_some_and(End::has_failed);
-                let reached: Vec<GraphNode> =
-                    self.own_merges(task).into_iter().filter(|own| self.leads(&child.start, &own.id)).collect();
-                let is_first = reached.iter().any(|own| own.id == *merge)
-                    && !reached.iter().any(|own| own.id != *merge && self.leads(&own.id, merge));
-                if known && is_first {
-                    let (merge, from) = (merge.clone(), fork.clone());
-                    let (places, child) = (vec![index], child.line.last().cloned().unwrap_or_default());
-                    failed.push(Brought { merge, from, status: Status::Failure, output: Value::Null, places, child });
-                }
-            }
-        }
-        failed
-    }
-
-    /// Whether the task waits for a split that had nothing to split, and this merge would have taken its subtasks.
-    fn is_empty_split(&self, task: &str, merge: &NodeId) -> bool {
-        let token = &self.tasks[task];
-        let fork = token.waits_for.as_ref().filter(|fork| token.children[*fork].is_empty());
-        fork.is_some_and(|fork| self.leads(fork, merge))
-    }
 }
 
 impl Token {

@@ -1,15 +1,11 @@
 //! The flows in the box, run on a real hub: every case of every one of them is green.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "support/hub.rs"]
-#[expect(dead_code, reason = "each test binary uses a part of it")]
-mod hub;
-
 use flow::{
     evaluate::{Outcome, Selection},
     in_the_box,
 };
-use hub::Hub;
+use flows::Hub;
 use serde_json::json;
 
 const SILENT: &str = "rules: []";

@@ -1,15 +1,12 @@
 //! Evaluations on a real hub (seed 002 §10.3): what is recorded, what is isolated, and what survives.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "support/hub.rs"]
-mod hub;
-
 use domain::{Code, EvaluationId, NodeId};
 use flow::{
     Evaluations,
     evaluate::{Evaluation, Outcome, Progress, Selection},
 };
-use hub::{Hub, PLAY, until};
+use flows::{Hub, PLAY, until};
 use ports::{Clock, SystemClock};
 use serde_json::json;
 use std::sync::Arc;

@@ -1,0 +1,244 @@
+//! The events of a task: past-tense facts, one enum, one sequence a task.
+
+use super::{
+    AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry, Status,
+    TaskConfig, ToolUse,
+};
+use crate::{ChatId, Error, QuestionId, StopId, TaskId, Timestamp, event::Question};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One fact about a task. One sequence a task; kept in its log, folded into its state, rendered for clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TaskEvent {
+    /// It was made.
+    Created {
+        /// How.
+        config: Box<TaskConfig>,
+    },
+    /// A node began. Its input is the task's current output, or for a merge what arrived; it is not written twice.
+    NodeStarted {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1; above 1 after a crash or a retry.
+        attempt: u32,
+        /// How often it was begun anew because it had failed for a passing reason, which is told here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        /// How long the task waited in the queue before it, in milliseconds.
+        queue_ms: u64,
+        /// When.
+        at: Timestamp,
+    },
+    /// The context of the running node was put together.
+    ContextAssembled {
+        /// The node.
+        node: NodeId,
+        /// What it is.
+        context: Box<AssembledContext>,
+    },
+    /// A policy refused something; the route is not changed by it (seed 002 §10.5).
+    Denied {
+        /// The node.
+        node: NodeId,
+        /// What was refused.
+        what: String,
+        /// The rule that refused it.
+        rule: String,
+    },
+    /// A node asked its agent.
+    AgentAsked {
+        /// The node.
+        node: NodeId,
+        /// The chat that carries the conversation; its own events can be watched.
+        chat: ChatId,
+        /// Counts from 1; above 1 when the output did not fit the node's schema.
+        round: u32,
+    },
+    /// The agent answered.
+    AgentReplied {
+        /// The node.
+        node: NodeId,
+        /// What.
+        answer: Box<AgentAnswer>,
+    },
+    /// A deterministic node called a tool.
+    ToolUsed {
+        /// The node.
+        node: NodeId,
+        /// What came of it.
+        used: Box<ToolUse>,
+    },
+    /// An output did not fit the node's schema.
+    OutputRejected {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1.
+        round: u32,
+        /// What the validator says.
+        errors: Vec<String>,
+    },
+    /// A human step asks.
+    Asked {
+        /// The node.
+        node: NodeId,
+        /// The set of questions.
+        question_id: QuestionId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// When.
+        at: Timestamp,
+        /// When no answer becomes a failure; none for never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    /// People answered, maybe before they were asked.
+    Answered {
+        /// The node.
+        node: NodeId,
+        /// What.
+        answers: Map<String, Value>,
+        /// Who.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A node ended.
+    NodeFinished {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1.
+        attempt: u32,
+        /// How.
+        status: Status,
+        /// What it gave; null when it failed without an output.
+        output: Value,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// What it used.
+        metrics: NodeMetrics,
+        /// When.
+        at: Timestamp,
+    },
+    /// The artifacts of the task were stored.
+    Archived {
+        /// How many files.
+        files: u32,
+    },
+    /// The router decided where the task goes on.
+    Routed {
+        /// From where.
+        from: NodeId,
+        /// To where.
+        to: NodeId,
+    },
+    /// A branch or a split made children.
+    Forked {
+        /// The branch or split.
+        node: NodeId,
+        /// What they are.
+        kind: ChildKind,
+        /// Where its edges lead.
+        to: Vec<NodeId>,
+        /// How many: the child with the number `n` goes along the edge `n` modulo their number.
+        total: u32,
+    },
+    /// These children were sent off.
+    Spawned {
+        /// The branch or split.
+        node: NodeId,
+        /// Children below this number have been sent off.
+        until: u32,
+    },
+    /// Something came to a merge of this task.
+    ChildArrived {
+        /// What.
+        arrival: Box<Arrival>,
+    },
+    /// A child has come to its end.
+    ChildFinished {
+        /// Which.
+        child: ChildName,
+        /// How.
+        end: Box<ChildEnd>,
+    },
+    /// A merge has what it waited for; its node begins.
+    Merged {
+        /// The merge.
+        node: NodeId,
+        /// Whose outputs it takes; everyone's that has come when empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        taken: Vec<String>,
+        /// Those that could have come and failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failed: Vec<ChildName>,
+        /// Whether its input has these, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_failed: bool,
+        /// Children that are not waited for any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cancelled: Vec<ChildName>,
+    },
+    /// The task itself went on into a merge of a task above, and rests.
+    WentUp {
+        /// The merge.
+        merge: NodeId,
+        /// Its owner.
+        owner: TaskId,
+    },
+    /// Somebody wants it paused before these nodes, or before the next one.
+    PauseRequested {
+        /// Nodes; none for the next one.
+        before: Vec<NodeId>,
+    },
+    /// It is paused before a node (inspector).
+    PausedBefore {
+        /// The node.
+        node: NodeId,
+        /// When.
+        at: Timestamp,
+    },
+    /// It goes on.
+    Continued {
+        /// Whether it pauses again after one node.
+        step: bool,
+        /// When.
+        at: Timestamp,
+    },
+    /// A stop was asked for.
+    StopRequested {
+        /// The request.
+        stop_id: StopId,
+        /// Why.
+        reason: String,
+    },
+    /// It has come to its end.
+    Finished {
+        /// How.
+        status: Status,
+        /// What it gives.
+        output: Value,
+        /// The exit that it reached; none when it ended elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<NodeId>,
+        /// Why it failed, or `CANCELLED`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A command failed again and again: it is put aside until a person resumes it or drops the command.
+    Parked {
+        /// Why.
+        reason: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A person resumed it.
+    Unparked {
+        /// When.
+        at: Timestamp,
+    },
+}

@@ -121,6 +121,7 @@ pub fn assemble(
         context_tokens: config.ai.context_tokens,
     };
     let observing = Observing::new(data, config, environment, &cache, clock.clone())?;
+    // Fewer than of chats: tasks come in thousands, and what one has to say when it is loaded again is short.
     let task_runtime = Runtime::new(
         TaskMachine { flows: cache },
         Arc::new(effects),
@@ -129,7 +130,7 @@ pub fn assemble(
         bus.clone(),
         clock.clone(),
         Arc::new(observing.followers()),
-        actor::Options { inactivity: config.ai.inactivity(), ..actor::Options::default() },
+        actor::Options { inactivity: config.ai.inactivity(), warm_actors: 256, ..actor::Options::default() },
     );
     let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
     let worker = Worker::new(kinds, queue.clone(), working);

@@ -131,7 +131,7 @@ impl TaskEffects {
         // Always in the same order, so that no two wait for each other. An agent's conversation takes its turns by itself.
         let mut slots = Vec::new();
         if !matches!(node.op, Op::Agent { .. } | Op::Ask(_)) {
-            for (name, limit) in turns(&flow, node) {
+            for (name, limit) in turns(&run.config, &flow, node) {
                 slots.push(self.slots.acquire(&name, limit as usize).await);
             }
         }
@@ -253,6 +253,12 @@ impl TaskEffects {
                 self.permit(flow, node, &Use::Context(store), gathered)?;
             }
         }
+        if run.config.replay.as_ref().is_some_and(|replay| replay.from.is_none()) {
+            // What was remembered since must not change what a re-run gives.
+            let context = self.recorded_context(run, &node.id).await?;
+            gathered.context = Some(Box::new(context.clone()));
+            return Ok(context);
+        }
         let scope = memory_scope(&run.config);
         let query = match input {
             Value::String(text) => text.clone(),
@@ -264,7 +270,9 @@ impl TaskEffects {
     }
 
     async fn remember(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), Failure> {
-        let Some(remember) = &node.remember else { return Ok(()) };
+        // A re-run with recorded answers leaves no trace in memory.
+        let repeats = run.config.replay.as_ref().is_some_and(|replay| replay.from.is_none());
+        let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
         let _ = flow;
         let key = remember.key.clone().unwrap_or_else(|| node.id.to_string());
         let scope = memory_scope(&run.config);
@@ -274,10 +282,10 @@ impl TaskEffects {
 }
 
 /// What the executions of a node take turns by: its flow, then itself, each with how many may run at once (seed 002 §10.12).
-fn turns(flow: &Flow, node: &Node) -> Vec<(String, u32)> {
-    let FlowRef { name, hash } = &flow.reference;
-    let of_flow = flow.limits.max_concurrency.map(|limit| (format!("flow/{name}/{hash}"), limit));
-    let of_node = node.max_concurrency.map(|limit| (format!("node/{name}/{hash}/{}", node.id), limit));
+fn turns(config: &TaskConfig, flow: &Flow, node: &Node) -> Vec<(String, u32)> {
+    let (FlowRef { name, hash }, tenant) = (&flow.reference, config.workspace);
+    let of_flow = flow.limits.max_concurrency.map(|limit| (format!("flow/{tenant}/{name}/{hash}"), limit));
+    let of_node = node.max_concurrency.map(|limit| (format!("node/{tenant}/{name}/{hash}/{}", node.id), limit));
     of_flow.into_iter().chain(of_node).collect()
 }
 

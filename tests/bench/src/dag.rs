@@ -164,7 +164,7 @@ fn crash(bench: &mut Bench) -> Result<()> {
     const NODES: usize = 2_000;
     let data = bench.folder("crash")?;
     let hub = Hub::start(bench, &data, &[])?;
-    let (path, workspace) = client(async {
+    let path = client(async {
         let workspace = hub.workspace().await?;
         let mut connection = Connection::open(&hub.address).await?;
         let write = json!({ "tool": "write", "args": {
@@ -176,7 +176,7 @@ fn crash(bench: &mut Bench) -> Result<()> {
         let task = made["task_id"].as_str().ok_or_else(|| format!("no task: {made}"))?;
         let path = format!("{workspace}/tasks/{task}");
         until(&mut connection, &path, NODES as u64 / 2).await?;
-        Ok((path, workspace))
+        Ok(path)
     })?;
     drop(hub);
     let began = Instant::now();
@@ -190,18 +190,17 @@ fn crash(bench: &mut Bench) -> Result<()> {
         let next = began.elapsed();
         until(&mut connection, &path, NODES as u64).await?;
         let mut twice = 0.0;
-        let mut after = 0;
+        let mut cursor = String::new();
         loop {
-            let page = connection.json("GET", &format!("{path}/history?after={after}&limit=100"), "").await?;
+            let page = connection.json("GET", &format!("{path}/history?limit=100{cursor}"), "").await?;
             let stages = page["stages"].as_array().cloned().unwrap_or_default();
             twice += stages.iter().filter(|stage| stage["attempt"].as_u64().unwrap_or(1) > 1).count() as f64;
-            match page["next_after"].as_u64() {
-                Some(more) => after = more,
+            match page["next_cursor"].as_str() {
+                Some(more) => cursor = format!("&cursor={more}"),
                 None => return Ok((next, twice)),
             }
         }
     })?;
-    let _ = workspace;
     bench.report.add(
         Figure::new("dag.crash", (next - started).as_secs_f64() * 1e3, "ms to the next step")
             .at_most(500.0, "0.5 s after the restart")

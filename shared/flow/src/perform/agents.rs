@@ -8,7 +8,7 @@ use crate::{
     perform::{Failure, Gathered, TaskEffects},
     policy::Use,
 };
-use domain::{AgentOf, AgentTool, ChatConfig, Code, Error, FilePath, Mode, event::Question};
+use domain::{AgentOf, AgentTool, ChatConfig, Code, Error, FilePath, Mode, TaskConfig, event::Question};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
 
@@ -32,10 +32,14 @@ impl TaskEffects {
         for id in &node.tools {
             let Some(binding) = flow.tools.get(id) else { continue };
             self.permit(flow, node, &Use::Tool(binding), gathered)?;
-            if let ToolTarget::Builtin(name) = &binding.target {
-                let root = binding.permissions.root.as_deref().map(FilePath::parse).transpose().map_err(Error::from)?;
-                tools.push(AgentTool { name: name.clone(), root });
-            }
+            let ToolTarget::Builtin(name) = &binding.target else {
+                let text = format!("an agent cannot call {id}: agents have built-in tools only");
+                return Err(Error::new(Code::Unprocessable, text)
+                    .hint("call functions and commands in a deterministic node")
+                    .into());
+            };
+            let root = binding.permissions.root.as_deref().map(FilePath::parse).transpose().map_err(Error::from)?;
+            tools.push(AgentTool { name: name.clone(), root });
         }
         let prompt = match prompt {
             Some(template) => op::template::render_text(template, scope)?,
@@ -71,6 +75,10 @@ impl TaskEffects {
             let _ = writeln!(content, "<memory store=\"{}\" key=\"{}\">\n{text}\n</memory>", item.store, item.key);
         }
         content.push_str(&prompt);
+        let mut limits = agent.limits;
+        if let Some(timeout) = node.timeout {
+            limits.max_wall_ms = limits.max_wall_ms.min(timeout.as_millis() as u64);
+        }
         let settings = ChatConfig {
             workspace: config.workspace,
             chat,
@@ -79,7 +87,7 @@ impl TaskEffects {
             role: agent.persona.clone().unwrap_or_else(|| agent.id.clone()),
             model: agent.model.clone(),
             mode: Mode::Chat,
-            limits: agent.limits,
+            limits,
             system: system.trim().to_owned(),
             context_tokens: self.context_tokens,
             created_at: self.clock.now(),
@@ -89,7 +97,7 @@ impl TaskEffects {
                 tools,
                 temperature: agent.temperature,
                 max_tokens: agent.max_tokens,
-                turns: model_turns(flow, node, agent.model.as_deref()),
+                turns: model_turns(config, flow, node, agent.model.as_deref()),
             })),
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
@@ -118,11 +126,11 @@ impl TaskEffects {
 }
 
 /// What the model calls of an agent take turns by: flow, node, provider.
-fn model_turns(flow: &Flow, node: &Node, model: Option<&str>) -> Vec<(String, u32)> {
-    let mut turns = super::turns(flow, node);
+fn model_turns(config: &TaskConfig, flow: &Flow, node: &Node, model: Option<&str>) -> Vec<(String, u32)> {
+    let mut turns = super::turns(config, flow, node);
     let provider = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider);
     if let Some((provider, limit)) = provider.and_then(|name| flow.limits.providers.get_key_value(name)) {
-        turns.push((format!("provider/{provider}"), *limit));
+        turns.push((format!("provider/{}/{}/{provider}", config.workspace, flow.reference.name), *limit));
     }
     turns
 }

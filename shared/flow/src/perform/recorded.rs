@@ -7,7 +7,7 @@ use crate::{
     machine::{Run, actor_id},
     perform::{Came, Failure, Gathered, TaskEffects},
 };
-use domain::{Code, Error, NodeId, Status, TaskEvent};
+use domain::{Code, Error, NodeId, Status, TaskEvent, task::AssembledContext};
 use serde_json::Value;
 
 /// How a recorded node ended.
@@ -58,6 +58,30 @@ impl TaskEffects {
             None => Err(Error::new(Code::Conflict, format!("the recorded task has no answer for {}", node.id))
                 .hint("the flow takes another way than it did; run it anew instead")
                 .into()),
+        }
+    }
+
+    /// The context that the recorded task had for this node.
+    pub(super) async fn recorded_context(&self, run: &Run, node: &NodeId) -> Result<AssembledContext, Failure> {
+        let Some(replay) = &run.config.replay else { return Ok(AssembledContext::default()) };
+        let actor = actor_id(run.config.workspace, replay.of);
+        let (mut found, mut after) = (AssembledContext::default(), 0);
+        loop {
+            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, 256).await;
+            let page = page.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+            for entry in page.entries {
+                after = entry.next - 1;
+                for event in entry.events {
+                    if let TaskEvent::ContextAssembled { node: at, context } = event
+                        && at == *node
+                    {
+                        found = *context;
+                    }
+                }
+            }
+            if !page.more {
+                return Ok(found);
+            }
         }
     }
 

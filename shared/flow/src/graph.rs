@@ -130,6 +130,15 @@ pub struct GraphNode {
     pub forks: Vec<NodeId>,
 }
 
+impl GraphNode {
+    /// The names by which a decision selects its edges, for people and models: `yes, no`.
+    pub fn choices(&self) -> String {
+        let names: Vec<&str> =
+            self.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
+        names.join(", ")
+    }
+}
+
 /// A node to build a graph of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewNode {

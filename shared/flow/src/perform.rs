@@ -201,7 +201,7 @@ impl TaskEffects {
             let text = format!("the output of {} is {bytes} bytes long; {MAX_OUTPUT} fit", node.id);
             return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
         }
-        self.remember(run, flow, node, &output).await?;
+        self.remember(run, node, &output).await?;
         Ok(Came::Output { output, elements, partial })
     }
 
@@ -269,11 +269,10 @@ impl TaskEffects {
         Ok(context)
     }
 
-    async fn remember(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), Failure> {
+    async fn remember(&self, run: &Run, node: &Node, output: &Value) -> Result<(), Failure> {
         // A re-run with recorded answers leaves no trace in memory.
         let repeats = run.config.replay.as_ref().is_some_and(|replay| replay.from.is_none());
         let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
-        let _ = flow;
         let key = remember.key.clone().unwrap_or_else(|| node.id.to_string());
         let scope = memory_scope(&run.config);
         self.memory.remember(&scope, remember.store, &key, output, &remember.tags, self.clock.now()).await?;

@@ -34,7 +34,6 @@ const MAX_INPUT: usize = 192 * 1024;
 #[derive(Clone)]
 pub struct Tasks {
     pub(crate) table: Arc<dyn Table>,
-    queue: Arc<dyn Queue>,
     mailbox: Mailbox,
     workspaces: Workspaces,
     flows: Flows,
@@ -77,8 +76,8 @@ impl Tasks {
         workspaces: Workspaces,
         flows: Flows,
     ) -> Self {
-        let mailbox = Mailbox { queue: queue.clone(), table: table.clone(), bus };
-        Self { table, queue, mailbox, workspaces, flows, clock }
+        let mailbox = Mailbox { queue, table: table.clone(), bus };
+        Self { table, mailbox, workspaces, flows, clock }
     }
 
     /// The flows that tasks are made of.
@@ -383,11 +382,6 @@ impl Tasks {
             return Err(Error::new(Code::PayloadTooLarge, "the command does not fit into a message"));
         }
         self.mailbox.send(message).await.map_err(internal)
-    }
-
-    /// How many messages wait in the queue for tasks and chats of this process's queue; for gauges.
-    pub fn queue(&self) -> &Arc<dyn Queue> {
-        &self.queue
     }
 }
 

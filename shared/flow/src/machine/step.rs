@@ -173,10 +173,8 @@ impl<'a> Step<'a> {
         let astray = selects.filter(|node| error.is_none() && selected(node, &output).is_none());
         let error = error.or_else(|| {
             astray.map(|node| {
-                let names: Vec<&str> =
-                    node.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
                 Error::new(Code::Unprocessable, format!("the decision {} selected no edge that exists", node.id))
-                    .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {}", names.join(", ")))
+                    .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {}", node.choices()))
             })
         });
         let status = match (&error, partial) {

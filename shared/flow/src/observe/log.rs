@@ -12,7 +12,7 @@ const PAGE: usize = 64;
 const NEWEST: usize = 4;
 
 /// A place in a log.
-pub(super) struct Log {
+pub(crate) struct Log {
     actor: ActorId,
     after: u64,
     page: VecDeque<TaskEvent>,

@@ -30,6 +30,7 @@ pub use diff::{NodeDiff, Parting, PartingKind, RunOf, Tally, TaskDiff};
 pub use event::{NodeAbout, TaskFact};
 pub use json_diff::Difference;
 pub(crate) use json_diff::differences;
+pub(crate) use log::Log;
 pub use metadata::{Engine, RunMetadata, record};
 pub use metrics::TaskMetrics;
 pub use observers::{Clean, Followers, Observers, Sinks};

@@ -138,7 +138,5 @@ fn model_turns(config: &TaskConfig, flow: &Flow, node: &Node, model: Option<&str
 /// How an agent at a decision is told of the ways on.
 fn choices(flow: &Flow, node: &Node) -> Option<String> {
     let node = flow.graph.node(&node.id).filter(|node| node.role == crate::graph::Role::Decision)?;
-    let names: Vec<&str> =
-        node.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
-    Some(format!("Answer with nothing but {{\"selected_edge\": name}}, the name being one of: {}.", names.join(", ")))
+    Some(format!("Answer with nothing but {{\"selected_edge\": name}}, the name being one of: {}.", node.choices()))
 }

@@ -4,7 +4,8 @@ use crate::{
     Flow,
     flow::{Node, Op},
     graph::Role,
-    machine::{Run, actor_id},
+    machine::Run,
+    observe::Log,
     perform::{Came, Failure, Gathered, TaskEffects},
 };
 use domain::{Code, Error, NodeId, Status, TaskEvent, task::AssembledContext};
@@ -64,52 +65,34 @@ impl TaskEffects {
     /// The context that the recorded task had for this node.
     pub(super) async fn recorded_context(&self, run: &Run, node: &NodeId) -> Result<AssembledContext, Failure> {
         let Some(replay) = &run.config.replay else { return Ok(AssembledContext::default()) };
-        let actor = actor_id(run.config.workspace, replay.of);
-        let (mut found, mut after) = (AssembledContext::default(), 0);
-        loop {
-            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, 256).await;
-            let page = page.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-            for entry in page.entries {
-                after = entry.next - 1;
-                for event in entry.events {
-                    if let TaskEvent::ContextAssembled { node: at, context } = event
-                        && at == *node
-                    {
-                        found = *context;
-                    }
-                }
-            }
-            if !page.more {
-                return Ok(found);
+        let (mut found, mut log) = (AssembledContext::default(), Log::of(run.config.workspace, replay.of));
+        while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
+            if let TaskEvent::ContextAssembled { node: at, context } = event
+                && at == *node
+            {
+                found = *context;
             }
         }
+        Ok(found)
     }
 
     async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<Recorded>, Failure> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
-        let actor = actor_id(run.config.workspace, replay.of);
+        let mut log = Log::of(run.config.workspace, replay.of);
         let (mut found, mut denied) = (None, Vec::new());
-        let mut after = 0;
-        loop {
-            let page = actor::read_after::<TaskEvent>(&*self.table, &actor, after, 256).await;
-            let page = page.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-            for entry in page.entries {
-                after = entry.next - 1;
-                for event in entry.events {
-                    match event {
-                        TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
-                            found = Some(Recorded { status, output, error, denied: std::mem::take(&mut denied) });
-                        }
-                        TaskEvent::Denied { node: refused, what, rule } if refused == *node => {
-                            denied.push((what, rule))
-                        }
-                        _ => {}
-                    }
+        while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
+            match event {
+                TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
+                    found = Some(Recorded { status, output, error, denied: std::mem::take(&mut denied) });
                 }
-            }
-            if !page.more {
-                return Ok(found);
+                TaskEvent::Denied { node: refused, what, rule } if refused == *node => denied.push((what, rule)),
+                _ => {}
             }
         }
+        Ok(found)
     }
+}
+
+fn unread(error: ports::Error) -> Error {
+    Error::new(Code::Internal, error.to_string())
 }

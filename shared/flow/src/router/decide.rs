@@ -357,10 +357,8 @@ fn unknown(node: &NodeId) -> Error {
 }
 
 fn no_edge(node: &GraphNode) -> Error {
-    let names: Vec<&str> =
-        node.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
     Error::new(Code::Unprocessable, format!("{} selected no edge", node.id))
-        .hint(format!("answer {{\"selected_edge\": name}} with one of: {}", names.join(", ")))
+        .hint(format!("answer {{\"selected_edge\": name}} with one of: {}", node.choices()))
 }
 
 fn always_fails(node: &NodeId) -> Error {

@@ -109,6 +109,23 @@ impl Router<'_> {
         edges.map(|(node, fork, edge, _)| self.live_on(node, fork, edge, change)).sum()
     }
 
+    /// How many children may still go past this task, to a merge of one above, and not to this merge of its own. A task that
+    /// left them behind would end before they are there, and what they bring would count or not as it happens.
+    fn going_up(&self, merge: &GraphNode, change: &Change<'_>) -> u32 {
+        let depth = self.depth();
+        let above: Vec<&NodeId> = self
+            .graph
+            .nodes()
+            .iter()
+            .filter(|node| node.role == Role::Merge && node.forks.len() < depth)
+            .map(|node| &node.id)
+            .collect();
+        let edges = self
+            .edges()
+            .filter(|(.., to)| !self.leads(to, &merge.id) && above.iter().any(|above| self.leads(to, above)));
+        edges.map(|(node, fork, edge, _)| self.live_on(node, fork, edge, change)).sum()
+    }
+
     fn live_on(&self, node: &NodeId, fork: &Fork, edge: usize, change: &Change<'_>) -> u32 {
         fork.live.get(edge).copied().unwrap_or_default().saturating_sub(change.ended_on(node, fork, edge))
     }
@@ -146,7 +163,7 @@ impl Router<'_> {
     fn judge(&self, merge: &GraphNode, change: &Change<'_>) -> Join {
         let possible = self.possible(merge, change);
         let takes_all = matches!(merge.join.strategy, Strategy::All | Strategy::BestOf);
-        if possible > 0 && takes_all {
+        if takes_all && (possible > 0 || self.going_up(merge, change) > 0) {
             return Join::Wait;
         }
         let now = change.arrival.filter(|arrival| arrival.merge == merge.id);
@@ -160,7 +177,7 @@ impl Router<'_> {
             Strategy::Quorum(0) => (arrived + possible + self.failures(merge, change)) / 2 + 1,
             Strategy::Quorum(wanted) => wanted,
         };
-        if good < wanted && possible > 0 {
+        if good < wanted && (possible > 0 || self.going_up(merge, change) > 0) {
             return Join::Wait;
         }
         let failed = self.failed(merge, change);

@@ -85,7 +85,8 @@ proptest! {
         let script = Script::random(&plan, seed);
         prop_assume!(!script.graph.nodes().iter().any(|node| first_wins(&script.graph, node)));
         let [one, other] = orders.map(|order| Drive::run(&script, order));
-        let stopped = |drive: &Drive<'_>| drive.tasks.iter().any(|task| task.is_stopped());
+        // What leads to no merge is not waited for: how far it got when its parent went on is chance.
+        let stopped = |drive: &Drive<'_>| drive.tasks.iter().any(|task| task.is_stopped() || task.left_some_behind());
         prop_assume!(!stopped(&one) && !stopped(&other));
         prop_assert_eq!(one.tasks.len(), other.tasks.len());
         for task in &one.tasks {

@@ -11,7 +11,7 @@ use domain::{
 use flow::router::{Next, Outcome, Place, Position, Post, Route, Router};
 use serde_json::{Value, json};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -324,6 +324,19 @@ impl Ran {
     pub fn input_of(&self, node: &str) -> &Value {
         let found = self.trace.iter().find(|(executed, _)| executed.as_str() == node);
         &found.unwrap_or_else(|| panic!("{:?} did not execute {node}", self.name)).1
+    }
+
+    /// Whether it went on before all its children were sent off.
+    pub fn left_some_behind(&self) -> bool {
+        let (mut made, mut sent) = (BTreeMap::new(), BTreeMap::new());
+        for event in &self.events {
+            match event {
+                TaskEvent::Forked { node, total, .. } => drop(made.insert(node, *total)),
+                TaskEvent::Spawned { node, until } => drop(sent.insert(node, *until)),
+                _ => {}
+            }
+        }
+        made.iter().any(|(node, total)| sent.get(node).copied().unwrap_or_default() < *total)
     }
 
     pub fn is_stopped(&self) -> bool {

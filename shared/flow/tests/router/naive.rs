@@ -303,18 +303,19 @@ impl<'a> Naive<'a> {
 
     /// Whether a merge begins, and with what.
     ///
-    /// * `all` and `best_of`: when nobody can come any more. With `fail`, not if one that could have come failed; and if
+    /// * `all` and `best_of`: when nobody can come any more, and nobody can go past the task, to a merge above. With `fail`, not if one that could have come failed; and if
     ///   nobody came, only with `include`, or if there was nothing to split.
     /// * `first_success`: with the first that succeeded; `quorum`: with those that succeeded when they are enough. Not if
-    ///   nobody can come any more.
+    ///   nobody can come any more, nor go past the task.
     fn judge(&mut self, task: &str, merge: &GraphNode) {
         let came = self.came(task, &merge.id);
         let failed = self.failed_before(task, &merge.id);
         let coming = self.children(task).iter().filter(|child| self.may_come(task, child, &merge.id)).count();
+        let going_up = self.children(task).iter().filter(|child| self.may_go_up(task, child)).count();
         let good: Vec<Brought> = came.iter().filter(|brought| brought.status == Status::Success).cloned().collect();
         let taken = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => {
-                if coming > 0 {
+                if coming + going_up > 0 {
                     return;
                 }
                 let none = came.is_empty()
@@ -333,7 +334,7 @@ impl<'a> Naive<'a> {
                 (good.len() >= wanted).then_some(good)
             }
         };
-        if taken.is_none() && coming > 0 {
+        if taken.is_none() && coming + going_up > 0 {
             return;
         }
         let takes_all = matches!(merge.join.strategy, Strategy::All | Strategy::BestOf);

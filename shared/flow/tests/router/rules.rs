@@ -226,3 +226,25 @@ fn s3_3_a_child_whose_children_went_up_is_over_and_its_failures_are_known() {
     });
     always(&flow("quorum=3"), |drive| assert_eq!(brought(drive.root(), "gather").len(), 3));
 }
+
+#[test]
+fn s3_3_what_goes_past_a_task_is_waited_for_before_the_task_goes_there_itself() {
+    let script = Script::of(
+        "start s > b
+         branch b > x y
+         linear y > top
+         branch x > p q past
+         linear p > own
+         linear q > own
+         linear past > top
+         merge own > top
+         merge top > e
+         exit e",
+    );
+    always(&script, |drive| {
+        assert!(!drive.tasks.iter().any(|task| task.is_stopped()));
+        let came: Vec<&Value> =
+            drive.root().input_of("top").as_array().unwrap().iter().map(|one| &one["from"]).collect();
+        assert_eq!(came, [&json!("own"), &json!("past"), &json!("y")]);
+    });
+}

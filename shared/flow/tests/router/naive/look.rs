@@ -73,6 +73,13 @@ impl Naive<'_> {
         self.is_live(task, child) && self.leads(&self.tasks[child].start, merge)
     }
 
+    /// Whether a child of this task, or something below it, may still come to a merge of a task above.
+    pub(super) fn may_go_up(&self, task: &str, child: &str) -> bool {
+        let depth = self.tasks[task].line.len();
+        let mut nodes = self.script.graph.nodes().iter();
+        nodes.any(|node| node.role == Role::Merge && node.forks.len() < depth && self.may_come(task, child, &node.id))
+    }
+
     /// The children of this task that failed, as far as it knows, before the first merge that they could have come to, if
     /// it is this one.
     pub(super) fn failed_before(&self, task: &str, merge: &NodeId) -> Vec<Brought> {

@@ -39,6 +39,13 @@ impl Default for Options {
 /// How long a delivery rests that is for a kind of actor which this worker does not know: another one may, after an update.
 const UNKNOWN_RESTS: Duration = Duration::from_secs(30);
 
+/// Who decided how long deliveries are invisible at first.
+#[derive(Clone, Copy)]
+enum Lease {
+    Own,
+    Another,
+}
+
 /// A worker for the actors of some kinds.
 #[derive(Clone)]
 pub struct Worker {
@@ -108,23 +115,53 @@ impl Worker {
 
     /// Drives deliveries of one group and settles them.
     pub async fn handle(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+        let (verdict, receipts) = self.attend(deliveries, cut, Lease::Own).await;
+        let done = receipts.get(..verdict.done).unwrap_or_default();
+        if let Some(first) = deliveries.first().filter(|_| !done.is_empty()) {
+            report(&first.group, self.queue.ack(done).await);
+        }
+        verdict
+    }
+
+    /// Drives a batch that somebody else took off the queue, as SQS does for a function: what [`Worker::handle`] does for one
+    /// group, for each group in it at once. Whoever took it acknowledges, all but the receipts that are returned: these were
+    /// given back, and come again in order.
+    ///
+    /// Such a batch is leased for the longest time that the function may run, so its visibility is shortened first: then a worker
+    /// that dies is replaced after [`Options::visibility`].
+    pub async fn batch(&self, deliveries: Vec<Delivery>, cut: &CancellationToken) -> Vec<Receipt> {
+        let mut groups: Vec<Vec<Delivery>> = Vec::new();
+        for delivery in deliveries {
+            match groups.iter_mut().find(|group| group.first().is_some_and(|first| first.group == delivery.group)) {
+                Some(group) => group.push(delivery),
+                None => groups.push(vec![delivery]),
+            }
+        }
+        let attended = groups.iter().map(|group| self.attend(group, cut, Lease::Another));
+        let given_back = join_all(attended).await.into_iter().map(|(verdict, mut receipts)| {
+            receipts.drain(..verdict.done);
+            receipts
+        });
+        given_back.flatten().collect()
+    }
+
+    /// Drives deliveries of one group, keeps them invisible meanwhile, and gives back those that are not done.
+    async fn attend(&self, deliveries: &[Delivery], cut: &CancellationToken, lease: Lease) -> (Verdict, Vec<Receipt>) {
         let _running = self.metrics.begin();
         let receipts: Vec<Receipt> = deliveries.iter().map(|delivery| delivery.receipt.clone()).collect();
         let group = deliveries.first().map_or("", |first| &first.group);
-        let verdict = tokio::select! {
+        let mut verdict = tokio::select! {
             verdict = self.drive(group, deliveries, cut) => verdict,
             // Somebody else has them: what this one still did, a model call above all, would be thrown away.
-            () = self.keep_invisible(group, &receipts) => Verdict { done: 0, again: Duration::ZERO },
+            () = self.keep_invisible(group, &receipts, lease) => Verdict { done: 0, again: Duration::ZERO },
         };
-        let (done, again) = receipts.split_at(verdict.done.min(receipts.len()));
-        if !done.is_empty() {
-            report(group, self.queue.ack(done).await);
-        }
+        verdict.done = verdict.done.min(receipts.len());
+        let again = receipts.get(verdict.done..).unwrap_or_default();
         if !again.is_empty() {
             report(group, self.queue.reject(again, verdict.again).await);
         }
         self.metrics.ended(deliveries.len(), verdict);
-        verdict
+        (verdict, receipts)
     }
 
     async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
@@ -144,9 +181,14 @@ impl Worker {
     }
 
     /// Extends the deliveries for as long as they are this worker's.
-    async fn keep_invisible(&self, group: &str, receipts: &[Receipt]) {
+    async fn keep_invisible(&self, group: &str, receipts: &[Receipt], lease: Lease) {
+        let mut wait = match lease {
+            Lease::Own => self.options.visibility / 3,
+            Lease::Another => Duration::ZERO,
+        };
         loop {
-            tokio::time::sleep(self.options.visibility / 3).await;
+            tokio::time::sleep(wait).await;
+            wait = self.options.visibility / 3;
             match self.queue.extend(receipts, self.options.visibility).await {
                 Ok(true) => {}
                 Ok(false) => return,

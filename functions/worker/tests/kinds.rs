@@ -115,3 +115,62 @@ async fn what_came_together_is_driven_together_and_settled_as_far_as_it_was_done
     let counts = worker.metrics();
     assert_eq!((counts.acknowledged.load(Relaxed), counts.retried.load(Relaxed)), (5, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_a_batch_that_somebody_else_took_each_group_is_driven_and_what_is_not_done_is_named() {
+    let clock = Arc::new(TestClock::new(1));
+    let queue = Arc::new(FakeQueue::new(clock, 0, Faults::none(), 9));
+    let (told, lengths) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Noting("chat", told.clone())), Arc::new(Hesitant(lengths.clone()))];
+    let worker = Worker::new(kinds, queue.clone(), Options::default());
+    let hour = Duration::from_secs(3600);
+    let messages = (0..6).map(|n| Outgoing { id: n.to_string(), ..message(["task/w/1", "chat/w/1"][n % 2]) });
+    queue.send(messages.collect()).await.unwrap();
+    let mut taken = Vec::new();
+    while taken.len() < 6 {
+        taken.extend(queue.receive(10, hour).await.unwrap());
+    }
+    let last = taken.iter().filter(|delivery| delivery.group == "task/w/1").next_back().unwrap().receipt.clone();
+    let given_back = worker.batch(taken, &CancellationToken::new()).await;
+    assert_eq!((given_back, lengths.lock().unwrap().clone(), told.lock().unwrap().len()), (vec![last], vec![3], 3));
+}
+
+/// Does not end by itself.
+struct Endless;
+
+#[async_trait]
+impl Kind for Endless {
+    fn name(&self) -> &'static str {
+        "task"
+    }
+    async fn deliver(&self, _: &[Delivery], cut: &CancellationToken) -> Verdict {
+        cut.cancelled().await;
+        Verdict { done: 0, again: Duration::ZERO }
+    }
+    async fn flush_idle(&self) -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+    async fn flush_all(&self) {}
+    fn warm_actors(&self) -> usize {
+        0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_dies_with_a_batch_of_somebody_else_is_replaced_within_its_visibility() {
+    let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 9));
+    let options = Options { visibility: Duration::from_secs(60), ..Options::default() };
+    let worker = Worker::new([Arc::new(Endless) as Arc<dyn Kind>], queue.clone(), options);
+    queue.send(vec![message("task/w/1")]).await.unwrap();
+    let taken = queue.receive(1, Duration::from_secs(5400)).await.unwrap();
+    let (began, cut) = (Instant::now(), CancellationToken::new());
+    let working = tokio::spawn(async move { worker.batch(taken, &cut).await });
+    // It is renewed for as long as the worker lives.
+    let meanwhile = tokio::time::timeout(Duration::from_secs(600), async {
+        while queue.receive(1, Duration::from_secs(1)).await.unwrap().is_empty() {}
+    });
+    assert!(meanwhile.await.is_err(), "nobody else gets it");
+    working.abort();
+    while queue.receive(1, Duration::from_secs(1)).await.unwrap().is_empty() {}
+    assert!(began.elapsed() <= Duration::from_secs(600 + 60), "{:?}", began.elapsed());
+}

@@ -183,6 +183,9 @@ pub struct TaskConfig {
     /// Whether artifacts are kept of it whatever it does, because outputs of the flow have schemas.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_artifacts: bool,
+    /// Whether it holds one of the places that its flow has for tasks that run or wait, until it ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -196,6 +199,17 @@ pub struct Replay {
     /// takes its recorded output, and it and all that comes after it runs for real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeId>,
+    /// Whether only what failed runs for real, and what is given something else because of it: every other node, those of
+    /// children included, takes its recorded output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retry: bool,
+}
+
+impl Replay {
+    /// Whether it is the recorded run once more, on recorded answers: nothing of it is for real.
+    pub fn repeats(&self) -> bool {
+        self.from.is_none() && !self.retry
+    }
 }
 
 /// What a task can be told.
@@ -248,7 +262,7 @@ pub enum TaskCommand {
         /// Why.
         reason: String,
     },
-    /// Pause before the next node, or before these.
+    /// Pause before the next node, or before these; a task passes this on to its children, as the two below.
     Pause {
         /// Nodes to pause before; none for the next one, whichever it is.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

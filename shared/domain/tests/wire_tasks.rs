@@ -62,9 +62,10 @@ fn config() -> TaskConfig {
         priority: 5,
         stepping: true,
         breakpoints: vec!["merge".into()],
-        replay: Some(Replay { of: TaskId(id(4)), from: Some("worker".into()) }),
+        replay: Some(Replay { of: TaskId(id(4)), from: Some("worker".into()), retry: false }),
         keep_outputs: true,
         keep_artifacts: false,
+        counted: false,
         created_at: AT,
     }
 }

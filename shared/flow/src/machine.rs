@@ -15,7 +15,7 @@ mod step;
 
 pub use state::{Execution, Mode, TaskState};
 
-use crate::{cache::FlowCache, router::Router};
+use crate::{cache::FlowCache, router::Router, tasks::admission};
 use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, View};
 use domain::{
     ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TaskPhase,
@@ -206,6 +206,17 @@ impl Machine for TaskMachine {
         false
     }
 
+    /// The place that a root task holds among those of its flow, for as long as it runs or waits: given back by the entry that
+    /// ends it, so that no death can keep it, and nobody gives it back twice.
+    fn record(state: &TaskState, event: &TaskEvent) -> Option<View> {
+        let key = match event {
+            TaskEvent::Created { config } if config.counted => admission::start_key(config),
+            TaskEvent::Finished { .. } => admission::place_key(state.config.as_ref().filter(|config| config.counted)?),
+            _ => return None,
+        };
+        Some(View { key, index: None, body: None })
+    }
+
     fn view(state: &TaskState) -> Option<View> {
         let config = state.config.as_ref()?;
         let key = view_key(config.workspace, config.task);
@@ -335,7 +346,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
     let phase = match execution.map(|execution| &execution.mode) {
         _ if state.parked.is_some() => TaskPhase::Parked,
         _ if state.finished.is_some() => TaskPhase::Finished,
-        _ if state.inspector.paused_at.is_some() => TaskPhase::Paused,
+        _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
         Some(Mode::Agent { .. } | Mode::Asking { .. }) => TaskPhase::Suspended,
         Some(Mode::Running) | None => TaskPhase::Running,
     };

@@ -25,7 +25,7 @@ use actor::{ActorId, EffectContext, Mailbox, Perform, Slots};
 use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, TaskCommand, TaskConfig,
-    task::{AssembledContext, FlowRef, ToolUse},
+    task::{AssembledContext, FlowRef, Replay, ToolUse},
 };
 use ports::{Clock, Table};
 use serde_json::{Value, json};
@@ -161,6 +161,9 @@ impl TaskEffects {
         gathered: &mut Gathered,
     ) -> Result<Came, Failure> {
         if let Some(recorded) = self.recorded(run, flow, node, gathered).await? {
+            if let Came::Output { output, .. } = &recorded {
+                self.remember_again(run, node, output).await?;
+            }
             return Ok(recorded);
         }
         self.permit(flow, node, &Use::Node, gathered)?;
@@ -253,7 +256,7 @@ impl TaskEffects {
                 self.permit(flow, node, &Use::Context(store), gathered)?;
             }
         }
-        if run.config.replay.as_ref().is_some_and(|replay| replay.from.is_none()) {
+        if run.config.replay.as_ref().is_some_and(Replay::repeats) {
             // What was remembered since must not change what a re-run gives.
             let context = self.recorded_context(run, &node.id).await?;
             gathered.context = Some(Box::new(context.clone()));
@@ -271,12 +274,21 @@ impl TaskEffects {
 
     async fn remember(&self, run: &Run, node: &Node, output: &Value) -> Result<(), Failure> {
         // A re-run with recorded answers leaves no trace in memory.
-        let repeats = run.config.replay.as_ref().is_some_and(|replay| replay.from.is_none());
+        let repeats = run.config.replay.as_ref().is_some_and(Replay::repeats);
         let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
         let key = remember.key.clone().unwrap_or_else(|| node.id.to_string());
         let scope = memory_scope(&run.config);
         self.memory.remember(&scope, remember.store, &key, output, &remember.tags, self.clock.now()).await?;
         Ok(())
+    }
+
+    /// A re-run has a task memory of its own: what a node put there whose recorded output is taken is put there again, for
+    /// those that run for real. The other stores have it still.
+    async fn remember_again(&self, run: &Run, node: &Node, output: &Value) -> Result<(), Failure> {
+        match &node.remember {
+            Some(remember) if remember.store == StoreKind::Task => self.remember(run, node, output).await,
+            _ => Ok(()),
+        }
     }
 }
 

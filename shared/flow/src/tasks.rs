@@ -2,26 +2,22 @@
 //!
 //! A command is accepted when the queue has it; what comes of it is told by the task's events.
 
+pub(crate) mod admission;
+mod again;
 mod reading;
 
+pub use admission::MOST_WAITING;
 pub use reading::{TaskFilter, TaskPage};
 
-use crate::{
-    Flow,
-    flow::Op,
-    flows::Flows,
-    graph::Role,
-    machine::{actor_id, view_index, view_key},
-    observe,
-};
+use crate::{Flow, flow::Op, flows::Flows, graph::Role, machine::actor_id, manifest::QueuePolicy};
 use actor::{Content, Mail, Mailbox, StopRequest};
 use domain::{
-    Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    TaskPhase, TaskView, Timestamp, Usage, WorkspaceId,
+    Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
+    TaskView, Timestamp, Usage, WorkspaceId,
     event::Question,
-    task::{FlowRef, Origin, Replay, start_command},
+    task::{FlowRef, Origin, start_command},
 };
-use ports::{Bus, Clock, Expect, Queue, Table, Write, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Outgoing, Queue, Table, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -38,6 +34,7 @@ pub struct Tasks {
     workspaces: Workspaces,
     flows: Flows,
     clock: Arc<dyn Clock>,
+    most_waiting: usize,
 }
 
 /// A task to make.
@@ -77,7 +74,14 @@ impl Tasks {
         flows: Flows,
     ) -> Self {
         let mailbox = Mailbox { queue, table: table.clone(), bus };
-        Self { table, mailbox, workspaces, flows, clock }
+        Self { table, mailbox, workspaces, flows, clock, most_waiting: MOST_WAITING }
+    }
+
+    /// The same, refusing tasks of a tenant that has `most` messages of tasks waiting; [`MOST_WAITING`] otherwise.
+    #[must_use]
+    pub fn with_most_waiting(mut self, most: usize) -> Self {
+        self.most_waiting = most.max(1);
+        self
     }
 
     /// The flows that tasks are made of.
@@ -135,126 +139,37 @@ impl Tasks {
             replay: None,
             keep_outputs: flow.reads_outputs(),
             keep_artifacts: flow.nodes.values().any(|node| node.schema_out.is_some()),
+            counted: false,
             created_at: self.clock.now(),
         };
         self.begin(flow, config, by).await
     }
 
-    /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
-    /// tools and people; with it, what does not come after that node takes its recorded output, and the rest runs for real.
-    pub async fn replay(
+    pub(crate) async fn begin(
         &self,
-        workspace: WorkspaceId,
-        of: TaskId,
-        task: TaskId,
-        from: Option<&str>,
+        flow: &Arc<Flow>,
+        mut config: TaskConfig,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
-        let view = self.get(workspace, of).await?;
-        if view.origin.is_some() {
-            return Err(Error::new(Code::Conflict, "a child runs again with the task that made it")
-                .hint("replay the root task from the node that you mean"));
-        }
-        if view.phase != TaskPhase::Finished {
-            return Err(Error::new(Code::Conflict, "only a task that has ended can run again").hint("stop it first"));
-        }
-        let recorded = self.state(workspace, of).await?;
-        let Some(config) = recorded.config else {
-            return Err(Error::new(Code::NotFound, "the task has no log"));
-        };
-        let flow = self.flows.by_hash(workspace, &config.flow).await?;
-        let from = from.map(|name| node_of(&flow, name, "from")).transpose()?;
-        let again = TaskConfig {
-            task,
-            user: by.user(),
-            replay: Some(Replay { of, from }),
-            stepping: false,
-            breakpoints: Vec::new(),
-            created_at: self.clock.now(),
-            ..(*config).clone()
-        };
-        self.begin(&flow, again, by).await
-    }
-
-    /// Runs a failed task again from the node that failed, as a new task.
-    pub async fn retry(
-        &self,
-        workspace: WorkspaceId,
-        of: TaskId,
-        task: TaskId,
-        by: &Principal,
-    ) -> Result<AcceptedTask, Error> {
-        let mut last = of;
-        // The failure may be of a child, or of one of its children.
-        loop {
-            let (failed, child) = self.failed_in(workspace, last).await?;
-            match (failed, child) {
-                (Some(node), _) => return self.replay(workspace, of, task, Some(node.as_str()), by).await,
-                (None, Some(child)) => last = child,
-                (None, None) => {
-                    return Err(Error::new(Code::Conflict, "no node of this task failed").hint("replay it instead"));
-                }
-            }
-        }
-    }
-
-    /// The node that failed last in a task, or the child that did.
-    async fn failed_in(&self, workspace: WorkspaceId, task: TaskId) -> Result<(Option<NodeId>, Option<TaskId>), Error> {
-        let (mut node, mut child) = (None, None);
-        self.each_event(workspace, task, |_, event| match event {
-            TaskEvent::NodeFinished { node: ended, status: Status::Failure, .. } => node = Some(ended.clone()),
-            TaskEvent::ChildFinished { child: ended, end } if end.status == Status::Failure => {
-                child = child.or_else(|| Some(task.child(ended)));
-            }
-            _ => {}
-        })
-        .await?;
-        Ok((node, child))
-    }
-
-    async fn begin(&self, flow: &Arc<Flow>, config: TaskConfig, by: &Principal) -> Result<AcceptedTask, Error> {
         let input = serde_json::to_string(&config.input).map_err(internal)?;
         if input.len() > MAX_INPUT {
             let text = format!("the input is {} bytes long as JSON; {MAX_INPUT} fit", input.len());
             return Err(Error::new(Code::PayloadTooLarge, text).hint("put it into a file and give that along"));
         }
-        self.admit(flow, config.workspace).await?;
+        self.check_lane(config.workspace, config.task).await?;
         self.flows.keep(config.workspace, flow).await?;
+        config.counted = flow.limits.max_queued.is_some();
+        if flow.settings.queue_policy == QueuePolicy::Fifo {
+            config.priority = 0;
+        }
         let (workspace, task) = (config.workspace, config.task);
         let accepted = AcceptedTask { task_id: task, flow: config.flow.clone() };
-        let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
-        let put = Write::put(view_key(workspace, task), view, Expect::Absent).indexed(view_index(&config));
-        // With what it is made is written down now: later it may be another engine that reads it (seed 002 §10.2).
-        let metadata = observe::record(&config, flow);
-        match self.table.commit(vec![put, metadata]).await {
-            Ok(()) | Err(ports::Error::Conflict { .. }) => {}
-            Err(error) => return Err(internal(error)),
-        }
-        let command = TaskCommand::Start { config: Box::new(config) };
-        self.send(workspace, task, start_command(task), by, command).await?;
+        let command = TaskCommand::Start { config: Box::new(config.clone()) };
+        let mut start = self.message(workspace, task, start_command(task), by, command)?;
+        start.priority = config.priority;
+        self.write_down(flow, &config, &start).await?;
+        self.mailbox.send(start).await.map_err(internal)?;
         Ok(accepted)
-    }
-
-    /// Refuses a task when too many wait: an answer now is worth more than a place at the end of a queue without bound.
-    async fn admit(&self, flow: &Flow, workspace: WorkspaceId) -> Result<(), Error> {
-        let Some(most) = flow.limits.max_queued else { return Ok(()) };
-        let mut waiting = 0;
-        let mut cursor = None;
-        loop {
-            let filter = TaskFilter { flow: Some(flow.reference.name.clone()), ..TaskFilter::default() };
-            let page = self.list(workspace, &filter, 256, cursor).await?;
-            waiting += page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished).count();
-            if waiting >= most as usize {
-                let text = format!("{waiting} tasks of this flow run or wait; {most} may");
-                return Err(Error::new(Code::RateLimited, text)
-                    .detail("retry_after_s", 5)
-                    .hint("try again in a few seconds"));
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok(());
-            }
-        }
     }
 
     /// Stops a task and its children. Again is harmless.
@@ -277,7 +192,8 @@ impl Tasks {
         self.send(workspace, task, command, by, TaskCommand::Stop { stop_id, reason }).await
     }
 
-    /// Pauses a task before its next node, or before the nodes of these names.
+    /// Pauses a task before its next node, or before the nodes of these names; and with it all clones and subtasks below it,
+    /// those included that are made later.
     pub async fn pause(
         &self,
         workspace: WorkspaceId,
@@ -292,7 +208,8 @@ impl Tasks {
         self.send(workspace, task, command, by, TaskCommand::Pause { before }).await
     }
 
-    /// Executes one node of a paused task. `CONFLICT` when it is not paused.
+    /// Executes one node of each task that is paused: of this one, and of those below it when it waits for them. `CONFLICT`
+    /// when it neither is paused nor waits for others.
     pub async fn step(
         &self,
         workspace: WorkspaceId,
@@ -301,14 +218,15 @@ impl Tasks {
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.alive(workspace, task).await?;
-        if view.phase != TaskPhase::Paused {
+        let waits_for_children = view.phase == TaskPhase::Running && view.node.is_none() && view.children > 0;
+        if view.phase != TaskPhase::Paused && !waits_for_children {
             return Err(Error::new(Code::Conflict, "this task is not paused").hint("pause it first"));
         }
         self.send(workspace, task, command, by, TaskCommand::Step).await
     }
 
-    /// Goes on with a task that is paused, or parked because a command failed again and again; with `drop`, what failed is
-    /// given up.
+    /// Goes on with a task that is paused, and with all below it; or with one that is parked because a command failed again and
+    /// again: with `drop`, what failed is given up.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,
@@ -376,12 +294,24 @@ impl Tasks {
         by: &Principal,
         command: TaskCommand,
     ) -> Result<(), Error> {
+        let message = self.message(workspace, task, id, by, command)?;
+        self.mailbox.send(message).await.map_err(internal)
+    }
+
+    fn message(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        id: CommandId,
+        by: &Principal,
+        command: TaskCommand,
+    ) -> Result<Outgoing, Error> {
         let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
         let message = mail.to(&actor_id(workspace, task)).map_err(internal)?;
         if message.body.len() > MAX_MESSAGE {
             return Err(Error::new(Code::PayloadTooLarge, "the command does not fit into a message"));
         }
-        self.mailbox.send(message).await.map_err(internal)
+        Ok(message)
     }
 }
 

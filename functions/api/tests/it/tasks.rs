@@ -143,6 +143,7 @@ async fn s6_what_is_known_of_a_run_is_as_described() {
         replay: None,
         keep_outputs: false,
         keep_artifacts: false,
+        counted: false,
         created_at: Timestamp::from_millis(0),
     };
     let at = Timestamp::from_millis(5);

@@ -1,6 +1,6 @@
 //! The state of a task: the fold of its events.
 
-use crate::router::Place;
+use crate::router::{Place, Position};
 use domain::{
     ChatId, Error, NodeId, QuestionId, Status, StopId, TaskConfig, TaskEvent, Timestamp, Usage, event::Question,
 };
@@ -108,7 +108,19 @@ pub struct Finished {
     pub at: Timestamp,
 }
 
+impl Inspector {
+    /// Whether the task is paused, or will be before its next node.
+    pub fn holds(&self) -> bool {
+        self.next || self.paused_at.is_some()
+    }
+}
+
 impl TaskState {
+    /// Whether it waits for its children, and it and they were told to pause.
+    pub fn is_held(&self) -> bool {
+        self.finished.is_none() && self.inspector.next && self.place.position == Position::Waiting
+    }
+
     /// Whether a worker runs a node.
     pub fn is_running(&self) -> bool {
         self.finished.is_none()

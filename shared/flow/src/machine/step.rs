@@ -284,7 +284,10 @@ impl<'a> Step<'a> {
             start: to.clone(),
             origin: Some(origin),
             replay,
-            stepping: false,
+            // As the inspector has it now, not as it was when this task was made.
+            stepping: self.state.inspector.next,
+            breakpoints: self.state.inspector.before.clone(),
+            counted: false,
             created_at: self.stamp.at,
             ..(**self.config).clone()
         }

@@ -4,7 +4,6 @@
 //!   expr      CEL over `input`, `context`, `outputs`, `task`         bounded, cached, integers stay integers
 //!   template  the same expressions inside of texts, objects, lists
 //!   function  registered Rust functions, `module:function`
-//!   decision  what a decision node's output selects
 //!   alias     the field's usual tool names, and their arguments, as our built-in tools have them
 //! ```
 //!
@@ -12,7 +11,6 @@
 
 pub mod alias;
 mod bridge;
-pub mod decision;
 pub mod expr;
 pub mod function;
 mod rewrite;

@@ -1,4 +1,8 @@
 //! Re-runs: what a recorded task was answered is taken from its log instead of asking again (seed 002 §6, §10.7).
+//!
+//! A retry takes what stands: a node that did not fail, and that is given now exactly what it was given then. So what failed
+//! runs again, and what comes of it where it comes to something else, in this task as in the tasks above; everything else
+//! keeps its recorded output, the siblings of what failed above all.
 
 use crate::{
     Flow,
@@ -7,9 +11,11 @@ use crate::{
     machine::Run,
     observe::Log,
     perform::{Came, Failure, Gathered, TaskEffects},
+    router::Place,
 };
 use domain::{Code, Error, NodeId, Status, TaskEvent, task::AssembledContext};
 use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// How a recorded node ended.
 struct Recorded {
@@ -18,6 +24,20 @@ struct Recorded {
     error: Option<Error>,
     /// What a policy refused.
     denied: Vec<(String, String)>,
+    /// For a retry: what it was given, its input and the outputs of nodes before it.
+    given: (Arc<Value>, BTreeMap<NodeId, Value>),
+}
+
+impl Recorded {
+    /// Whether a retry keeps it.
+    fn stands(&self, run: &Run) -> bool {
+        let (input, outputs) = &self.given;
+        let same_outputs = || {
+            outputs.len() == run.outputs.len()
+                && outputs.iter().all(|(node, output)| run.outputs.get(node).is_some_and(|now| **now == *output))
+        };
+        self.status != Status::Failure && *input == run.input && (!run.config.keep_outputs || same_outputs())
+    }
 }
 
 impl TaskEffects {
@@ -32,6 +52,7 @@ impl TaskEffects {
     ) -> Result<Option<Came>, Failure> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let wanted = match &replay.from {
+            _ if replay.retry => true,
             // All is recomputed but what came from outside.
             None => matches!(node.op, Op::Agent { .. } | Op::Ask(_) | Op::Tool { .. } | Op::Command(_)),
             Some(from) => *from != node.id && !flow.graph.reaches(from, &node.id),
@@ -39,7 +60,8 @@ impl TaskEffects {
         if !wanted {
             return Ok(None);
         }
-        let mut recorded = self.last_of(run, &node.id).await?;
+        let recorded = self.last_of(run, &node.id).await?;
+        let mut recorded = recorded.filter(|recorded| !replay.retry || recorded.stands(run));
         if let Some(recorded) = &mut recorded {
             gathered.denied.append(&mut recorded.denied);
         }
@@ -54,8 +76,8 @@ impl TaskEffects {
                 let elements = output.as_array().filter(|_| over).map(|elements| elements.len() as u32);
                 Ok(Some(Came::Output { output, elements, partial: status == Status::Partial }))
             }
-            // It went another way then: now it has to run.
-            None if replay.from.is_some() => Ok(None),
+            // It went another way then, or was given something else: now it has to run.
+            None if !replay.repeats() => Ok(None),
             None => Err(Error::new(Code::Conflict, format!("the recorded task has no answer for {}", node.id))
                 .hint("the flow takes another way than it did; run it anew instead")
                 .into()),
@@ -80,10 +102,23 @@ impl TaskEffects {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let mut log = Log::of(run.config.workspace, replay.of);
         let (mut found, mut denied) = (None, Vec::new());
+        let (mut place, mut given, mut outputs) = (Place::default(), Default::default(), BTreeMap::new());
         while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
+            if replay.retry {
+                place.apply(&event);
+            }
             match event {
+                TaskEvent::NodeStarted { node: began, .. } if replay.retry && began == *node => {
+                    given = (place.current.clone(), outputs.clone());
+                }
                 TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
-                    found = Some(Recorded { status, output, error, denied: std::mem::take(&mut denied) });
+                    let (denied, given) = (std::mem::take(&mut denied), std::mem::take(&mut given));
+                    found = Some(Recorded { status, output, error, denied, given });
+                }
+                TaskEvent::NodeFinished { node: ended, status, output, .. }
+                    if run.config.keep_outputs && status != Status::Failure =>
+                {
+                    outputs.insert(ended, output);
                 }
                 TaskEvent::Denied { node: refused, what, rule } if refused == *node => denied.push((what, rule)),
                 _ => {}

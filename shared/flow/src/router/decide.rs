@@ -78,9 +78,13 @@ pub struct Outcome<'a> {
     pub elements: Option<u32>,
 }
 
-/// The edge that the output of a decision selects: `{"selected_edge": label or target}`, or the text alone.
+/// The edge that the output of a decision selects: `{"selected_edge": label or target}`, or the text alone. White space around
+/// a text alone is what models write around their answers; everything else has to be exact.
 pub fn selected<'a>(node: &'a GraphNode, output: &Value) -> Option<&'a NodeId> {
-    let name = output.get("selected_edge").unwrap_or(output).as_str()?;
+    let name = match output {
+        Value::String(text) => text.trim(),
+        other => other.get("selected_edge")?.as_str()?,
+    };
     let by_label = node.out.iter().find(|edge| edge.label.as_deref() == Some(name));
     by_label.or_else(|| node.out.iter().find(|edge| edge.to.as_str() == name)).map(|edge| &edge.to)
 }

@@ -1,7 +1,8 @@
 //! The inspector (seed 002 §10.7): it changes when a task goes on, never where.
 
 use crate::play::{Play, node};
-use domain::{Status, TaskCommand};
+use domain::{Status, TaskCommand, TaskConfig, TaskId, TaskPhase, task::ChildName};
+use flow::{TaskMachine, machine::Done};
 use serde_json::json;
 
 fn chain() -> Play {
@@ -90,4 +91,129 @@ fn s10_7_a_task_pauses_before_a_merge_with_what_came() {
     let list = play.run().input;
     assert_eq!((&list[0]["output"], &list[1]["output"]), (&json!(0), &json!(1)));
     play.check_fold();
+}
+
+/// A task that waits for two hundred and fifty subtasks, of which a hundred are on their way.
+fn waiting() -> Play {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("each", "split", json!({ "split": { "over": "input" } })),
+        node("work", "linear", json!({})),
+        node("gather", "merge", json!({ "merge": { "on_failure": "include" } })),
+        node("done", "exit", json!({})),
+    ]);
+    let edges = [("s", "each"), ("each", "work"), ("work", "gather"), ("gather", "done")];
+    let mut play = Play::new(nodes, &edges);
+    play.start();
+    play.gives(json!("s"));
+    let list: Vec<u32> = (0..250).collect();
+    play.ends(Done { output: json!(list), elements: Some(250), ..Done::default() });
+    play.sent.clear();
+    play
+}
+
+/// To whom it was said since the last look, and what.
+fn told(play: &mut Play) -> Vec<(TaskId, TaskCommand)> {
+    let letters = std::mem::take(&mut play.sent).into_iter();
+    let task = |to: &actor::ActorId| to.as_str().rsplit('/').next().unwrap().parse().unwrap();
+    letters.map(|letter| (task(&letter.to), serde_json::from_value(letter.command).unwrap())).collect()
+}
+
+fn child(play: &Play, index: u32) -> TaskId {
+    play.config.task.child(&ChildName(format!("each/work[{index}]").into()))
+}
+
+fn phase(play: &Play) -> TaskPhase {
+    let view = <TaskMachine as actor::Machine>::view(&play.state).unwrap();
+    serde_json::from_str::<domain::TaskView>(&view.body.unwrap()).unwrap().phase
+}
+
+/// The children that are made next, as they begin.
+fn made_next(play: &mut Play) -> Vec<TaskConfig> {
+    assert_eq!(play.command(TaskCommand::SpawnMore { node: "each".into() }).len(), 1);
+    let started = |(_, command)| match command {
+        TaskCommand::Start { config } => Some(*config),
+        _ => None,
+    };
+    told(play).into_iter().filter_map(started).collect()
+}
+
+#[test]
+fn s10_7_a_pause_reaches_children_that_are_on_their_way_and_those_made_later() {
+    let mut play = waiting();
+    play.child_ends("each/work[7]", Status::Failure, json!(null));
+    assert_eq!(phase(&play), TaskPhase::Running);
+    let pause = TaskCommand::Pause { before: vec![] };
+    assert_eq!(play.command(pause.clone()), ["pause"]);
+    let heard = told(&mut play);
+    assert_eq!(heard.len(), 99, "all that were sent off and have not ended");
+    assert!(heard.iter().all(|(task, command)| *command == pause && *task != child(&play, 7)));
+    assert_eq!(phase(&play), TaskPhase::Paused, "what waits for paused ones is paused");
+    let later = made_next(&mut play);
+    assert!(later.len() == 100 && later.iter().all(|config| config.stepping));
+
+    // It goes on, and so do they; those made from now on do not pause.
+    assert_eq!(play.command(TaskCommand::Resume), ["continues"]);
+    let heard = told(&mut play);
+    assert!(heard.len() == 199 && heard.iter().all(|(_, command)| *command == TaskCommand::Resume));
+    assert_eq!(phase(&play), TaskPhase::Running);
+    assert!(made_next(&mut play).iter().all(|config| !config.stepping));
+    play.check_fold();
+}
+
+#[test]
+fn s10_7_a_step_is_one_node_of_each_task_that_is_paused_below() {
+    let mut play = waiting();
+    play.command(TaskCommand::Pause { before: vec![] });
+    told(&mut play);
+    assert!(play.command(TaskCommand::Step).is_empty(), "it executes nothing itself");
+    let heard = told(&mut play);
+    assert!(heard.len() == 100 && heard.iter().all(|(_, command)| *command == TaskCommand::Step));
+    assert_eq!(phase(&play), TaskPhase::Paused, "and stays as it was told to be");
+    play.check_fold();
+}
+
+#[test]
+fn s10_7_named_nodes_are_paused_before_wherever_they_are_executed() {
+    let mut play = waiting();
+    let pause = TaskCommand::Pause { before: vec!["work".into()] };
+    assert_eq!(play.command(pause.clone()), ["pause"]);
+    let heard = told(&mut play);
+    assert!(heard.len() == 100 && heard.iter().all(|(_, command)| *command == pause));
+    assert_eq!(phase(&play), TaskPhase::Running, "it pauses where it was told to");
+    let later = made_next(&mut play);
+    assert!(later.iter().all(|config| !config.stepping && config.breakpoints == ["work".into()]));
+}
+
+#[test]
+fn s10_7_stepping_over_a_fork_leaves_its_children_paused() {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("both", "branch", json!({})),
+        node("a", "exit", json!({})),
+        node("b", "exit", json!({})),
+    ]);
+    let mut play = Play::new(nodes, &[("s", "both"), ("both", "a"), ("both", "b")]);
+    play.config.stepping = true;
+    play.start();
+    play.command(TaskCommand::Step);
+    play.gives(json!("s"));
+    play.command(TaskCommand::Step);
+    assert_eq!(play.gives(json!("both")), ["both success", "both forks 2", "spawned 2"]);
+    let configs = told(&mut play).into_iter().map(|(_, command)| match command {
+        TaskCommand::Start { config } => *config,
+        other => panic!("{other:?}"),
+    });
+    assert!(configs.into_iter().all(|config| config.stepping));
+    assert_eq!(phase(&play), TaskPhase::Paused);
+}
+
+#[test]
+fn s10_7_a_task_that_has_ended_is_not_paused_and_tells_nobody() {
+    let mut play = waiting();
+    play.stop();
+    told(&mut play);
+    for command in [TaskCommand::Pause { before: vec![] }, TaskCommand::Step, TaskCommand::Resume] {
+        assert!(play.command(command).is_empty() && told(&mut play).is_empty());
+    }
 }

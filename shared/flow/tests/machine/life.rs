@@ -93,8 +93,7 @@ fn a_stop_between_two_deaths_is_the_end() {
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
 }
 
-#[test]
-fn s3_3_a_decision_that_selects_no_edge_is_a_node_failure() {
+fn decision() -> Play {
     let nodes = json!([
         node("s", "start", json!({})),
         node("which", "decision", json!({})),
@@ -104,6 +103,23 @@ fn s3_3_a_decision_that_selects_no_edge_is_a_node_failure() {
     let mut play = Play::new(nodes, &[("s", "which"), ("which", "a"), ("which", "b")]);
     play.start();
     play.gives(json!(1));
+    play
+}
+
+#[test]
+fn s3_3_a_decision_selects_by_its_key_or_as_a_bare_text_with_white_space_around_it() {
+    for output in [json!({ "selected_edge": "b", "why": "because" }), json!("b"), json!(" b\n")] {
+        assert_eq!(decision().gives(output.clone()), ["which success", "which > b", "b 1"], "{output}");
+    }
+    let nothing = [json!({ "selected_edge": " b" }), json!({ "edge": "b" }), json!({ "selected_edge": 1 }), json!("")];
+    for output in nothing.into_iter().chain([json!("B"), json!(null), json!(["b"]), json!("a b")]) {
+        assert_eq!(decision().gives(output.clone()), ["which failure", "finished failure"], "{output}");
+    }
+}
+
+#[test]
+fn s3_3_a_decision_that_selects_no_edge_is_a_node_failure() {
+    let mut play = decision();
     assert_eq!(play.gives(json!({ "selected_edge": "c" })), ["which failure", "finished failure"]);
     let error = play.end().unwrap().2.unwrap();
     assert!(error.hint.unwrap().contains("a, b"));

@@ -65,6 +65,7 @@ impl Play {
             replay: None,
             keep_outputs: false,
             keep_artifacts: false,
+            counted: false,
             created_at: Timestamp::default(),
         };
         flows.put(Arc::new(flow));

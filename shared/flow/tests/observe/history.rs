@@ -88,6 +88,7 @@ fn config(rig: &Rig, task: TaskId) -> TaskConfig {
         replay: None,
         keep_outputs: false,
         keep_artifacts: false,
+        counted: false,
         created_at: at(0),
     }
 }

@@ -92,6 +92,7 @@ impl<'a> Drive<'a> {
             replay: None,
             keep_outputs: false,
             keep_artifacts: false,
+            counted: false,
             created_at: Timestamp::default(),
         });
         while !drive.busy.is_empty() {

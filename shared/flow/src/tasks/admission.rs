@@ -1,0 +1,198 @@
+//! Admission (seed 002 §10.8, §10.12): a task that would wait for ever is refused at once, with a time to come again, instead of
+//! being put at the end of a queue without bound.
+//!
+//! Two bounds. What a tenant's lane has waiting is bounded for everybody ([`MOST_WAITING`]), by what the queue says, which is
+//! about right. How many root tasks of a flow run or wait is bounded where `execution.yaml` says so, and that is exact:
+//!
+//! ```text
+//!   {workspace}/admitted/{flow}   gate          how many places are taken at most, and who took the last one
+//!                                 task/<task>   a place, from the commit that makes the task to the entry that ends it
+//!                                 start/<task>  what the task is begun with, until it has begun
+//! ```
+//!
+//! The places are a set and no counter, so nothing is given back twice. They are taken by commits that name the gate's
+//! revision, so that two who see one place left do not both get it; they are given back without the gate
+//! ([`crate::TaskMachine`], `record`), so that no task waits for others to end. The gate therefore knows a bound only, and
+//! whoever would be refused by it counts anew.
+//!
+//! A place could only stay taken by a task that never begins: whoever made it died between the commit and the message. Its
+//! client was told nothing, and asks again or not. Whoever is refused begins such tasks with what is kept for that.
+
+use super::{Tasks, first_view, internal};
+use crate::{
+    Flow,
+    machine::{actor_id, view_index, view_key},
+    observe,
+};
+use domain::{Code, Error, TaskConfig, TaskId, Timestamp, WorkspaceId};
+use ports::{Error as PortError, Expect, Item, Key, Outgoing, Query, Result as PortResult, Table, Write, lane};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How many messages of tasks a tenant may have waiting where nothing else is configured: ten of the largest splits.
+pub const MOST_WAITING: usize = 100_000;
+/// When to come again, in seconds.
+const COME_AGAIN: u64 = 5;
+/// How long a task that was admitted may take to begin before it is begun once more.
+const SLOW: Duration = Duration::from_secs(60);
+/// How many that did not begin are begun by one who is refused.
+const REPAIRED_AT_ONCE: usize = 32;
+/// How often one is overtaken by others that are admitted before this is an answer, too.
+const OVERTAKEN: usize = 1_000;
+
+#[derive(Serialize, Deserialize)]
+struct Gate {
+    /// Places taken, at most.
+    taken: u32,
+    /// Who took the last one.
+    last: TaskId,
+}
+
+/// What a task is begun with.
+#[derive(Serialize, Deserialize)]
+struct Start {
+    at: Timestamp,
+    message: Outgoing,
+}
+
+fn partition(config: &TaskConfig) -> String {
+    format!("{}/admitted/{}", config.workspace, config.flow.name)
+}
+
+/// Where the place of a task is.
+pub(crate) fn place_key(config: &TaskConfig) -> Key {
+    Key::new(partition(config), format!("task/{}", config.task))
+}
+
+/// Where it is kept what a task is begun with.
+pub(crate) fn start_key(config: &TaskConfig) -> Key {
+    Key::new(partition(config), format!("start/{}", config.task))
+}
+
+impl Tasks {
+    /// Refuses a task when its tenant has too much waiting already.
+    pub(super) async fn check_lane(&self, workspace: WorkspaceId, task: TaskId) -> Result<(), Error> {
+        let waiting = self.mailbox.queue.waiting(lane(actor_id(workspace, task).as_str())).await.map_err(internal)?;
+        if waiting < self.most_waiting {
+            return Ok(());
+        }
+        Err(come_again(format!("{waiting} messages of tasks of this workspace wait; {} may", self.most_waiting)))
+    }
+
+    /// Writes down that there is a task, once however often it is asked for: with it a place, where its flow has only so many.
+    pub(super) async fn write_down(&self, flow: &Flow, config: &TaskConfig, start: &Outgoing) -> Result<(), Error> {
+        let key = view_key(config.workspace, config.task);
+        let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
+        let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
+        // With what it is made is written down now: later it may be another engine that reads it (seed 002 §10.2).
+        let task = [put, observe::record(config, flow)];
+        let Some(most) = flow.limits.max_queued else {
+            return match self.table.commit(task.into()).await {
+                Ok(()) | Err(PortError::Conflict { .. }) => Ok(()),
+                Err(error) => Err(internal(error)),
+            };
+        };
+        let places = Places { table: &*self.table, config, most };
+        for _ in 0..OVERTAKEN {
+            let Some(place) = places.take(start, self.clock.now()).await.map_err(internal)? else { break };
+            let writes = task.iter().cloned().chain(place).collect();
+            match self.table.commit(writes).await {
+                Ok(()) => return Ok(()),
+                Err(PortError::Conflict { .. }) => {}
+                Err(error) => return Err(internal(error)),
+            }
+            if self.table.get(&key).await.map_err(internal)?.is_some() {
+                return Ok(());
+            }
+        }
+        if self.table.get(&key).await.map_err(internal)?.is_some() {
+            return Ok(());
+        }
+        self.begin_stuck(&places).await.map_err(internal)?;
+        Err(come_again(format!("{most} tasks of this flow may run or wait, and they do")))
+    }
+
+    /// Begins tasks that were admitted and have not begun. One whose message is only slow gets it twice, which is harmless.
+    async fn begin_stuck(&self, places: &Places<'_>) -> PortResult<()> {
+        let now = self.clock.now();
+        let page = self.table.query(&Query::prefix(partition(places.config), "start/", REPAIRED_AT_ONCE)).await?;
+        for item in &page.items {
+            let start: Start = parse(item)?;
+            if now.since(start.at) >= SLOW {
+                self.mailbox.send(start.message).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places of a flow.
+struct Places<'a> {
+    table: &'a dyn Table,
+    config: &'a TaskConfig,
+    most: u32,
+}
+
+impl Places<'_> {
+    /// The writes that take one; none when all are taken. They fail when somebody else takes one in the meantime.
+    async fn take(&self, start: &Outgoing, at: Timestamp) -> PortResult<Option<Vec<Write>>> {
+        let gate = Key::new(partition(self.config), "gate");
+        let (expect, mut taken, last) = match self.table.get(&gate).await? {
+            None => (Expect::Absent, 0, None),
+            Some(item) => {
+                let Gate { taken, last } = parse(&item)?;
+                (Expect::Rev(item.rev), taken, Some(last))
+            }
+        };
+        if taken >= self.most {
+            taken = self.count(last).await?;
+        }
+        if taken >= self.most {
+            return Ok(None);
+        }
+        let begun = Start { at, message: start.clone() };
+        Ok(Some(vec![
+            Write::put(gate, text(&Gate { taken: taken + 1, last: self.config.task })?, expect),
+            Write::put(place_key(self.config), "{}", Expect::Absent),
+            Write::put(start_key(self.config), text(&begun)?, Expect::Absent),
+        ]))
+    }
+
+    /// How many are taken: never fewer than there are, as none is taken without the gate. A range may be read while the last
+    /// commit that took one becomes visible, so that one is looked for by itself.
+    async fn count(&self, last: Option<TaskId>) -> PortResult<u32> {
+        let mut last = last.map(|task| place_key(&TaskConfig { task, ..self.config.clone() }));
+        let (mut taken, mut query) = (0, Query::prefix(partition(self.config), "task/", 256));
+        loop {
+            let page = self.table.query(&query).await?;
+            taken += page.items.len() as u32;
+            last = last.filter(|last| page.items.iter().all(|item| item.key != *last));
+            if taken >= self.most {
+                return Ok(taken);
+            }
+            match page.next {
+                None => break,
+                cursor => query.cursor = cursor,
+            }
+        }
+        let unseen = match &last {
+            Some(last) => self.table.get(last).await?.is_some(),
+            None => false,
+        };
+        Ok(taken + u32::from(unseen))
+    }
+}
+
+fn come_again(message: String) -> Error {
+    Error::new(Code::RateLimited, message)
+        .detail("retry_after_s", COME_AGAIN)
+        .hint(format!("try again in {COME_AGAIN} seconds"))
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(item: &Item) -> PortResult<T> {
+    serde_json::from_str(&item.body).map_err(|error| PortError::Damaged(error.to_string()))
+}
+
+fn text(value: &impl Serialize) -> PortResult<String> {
+    serde_json::to_string(value).map_err(|error| PortError::Invalid(error.to_string()))
+}

@@ -12,6 +12,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("tools", &["domain", "ports", "workspace"]),
     ("chat", &["actor", "domain", "ports", "tools", "workspace"]),
     ("flow", &["actor", "chat", "domain", "ports", "tools", "workspace"]),
+    ("identity", &["domain", "ports"]),
     ("sinks", &["domain", "flow", "ports"]),
     ("embedded", &["domain", "ports"]),
     ("models", &["domain", "ports"]),

@@ -1,0 +1,140 @@
+//! What a token says, and whether that is meant for us, now. Signatures are of `verifier`.
+
+use crate::error::{Result, unauthorized};
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// How far the clocks of an issuer and of ours may be apart, in seconds.
+const SKEW: f64 = 30.0;
+/// The longest subject, in bytes.
+const MAX_SUBJECT: usize = 255;
+
+/// Whose tokens are taken, and for whom they must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// The issuer, exactly as tokens spell it (`iss`).
+    pub issuer: String,
+    /// The audience that tokens must be for (`aud`).
+    pub audience: String,
+}
+
+/// The claims that are looked at (RFC 7519 §4.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claims {
+    /// Who it is about.
+    pub sub: String,
+    /// Who made it.
+    pub iss: String,
+    /// Whom it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aud: Option<Audience>,
+    /// The same in access tokens of Amazon Cognito, which have no `aud`; API Gateway's authorizer takes it for that, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// From when on it is void, in seconds since 1970.
+    pub exp: f64,
+    /// Before when it is void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<f64>,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iat: Option<f64>,
+}
+
+/// One audience or several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Audience {
+    /// One.
+    One(String),
+    /// Several: it is for each of them.
+    Many(Vec<String>),
+}
+
+impl Claims {
+    /// Refuses what is not from this issuer, for this audience and good now. The signature was checked before, so the words
+    /// of a refusal may say which it was.
+    pub(crate) fn check(&self, trust: &Trust, now: Timestamp) -> Result<()> {
+        let refuse = |what, hint| Err(unauthorized(what, hint));
+        if self.iss != trust.issuer {
+            return refuse("the token is of another issuer", "sign in where this server says");
+        }
+        let for_us = match (&self.aud, &self.client_id) {
+            (Some(Audience::One(aud)), _) => *aud == trust.audience,
+            (Some(Audience::Many(all)), _) => all.contains(&trust.audience),
+            (None, Some(client)) => *client == trust.audience,
+            (None, None) => false,
+        };
+        if !for_us {
+            return refuse("the token is for another audience", "ask for one whose aud is this server's");
+        }
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of this age fit exactly")]
+        let now = now.as_millis() as f64 / 1000.0;
+        if now >= self.exp + SKEW {
+            return refuse("the token has expired", "sign in again, or refresh it");
+        }
+        if self.nbf.is_some_and(|from| now < from - SKEW) {
+            return refuse("the token is not valid yet", "check the clocks");
+        }
+        if self.sub.is_empty() || self.sub.len() > MAX_SUBJECT {
+            return refuse("the token names no person", "its sub has 1 to 255 bytes");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::{Value, json};
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn check(change: Value) -> std::result::Result<(), String> {
+        let mut claims = json!({ "sub": "ann", "iss": "us", "aud": "me", "exp": NOW + 60 });
+        claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        claims.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        let claims: Claims = serde_json::from_value(claims).map_err(|error| error.to_string())?;
+        let trust = Trust { issuer: "us".into(), audience: "me".into() };
+        claims.check(&trust, Timestamp::from_millis(NOW * 1000)).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn what_is_for_us_and_good_now_is_taken() {
+        for good in [
+            json!({}),
+            json!({ "aud": ["other", "me"] }),
+            json!({ "aud": null, "client_id": "me" }),
+            json!({ "exp": NOW - 29 }),
+            json!({ "exp": NOW as f64 + 0.5 }),
+            json!({ "nbf": NOW + 29, "iat": NOW }),
+        ] {
+            assert_eq!(check(good.clone()), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_and_says_why() {
+        for (bad, why) in [
+            (json!({ "iss": "them" }), "issuer"),
+            (json!({ "iss": "us/" }), "issuer"),
+            (json!({ "aud": "you" }), "audience"),
+            (json!({ "aud": [] }), "audience"),
+            (json!({ "aud": "you", "client_id": "me" }), "audience"),
+            (json!({ "aud": null }), "audience"),
+            (json!({ "exp": NOW - 30 }), "expired"),
+            (json!({ "exp": 0 }), "expired"),
+            (json!({ "exp": -1e300 }), "expired"),
+            (json!({ "exp": null }), "missing field `exp`"),
+            (json!({ "exp": "never" }), "invalid type"),
+            (json!({ "nbf": NOW + 31 }), "not valid yet"),
+            (json!({ "sub": "" }), "names no person"),
+            (json!({ "sub": "x".repeat(256) }), "names no person"),
+            (json!({ "sub": null }), "missing field `sub`"),
+        ] {
+            let said = check(bad.clone()).unwrap_err();
+            assert!(said.contains(why), "{bad}: {said}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! API keys: for programs that work for a person. `bsk_<id>_<secret>`; the prefix is there for those who look for keys that
+//! were committed by mistake.
+//!
+//! The table has a digest of the secret and never the secret. It is 256 random bits, so that a plain SHA-256 cannot be
+//! searched, and checking one costs next to nothing. A key is looked up at each use: what is revoked is void at once.
+
+use crate::{
+    caller::{Caller, Means, Scopes},
+    error::{Result, damaged, json, port, unauthorized},
+    permission::Action,
+    random::{fresh_secret, same},
+};
+use domain::{Error, Sha256, Timestamp, UserId, WorkspaceId};
+use ports::{Clock, Expect, Item, Key, Query, Table, Write};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, sync::Arc};
+use uuid::Uuid;
+
+const PREFIX: &str = "bsk_";
+/// The longest name of a key, in characters.
+const MAX_NAME: usize = 100;
+/// The most workspaces that a key is for, when not for all.
+const MAX_WORKSPACES: usize = 100;
+/// How often a change is tried again when somebody else was faster.
+const ATTEMPTS: usize = 8;
+
+/// A key as people see it: everything but the secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// Its id, the first part of its text.
+    pub key_id: Uuid,
+    /// Whom it works for.
+    pub user_id: UserId,
+    /// What it is for, in its maker's words.
+    pub name: String,
+    /// What it may do, where that person may.
+    pub scopes: Scopes,
+    /// The workspaces that it is for; all of that person's when none are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<BTreeSet<WorkspaceId>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is void; never when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// A page of keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApiKeyPage {
+    /// The keys, oldest first.
+    pub keys: Vec<ApiKey>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A key to make.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// What it is for: 1 to 100 characters.
+    pub name: String,
+    /// What it may do; at least one.
+    pub scopes: Scopes,
+    /// The workspaces that it is for; all when none.
+    pub workspaces: Option<BTreeSet<WorkspaceId>>,
+    /// From when on it is void.
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(flatten)]
+    key: ApiKey,
+    secret_sha256: Sha256,
+}
+
+/// The keys of everybody.
+#[derive(Clone)]
+pub struct ApiKeys {
+    table: Arc<dyn Table>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ApiKeys {
+    /// Kept in this table.
+    pub fn new(table: Arc<dyn Table>, clock: Arc<dyn Clock>) -> Self {
+        Self { table, clock }
+    }
+
+    /// Whether a credential looks like a key, so that it is judged as one.
+    pub fn looks_like_one(text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+
+    /// Makes a key. Its text is returned this once and can never be had again.
+    pub async fn create(&self, user: UserId, new: NewKey) -> Result<(ApiKey, String)> {
+        let stamp = self.clock.stamp();
+        let name = new.name.trim().to_owned();
+        if !(1..=MAX_NAME).contains(&name.chars().count()) || name.chars().any(char::is_control) {
+            return Err(Error::invalid(
+                "name",
+                format!("a key's name has 1 to {MAX_NAME} characters, none of them control"),
+            ));
+        }
+        if new.scopes.is_empty() {
+            let all = Action::ALL.map(|action| action.to_string()).join(", ");
+            return Err(
+                Error::invalid("scopes", "a key without scopes is good for nothing").hint(format!("some of {all}"))
+            );
+        }
+        if new.workspaces.as_ref().is_some_and(|listed| !(1..=MAX_WORKSPACES).contains(&listed.len())) {
+            return Err(Error::invalid(
+                "workspaces",
+                format!("a key is for 1 to {MAX_WORKSPACES} workspaces, or for all"),
+            )
+            .hint("leave the list out to mean all"));
+        }
+        if new.expires_at.is_some_and(|at| at <= stamp.at) {
+            return Err(Error::invalid("expires_at", "this moment has passed"));
+        }
+        let key = ApiKey {
+            key_id: stamp.id,
+            user_id: user,
+            name,
+            scopes: new.scopes,
+            workspaces: new.workspaces,
+            created_at: stamp.at,
+            expires_at: new.expires_at,
+            revoked_at: None,
+        };
+        let secret = fresh_secret();
+        let record = Record { key: key.clone(), secret_sha256: Sha256::of(secret.as_bytes()) };
+        self.table.commit(vec![put(&record, Expect::Absent)?]).await.map_err(port)?;
+        Ok((key, format!("{PREFIX}{}_{secret}", stamp.id.simple())))
+    }
+
+    /// Who calls with this key. `UNAUTHORIZED`, in the same words, for one that never was, has another secret, was revoked, or
+    /// has expired.
+    pub async fn verify(&self, text: &str) -> Result<Caller> {
+        let refusal =
+            || unauthorized("the API key is not valid", "it may have been revoked or have expired: make a new one");
+        let parts = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
+        let (id, secret) = parts.ok_or_else(refusal)?;
+        let id = Uuid::try_parse(id).map_err(|_| refusal())?;
+        let (record, _) = self.read(id).await?.ok_or_else(refusal)?;
+        let given = Sha256::of(secret.as_bytes());
+        let key = record.key;
+        let now = self.clock.now();
+        let good = same(given.to_string().as_bytes(), record.secret_sha256.to_string().as_bytes())
+            && key.revoked_at.is_none()
+            && key.expires_at.is_none_or(|at| now < at);
+        if !good {
+            return Err(refusal());
+        }
+        let means = Means::Key(key.key_id);
+        Ok(Caller { user: key.user_id, subject: None, means, scopes: key.scopes, workspaces: key.workspaces })
+    }
+
+    /// The keys of a person, the revoked and expired ones too; `limit` is cut to 1 to 200. One that was made just now may not
+    /// be listed yet.
+    pub async fn list(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<ApiKeyPage> {
+        let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
+        let page = self.table.query_index(&query).await.map_err(port)?;
+        let keys = page.items.iter().map(|item| Ok(record(item)?.key)).collect::<Result<_>>()?;
+        Ok(ApiKeyPage { keys, next_cursor: page.next })
+    }
+
+    /// Takes a key of this person back, for good; again is harmless. `NOT_FOUND` for one that is somebody else's.
+    pub async fn revoke(&self, user: UserId, id: Uuid) -> Result<ApiKey> {
+        for _ in 0..ATTEMPTS {
+            let found = self.read(id).await?.filter(|(record, _)| record.key.user_id == user);
+            let (mut record, rev) = found.ok_or_else(|| Error::not_found("API key", id))?;
+            if record.key.revoked_at.is_some() {
+                return Ok(record.key);
+            }
+            record.key.revoked_at = Some(self.clock.now());
+            match self.table.commit(vec![put(&record, Expect::Rev(rev))?]).await {
+                Ok(()) => return Ok(record.key),
+                Err(ports::Error::Conflict { .. }) => {}
+                Err(error) => return Err(port(error)),
+            }
+        }
+        Err(Error::new(domain::Code::Conflict, "the key is being changed").hint("try again"))
+    }
+
+    async fn read(&self, id: Uuid) -> Result<Option<(Record, u64)>> {
+        let item = self.table.get(&place(id)).await.map_err(port)?;
+        item.map(|item| Ok((record(&item)?, item.rev))).transpose()
+    }
+}
+
+fn place(id: Uuid) -> Key {
+    Key::new(format!("key/{id}"), "key")
+}
+
+fn index(user: UserId) -> String {
+    format!("keys/{user}")
+}
+
+fn put(record: &Record, expect: Expect) -> Result<Write> {
+    let under = Key::new(index(record.key.user_id), record.key.key_id.to_string());
+    Ok(Write::put(place(record.key.key_id), json(record)?, expect).indexed(under))
+}
+
+fn record(item: &Item) -> Result<Record> {
+    serde_json::from_str(&item.body).map_err(damaged)
+}

@@ -1,0 +1,44 @@
+//! Who somebody is, and what they may do. Nothing here knows HTTP or a network: adapters bring texts in and carry refusals out.
+//!
+//! ```text
+//!   credential ─┬─ JWT ──────── Verifier ── a shared secret (HS256), or a KeySet that rotates (RS256, ES256)
+//!               ├─ API key ──── ApiKeys ─── only a digest is kept; scopes, workspaces, expiry, revocation
+//!               ├─ ticket ───── Tickets ─── signed, 60 s, one event stream
+//!               └─ (the machine's own person)
+//!                      │
+//!                   Caller ── Members: a role in this workspace ── the one matrix of `Role` and `Action`
+//!                      │
+//!                   Limits ── requests and tokens a minute, counted in the table
+//! ```
+//!
+//! Invariants:
+//!
+//! - **Three things must agree.** What a caller may do in a workspace is what its role allows *and* its credential's scopes
+//!   allow *and*, for a key, its list of workspaces. None of the three can widen another.
+//! - **Not a member and no such workspace are the same answer**, so nobody learns what others have.
+//! - **Nothing secret is kept or told.** Of a key the table has a digest; tokens appear in no error and no log.
+//!
+//! What it does not do: decide what an agent may do for a person (that is the workspace's policy, asked at every call of a tool).
+
+mod caller;
+mod claims;
+mod error;
+mod key;
+mod key_set;
+mod limits;
+mod members;
+mod permission;
+mod random;
+mod ticket;
+mod verifier;
+
+pub use caller::{Caller, Means, Scopes};
+pub use claims::{Claims, Trust};
+pub use key::{ApiKey, ApiKeyPage, ApiKeys, NewKey};
+pub use key_set::{FetchError, KeySet, KeySource};
+pub use limits::{Allowance, Ledger, Limits, Spent};
+pub use members::{Acting, Member, MemberPage, Members, Membership, MembershipPage};
+pub use permission::{Action, Role, matrix};
+pub use random::{fresh_secret, same};
+pub use ticket::{Stream, TICKET_LIFE, Tickets};
+pub use verifier::{MIN_SECRET, Subject, Verifier, mint};

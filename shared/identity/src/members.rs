@@ -1,0 +1,334 @@
+//! Who is in a workspace, as what.
+//!
+//! A membership is one item under the workspace, found by person in the index: to ask for a role is one read by key, which sees
+//! every change at once; only lists of one's workspaces may lag. The ids of the owners are one more item, which every change of
+//! an owner replaces under its revision: so two owners who remove each other at once cannot leave a workspace to nobody.
+
+use crate::{
+    caller::Caller,
+    error::{Result, damaged, json, port},
+    permission::{Action, Role},
+};
+use domain::{Code, Error, Principal, Timestamp, UserId, WorkspaceId};
+use ports::{Clock, Expect, Item, Key, Query, Table, Write};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// How often a change is tried again when somebody else was faster.
+const ATTEMPTS: usize = 8;
+
+/// A member of a workspace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Who.
+    pub user_id: UserId,
+    /// As what.
+    pub role: Role,
+    /// The name under which the issuer of tokens knows them, where that is no UUID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Who made them a member.
+    pub added_by: UserId,
+    /// When.
+    pub added_at: Timestamp,
+}
+
+/// A page of members.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemberPage {
+    /// The members, by id.
+    pub members: Vec<Member>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A workspace that somebody is a member of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Which.
+    pub workspace: WorkspaceId,
+    /// As what.
+    pub role: Role,
+}
+
+/// A page of memberships.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MembershipPage {
+    /// The memberships, by the workspaces' ids.
+    pub memberships: Vec<Membership>,
+    /// Where the next page begins.
+    pub next_cursor: Option<String>,
+}
+
+/// Who changes members, in the role that they have there.
+#[derive(Clone, Copy, Debug)]
+pub struct Acting {
+    /// Who.
+    pub user: UserId,
+    /// As what.
+    pub role: Role,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    workspace_id: WorkspaceId,
+    #[serde(flatten)]
+    member: Member,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Owners {
+    owners: BTreeSet<UserId>,
+}
+
+/// The members of all workspaces.
+#[derive(Clone)]
+pub struct Members {
+    table: Arc<dyn Table>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Members {
+    /// Kept in this table.
+    pub fn new(table: Arc<dyn Table>, clock: Arc<dyn Clock>) -> Self {
+        Self { table, clock }
+    }
+
+    /// What a caller is in a workspace; none when they are no member, or when their credential is not for it. The machine's own
+    /// person is an owner everywhere, and costs no read.
+    pub async fn role(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>> {
+        if !caller.reaches(workspace) {
+            return Ok(None);
+        }
+        if caller.user == Principal::local().user() {
+            return Ok(Some(Role::Owner));
+        }
+        Ok(self.find(workspace, caller.user).await?.map(|(record, _)| record.member.role))
+    }
+
+    /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a
+    /// workspace harms nobody, a workspace without an owner could be reached by nobody. Again, by the same person, is fine.
+    pub async fn found(&self, workspace: WorkspaceId, founder: &Caller) -> Result<()> {
+        if founder.user == Principal::local().user() {
+            return Ok(());
+        }
+        let member = Member {
+            user_id: founder.user,
+            role: Role::Owner,
+            subject: founder.subject.clone(),
+            added_by: founder.user,
+            added_at: self.clock.now(),
+        };
+        let owners = Owners { owners: [founder.user].into() };
+        let writes = vec![
+            put(workspace, member, Expect::Absent)?,
+            Write::put(owners_place(workspace), json(&owners)?, Expect::Absent),
+        ];
+        match self.table.commit(writes).await {
+            Err(ports::Error::Conflict { .. }) => match self.find(workspace, founder.user).await? {
+                Some((record, _)) if record.member.role == Role::Owner => Ok(()),
+                _ => Err(Error::new(Code::Conflict, "this id is taken")),
+            },
+            result => result.map_err(port),
+        }
+    }
+
+    /// One member.
+    pub async fn get(&self, workspace: WorkspaceId, user: UserId) -> Result<Member> {
+        self.find(workspace, user)
+            .await?
+            .map(|(record, _)| record.member)
+            .ok_or_else(|| Error::not_found("member", user))
+    }
+
+    /// The members of a workspace; `limit` is cut to 1 to 200.
+    pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<MemberPage> {
+        let query = Query::all(partition(workspace), limit.clamp(1, 200)).after(cursor);
+        let page = self.table.query(&query).await.map_err(port)?;
+        let members = page.items.iter().map(|item| Ok(record(item)?.member)).collect::<Result<_>>()?;
+        Ok(MemberPage { members, next_cursor: page.next })
+    }
+
+    /// The workspaces that a person is a member of; `limit` is cut to 1 to 200. May lag behind a change that was just made.
+    pub async fn of(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<MembershipPage> {
+        let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
+        let page = self.table.query_index(&query).await.map_err(port)?;
+        let membership = |item: &Item| {
+            let record = record(item)?;
+            Ok(Membership { workspace: record.workspace_id, role: record.member.role })
+        };
+        let memberships = page.items.iter().map(membership).collect::<Result<_>>()?;
+        Ok(MembershipPage { memberships, next_cursor: page.next })
+    }
+
+    /// Makes somebody a member. `CONFLICT` when they are one already, unless as the same.
+    pub async fn add(
+        &self,
+        workspace: WorkspaceId,
+        user: UserId,
+        subject: Option<String>,
+        role: Role,
+        by: Acting,
+    ) -> Result<Member> {
+        may_give(by, role)?;
+        if user == Principal::local().user() {
+            return Err(Error::invalid("user_id", "the machine's own person is an owner everywhere"));
+        }
+        let member = Member { user_id: user, role, subject, added_by: by.user, added_at: self.clock.now() };
+        self.change(workspace, user, |found| match found {
+            Some(found) if found.role == role => Ok(Some(found.clone())),
+            Some(found) => Err(Error::new(Code::Conflict, format!("this person is a member already: {}", found.role))
+                .hint("change the role instead")),
+            None => Ok(Some(member.clone())),
+        })
+        .await?;
+        Ok(member)
+    }
+
+    /// Gives a member another role.
+    pub async fn set_role(&self, workspace: WorkspaceId, user: UserId, role: Role, by: Acting) -> Result<Member> {
+        may_give(by, role)?;
+        let changed = self.change(workspace, user, |found| {
+            let found = found.ok_or_else(|| Error::not_found("member", user))?;
+            may_take(by, found)?;
+            Ok(Some(Member { role, ..found.clone() }))
+        });
+        changed.await?.ok_or_else(|| Error::not_found("member", user))
+    }
+
+    /// Ends a membership: somebody else's, or one's own.
+    pub async fn remove(&self, workspace: WorkspaceId, user: UserId, by: Acting) -> Result<()> {
+        let removed = self.change(workspace, user, |found| {
+            let found = found.ok_or_else(|| Error::not_found("member", user))?;
+            if by.user != user {
+                may_take(by, found)?;
+            }
+            Ok(None)
+        });
+        removed.await.map(drop)
+    }
+
+    /// Ends all memberships of a workspace that was deleted.
+    pub async fn dissolve(&self, workspace: WorkspaceId) -> Result<()> {
+        loop {
+            let page = self.table.query(&Query::all(partition(workspace), 50)).await.map_err(port)?;
+            let gone: Vec<_> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
+            if gone.is_empty() {
+                return self
+                    .table
+                    .commit(vec![Write::delete(owners_place(workspace), Expect::Any)])
+                    .await
+                    .map_err(port);
+            }
+            self.table.commit(gone).await.map_err(port)?;
+        }
+    }
+
+    /// Replaces a membership by what `decide` makes of it, together with the owners when those change.
+    async fn change(
+        &self,
+        workspace: WorkspaceId,
+        user: UserId,
+        decide: impl Fn(Option<&Member>) -> Result<Option<Member>>,
+    ) -> Result<Option<Member>> {
+        for _ in 0..ATTEMPTS {
+            let found = self.find(workspace, user).await?;
+            let before = found.as_ref().map(|(record, _)| &record.member);
+            let after = decide(before)?;
+            if before == after.as_ref() {
+                return Ok(after);
+            }
+            let expect = found.as_ref().map_or(Expect::Absent, |(_, rev)| Expect::Rev(*rev));
+            let mut writes = vec![match &after {
+                Some(member) => put(workspace, member.clone(), expect)?,
+                None => Write::delete(place(workspace, user), expect),
+            }];
+            let is_owner = |member: Option<&Member>| member.is_some_and(|member| member.role == Role::Owner);
+            if is_owner(before) != is_owner(after.as_ref()) {
+                writes.push(self.with_owner(workspace, user, is_owner(after.as_ref())).await?);
+            }
+            match self.table.commit(writes).await {
+                Ok(()) => return Ok(after),
+                Err(ports::Error::Conflict { .. }) => {}
+                Err(error) => return Err(port(error)),
+            }
+        }
+        Err(Error::new(Code::Conflict, "others change the members of this workspace again and again").hint("try again"))
+    }
+
+    /// The write that puts a person among the owners, or takes them out: `CONFLICT` when nobody would be left.
+    async fn with_owner(&self, workspace: WorkspaceId, user: UserId, is_one: bool) -> Result<Write> {
+        let item = self.table.get(&owners_place(workspace)).await.map_err(port)?;
+        let expect = item.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
+        let mut owners: Owners = match item {
+            Some(item) => serde_json::from_str(&item.body).map_err(damaged)?,
+            None => Owners::default(),
+        };
+        if is_one {
+            owners.owners.insert(user);
+        } else {
+            owners.owners.remove(&user);
+        }
+        if owners.owners.is_empty() {
+            return Err(Error::new(Code::Conflict, "this is the last owner, and a workspace has one")
+                .hint("make somebody else an owner first, or delete the workspace"));
+        }
+        Ok(Write::put(owners_place(workspace), json(&owners)?, expect))
+    }
+
+    async fn find(&self, workspace: WorkspaceId, user: UserId) -> Result<Option<(Record, u64)>> {
+        let item = self.table.get(&place(workspace, user)).await.map_err(port)?;
+        item.map(|item| Ok((record(&item)?, item.rev))).transpose()
+    }
+}
+
+impl Acting {
+    /// Of this caller, with this role.
+    pub fn of(caller: &Caller, role: Role) -> Self {
+        Self { user: caller.user, role }
+    }
+}
+
+/// Nobody gives more than they have; owners are made by owners.
+fn may_give(by: Acting, role: Role) -> Result<()> {
+    if by.role.may(Action::Administer) && role <= by.role {
+        return Ok(());
+    }
+    let hint = if role == Role::Owner { "an owner can" } else { "an admin or an owner can" };
+    Err(Error::new(Code::Forbidden, format!("a {} makes nobody {role}", by.role)).hint(hint))
+}
+
+/// Nobody changes or removes who has more than they have.
+fn may_take(by: Acting, member: &Member) -> Result<()> {
+    if by.role.may(Action::Administer) && member.role <= by.role {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, format!("a {} changes no {}", by.role, member.role)).hint("an owner can"))
+}
+
+fn partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/members")
+}
+
+fn place(workspace: WorkspaceId, user: UserId) -> Key {
+    Key::new(partition(workspace), user.to_string())
+}
+
+fn owners_place(workspace: WorkspaceId) -> Key {
+    Key::new(format!("{workspace}/owners"), "owners")
+}
+
+fn index(user: UserId) -> String {
+    format!("member/{user}")
+}
+
+fn put(workspace: WorkspaceId, member: Member, expect: Expect) -> Result<Write> {
+    let under = Key::new(index(member.user_id), workspace.to_string());
+    let place = place(workspace, member.user_id);
+    Ok(Write::put(place, json(&Record { workspace_id: workspace, member })?, expect).indexed(under))
+}
+
+fn record(item: &Item) -> Result<Record> {
+    serde_json::from_str(&item.body).map_err(damaged)
+}

@@ -1,0 +1,190 @@
+//! Tickets to one event stream, for browsers' `EventSource`, which cannot send headers: `bst_<claims>.<signature>` in the
+//! query string, where logs and histories see it. So it is worth little: it opens one stream of one person for a minute,
+//! and whether that person is still a member is asked when it is used.
+//!
+//! It can be used again within its minute, because `EventSource` connects again by itself with the same address.
+
+use crate::{
+    error::{Result, json, unauthorized},
+    random::{bytes, same},
+    verifier::MIN_SECRET,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use domain::{ChatId, Error, TaskId, Timestamp, UserId, WorkspaceId};
+use hmac::{Hmac, Mac};
+use ports::Secret;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const PREFIX: &str = "bst_";
+/// What is signed begins with this, so that no other signature under the same secret is one of these.
+const DOMAIN: &[u8] = b"buildscale stream ticket 1\n";
+/// How long a ticket is good.
+pub const TICKET_LIFE: Duration = Duration::from_secs(60);
+
+/// The stream that a ticket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// The events of a chat.
+    Chat(ChatId),
+    /// The events of a task.
+    Task(TaskId),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    #[serde(rename = "w")]
+    workspace: WorkspaceId,
+    #[serde(rename = "s")]
+    stream: Stream,
+    #[serde(rename = "u")]
+    user: UserId,
+    /// In milliseconds since 1970.
+    #[serde(rename = "x")]
+    expires: i64,
+}
+
+/// Signs tickets and checks them. Every process that does either has the same secret.
+#[derive(Clone)]
+pub struct Tickets {
+    secret: Vec<u8>,
+}
+
+/// Never shows the secret.
+impl std::fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tickets")
+    }
+}
+
+impl Tickets {
+    /// With a secret that processes share. `INVALID_ARGUMENT` when it has less than 32 bytes.
+    pub fn new(secret: &Secret) -> Result<Self> {
+        let secret = secret.expose().as_bytes().to_vec();
+        if secret.len() < MIN_SECRET {
+            let message = format!("the secret of tickets has at least {MIN_SECRET} bytes, not {}", secret.len());
+            return Err(Error::invalid("ticket_secret", message).hint("make one with: buildscale token secret"));
+        }
+        Ok(Self { secret })
+    }
+
+    /// With a secret of this process alone: a restart voids what was given out, for a minute.
+    pub fn of_this_process() -> Self {
+        Self { secret: bytes().to_vec() }
+    }
+
+    /// A ticket for `user` to one stream, and until when it is good.
+    pub fn issue(
+        &self,
+        user: UserId,
+        workspace: WorkspaceId,
+        stream: Stream,
+        now: Timestamp,
+    ) -> Result<(String, Timestamp)> {
+        let until = now + TICKET_LIFE;
+        let claims = Claims { workspace, stream, user, expires: until.as_millis() };
+        let claims = URL_SAFE_NO_PAD.encode(json(&claims)?);
+        let signature = URL_SAFE_NO_PAD.encode(self.sign(&claims));
+        Ok((format!("{PREFIX}{claims}.{signature}"), until))
+    }
+
+    /// For whom this ticket opens this stream now; else `UNAUTHORIZED`, in the same words whatever is wrong with it, but for
+    /// one that was good a moment ago.
+    pub fn verify(&self, ticket: &str, workspace: WorkspaceId, stream: Stream, now: Timestamp) -> Result<UserId> {
+        let refusal = || unauthorized("the ticket is not valid for this stream", "ask for a new one");
+        let parts = ticket.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
+        let (claims, signature) = parts.ok_or_else(refusal)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refusal())?;
+        if !same(&signature, &self.sign(claims)) {
+            return Err(refusal());
+        }
+        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refusal())?;
+        let claims: Claims = serde_json::from_slice(&claims).map_err(|_| refusal())?;
+        if claims.workspace != workspace || claims.stream != stream {
+            return Err(refusal());
+        }
+        if now.as_millis() >= claims.expires {
+            return Err(unauthorized("the ticket has expired", "ask for a new one"));
+        }
+        Ok(claims.user)
+    }
+
+    fn sign(&self, claims: &str) -> Vec<u8> {
+        // HMAC takes keys of any length; the type cannot say so.
+        let Ok(mac) = Hmac::<sha2::Sha256>::new_from_slice(&self.secret) else { return Vec::new() };
+        mac.chain_update(DOMAIN).chain_update(claims).finalize().into_bytes().to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use uuid::Uuid;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn id(n: u128) -> Uuid {
+        Uuid::from_u128(n)
+    }
+
+    #[test]
+    fn a_ticket_opens_one_stream_for_a_minute() {
+        let tickets = Tickets::of_this_process();
+        let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Chat(ChatId(id(3))));
+        let (ticket, until) = tickets.issue(user, workspace, stream, NOW).unwrap();
+        assert_eq!(until, NOW + Duration::from_secs(60));
+        let last = NOW + Duration::from_millis(59_999);
+        for _ in 0..2 {
+            assert_eq!(tickets.verify(&ticket, workspace, stream, last), Ok(user));
+        }
+        let refused = |workspace, stream, now| tickets.verify(&ticket, workspace, stream, now).unwrap_err().message;
+        assert!(refused(workspace, stream, until).contains("expired"));
+        for (workspace, stream) in [
+            (WorkspaceId(id(9)), stream),
+            (workspace, Stream::Chat(ChatId(id(9)))),
+            (workspace, Stream::Task(TaskId(id(3)))),
+        ] {
+            assert!(refused(workspace, stream, NOW).contains("not valid for this stream"));
+        }
+    }
+
+    #[test]
+    fn what_was_changed_or_signed_by_others_is_refused() {
+        let tickets = Tickets::of_this_process();
+        let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Task(TaskId(id(3))));
+        let (ticket, _) = tickets.issue(user, workspace, stream, NOW).unwrap();
+        let others = Tickets::of_this_process().issue(user, workspace, stream, NOW).unwrap().0;
+        let (claims, signature) = ticket.split_once('.').unwrap();
+        let forged = URL_SAFE_NO_PAD.encode(
+            r#"{"w":"00000000-0000-0000-0000-000000000002","s":{"task":"00000000-0000-0000-0000-000000000003"},"u":"00000000-0000-0000-0000-000000000001","x":9e18}"#,
+        );
+        let bad = [
+            others,
+            format!("bst_{forged}.{signature}"),
+            format!("{claims}."),
+            claims.to_owned(),
+            format!("{ticket}A"),
+            String::new(),
+            "bst_.".into(),
+        ];
+        for bad in &bad {
+            assert!(tickets.verify(bad, workspace, stream, NOW).is_err(), "{bad}");
+        }
+        // Every single character counts.
+        for position in 4..ticket.len() {
+            let mut changed = ticket.clone().into_bytes();
+            changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(tickets.verify(&changed, workspace, stream, NOW).is_err(), "{position}");
+        }
+    }
+
+    #[test]
+    fn a_short_secret_is_refused_and_none_is_shown() {
+        assert!(Tickets::new(&Secret::new("short")).is_err());
+        let tickets = Tickets::new(&Secret::new("s3cret".repeat(8))).unwrap();
+        assert!(!format!("{tickets:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Signed tokens: from a text to a person.
+
+use crate::{
+    claims::{Audience, Claims, Trust},
+    error::{Result, unauthorized},
+    key_set::KeySet,
+};
+use domain::{Error, Timestamp, UserId};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, crypto::rust_crypto};
+use ports::{Clock, Secret};
+use std::{sync::Arc, time::Duration};
+
+/// The shortest secret that signs tokens, in bytes: as long as the digest (RFC 7518 §3.2).
+pub const MIN_SECRET: usize = 32;
+/// The longest token that is looked at, in bytes.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// Verifies signed tokens of one issuer.
+///
+/// Which algorithm a key is for is the key's to say, never the token's: a token that names another one is refused before
+/// anything is computed.
+pub struct Verifier {
+    trust: Trust,
+    keys: Keys,
+    clock: Arc<dyn Clock>,
+}
+
+enum Keys {
+    Shared(DecodingKey),
+    Published(KeySet),
+}
+
+/// Whom a token is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// As BuildScale knows them.
+    pub user: UserId,
+    /// As the issuer does.
+    pub name: String,
+}
+
+impl Subject {
+    /// The person that an issuer knows as `name`: that very id when it is a UUID, else one that stands for issuer and name.
+    /// None for the nil UUID, which is the machine's own person and nobody's account.
+    pub fn of(issuer: &str, name: &str) -> Option<Self> {
+        let user = name.parse().unwrap_or_else(|_| UserId::from_key(&format!("subject/{issuer}"), name));
+        (!user.0.is_nil()).then(|| Self { user, name: name.to_owned() })
+    }
+}
+
+impl Verifier {
+    /// For tokens signed with a secret that issuer and server share (HS256). `INVALID_ARGUMENT` when it is shorter than
+    /// [`MIN_SECRET`].
+    pub fn shared(secret: &Secret, trust: Trust, clock: Arc<dyn Clock>) -> Result<Self> {
+        let key = DecodingKey::from_secret(long_enough(secret)?);
+        Ok(Self::new(Keys::Shared(key), trust, clock))
+    }
+
+    /// For tokens signed with keys that the issuer publishes (RS256, ES256).
+    pub fn published(keys: KeySet, trust: Trust, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Keys::Published(keys), trust, clock)
+    }
+
+    fn new(keys: Keys, trust: Trust, clock: Arc<dyn Clock>) -> Self {
+        use_our_cryptography();
+        Self { trust, keys, clock }
+    }
+
+    /// Whose tokens are taken.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// Whom a token is about. `UNAUTHORIZED` for one that is not signed as it has to be, or not for us, or not now;
+    /// `UPSTREAM_UNAVAILABLE` when the issuer's keys cannot be had.
+    pub async fn verify(&self, token: &str) -> Result<Subject> {
+        if token.len() > MAX_TOKEN {
+            return Err(not_valid());
+        }
+        let header = jsonwebtoken::decode_header(token).map_err(|_| not_valid())?;
+        let (key, algorithm) = match &self.keys {
+            Keys::Shared(key) => (key.clone(), Algorithm::HS256),
+            Keys::Published(keys) => keys.find(header.kid.as_deref(), header.alg).await?,
+        };
+        let claims = signed(token, &key, algorithm).ok_or_else(not_valid)?;
+        claims.check(&self.trust, self.clock.now())?;
+        Subject::of(&self.trust.issuer, &claims.sub).ok_or_else(not_valid)
+    }
+}
+
+/// The claims of a token with the right signature.
+fn signed(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Option<Claims> {
+    let mut validation = Validation::new(algorithm);
+    // Ours to check: against our clock, and with words of ours.
+    validation.required_spec_claims.clear();
+    (validation.validate_exp, validation.validate_aud) = (false, false);
+    Some(jsonwebtoken::decode::<Claims>(token, key, &validation).ok()?.claims)
+}
+
+/// A token for `subject`, signed with a secret of ours (HS256): for the hub's command line, and for tests.
+pub fn mint(secret: &Secret, trust: &Trust, subject: &str, now: Timestamp, life: Duration) -> Result<String> {
+    use_our_cryptography();
+    if Subject::of(&trust.issuer, subject).is_none() || subject.is_empty() {
+        return Err(Error::invalid("subject", "this is nobody's name").hint("any name but the nil UUID"));
+    }
+    let seconds = |at: Timestamp| at.as_millis().div_euclid(1000) as f64;
+    let claims = Claims {
+        sub: subject.to_owned(),
+        iss: trust.issuer.clone(),
+        aud: Some(Audience::One(trust.audience.clone())),
+        client_id: None,
+        exp: seconds(now + life),
+        nbf: None,
+        iat: Some(seconds(now)),
+    };
+    let key = EncodingKey::from_secret(long_enough(secret)?);
+    jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| not_valid())
+}
+
+fn long_enough(secret: &Secret) -> Result<&[u8]> {
+    let bytes = secret.expose().as_bytes();
+    if bytes.len() >= MIN_SECRET {
+        return Ok(bytes);
+    }
+    let message = format!("a secret that signs tokens has at least {MIN_SECRET} bytes, not {}", bytes.len());
+    Err(Error::invalid("secret", message).hint("make one with: buildscale token secret"))
+}
+
+/// Another crate in the process may bring the library's other provider; then it would not know which to take, and panic.
+fn use_our_cryptography() {
+    let _ = rust_crypto::DEFAULT_PROVIDER.install_default();
+}
+
+/// One refusal for everything before the signature: what is forged learns nothing.
+pub(crate) fn not_valid() -> Error {
+    unauthorized("the token is not valid", "send one that was signed for this server")
+}

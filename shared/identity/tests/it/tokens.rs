@@ -1,0 +1,90 @@
+//! Tokens signed with a shared secret, and everything that a forger may try.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use domain::{Code, Timestamp, UserId};
+use identity::{Subject, Trust, Verifier, mint};
+use ports::{Clock, Secret};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use testkit::TestClock;
+
+fn trust() -> Trust {
+    Trust { issuer: "https://issuer.example".into(), audience: "buildscale".into() }
+}
+
+fn secret() -> Secret {
+    Secret::new("a secret of at least thirty-two bytes")
+}
+
+fn verifier() -> (Verifier, Arc<TestClock>) {
+    let clock = Arc::new(TestClock::new(1));
+    (Verifier::shared(&secret(), trust(), clock.clone()).unwrap(), clock)
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_ours_is_taken_until_it_expires() {
+    let (verifier, clock) = verifier();
+    let token = mint(&secret(), &trust(), "ann@example.org", clock.now(), HOUR).unwrap();
+    let subject = verifier.verify(&token).await.unwrap();
+    assert_eq!(Some(subject.clone()), Subject::of("https://issuer.example", "ann@example.org"));
+    assert_eq!(subject.name, "ann@example.org");
+    tokio::time::advance(HOUR + Duration::from_secs(31)).await;
+    let refused = verifier.verify(&token).await.unwrap_err();
+    assert_eq!((refused.code, refused.message.as_str()), (Code::Unauthorized, "the token has expired"));
+}
+
+#[test]
+fn a_subject_is_the_same_person_everywhere_and_nobody_is_the_machines_own() {
+    let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+    assert_eq!(Subject::of("a", id).unwrap().user, id.parse::<UserId>().unwrap());
+    let one = Subject::of("a", "ann").unwrap().user;
+    assert_eq!(one, Subject::of("a", "ann").unwrap().user);
+    assert_ne!(one, Subject::of("b", "ann").unwrap().user);
+    assert_ne!(one, Subject::of("a", "bob").unwrap().user);
+    for nil in ["00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000"] {
+        assert_eq!(Subject::of("a", nil), None);
+        assert!(mint(&secret(), &trust(), nil, Timestamp::from_millis(0), HOUR).is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_signed_or_changed_is_refused_in_the_same_words() {
+    let (verifier, clock) = verifier();
+    let good = mint(&secret(), &trust(), "ann", clock.now(), HOUR).unwrap();
+    let parts: Vec<&str> = good.split('.').collect();
+    let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let claims = json!({ "sub": "ann", "iss": trust().issuer, "aud": "buildscale", "exp": 9_999_999_999_u64 });
+    let elsewhere = Secret::new("another secret of thirty-two bytes!!");
+    let longer = encoded(claims.clone());
+    let bad = [
+        mint(&elsewhere, &trust(), "ann", clock.now(), HOUR).unwrap(),
+        format!("{}.{}.", encoded(json!({ "alg": "none" })), longer),
+        format!("{}.{}.{}", encoded(json!({ "alg": "none" })), parts[1], parts[2]),
+        format!("{}.{}.{}", parts[0], longer, parts[2]),
+        format!("{}.{}.{}", encoded(json!({ "alg": "HS384" })), parts[1], parts[2]),
+        format!("{}.{}.{}", encoded(json!({ "alg": "RS256" })), parts[1], parts[2]),
+        format!("{}.{}", parts[0], parts[1]),
+        format!("{good}.x"),
+        "x".repeat(20_000),
+        "..".into(),
+        String::new(),
+    ];
+    assert!(verifier.verify(&good).await.is_ok());
+    for bad in bad {
+        let refused = verifier.verify(&bad).await.unwrap_err();
+        assert_eq!((refused.code, refused.message.as_str()), (Code::Unauthorized, "the token is not valid"), "{bad}");
+        assert!(!refused.to_string().contains(&bad) || bad.is_empty());
+    }
+}
+
+#[test]
+fn a_short_secret_is_refused_and_never_shown() {
+    let short = Secret::new("hunter2");
+    let clock = Arc::new(TestClock::new(1));
+    let refused = Verifier::shared(&short, trust(), clock).err().unwrap();
+    assert_eq!(refused.code, Code::InvalidArgument);
+    assert!(!format!("{refused:?}").contains("hunter2"));
+    assert!(mint(&short, &trust(), "ann", Timestamp::from_millis(0), HOUR).is_err());
+}

@@ -300,9 +300,16 @@ pub struct ChildEnd {
     pub output: Value,
     /// Whether it went on into a merge above instead of ending by itself.
     pub merged: bool,
+    /// Of one whose children went on without it: how many of them, and of those below them, failed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lost: u32,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
+}
+
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What an agent gave: the reply of the chat that a node talks to.

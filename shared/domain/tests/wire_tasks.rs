@@ -162,6 +162,7 @@ fn events() -> Vec<TaskEvent> {
                 status: Status::Failure,
                 output: Value::Null,
                 merged: false,
+                lost: 0,
                 error: Some(error()),
             }),
         },

@@ -319,7 +319,7 @@ fn without_a_flow(config: &TaskConfig, error: Error, stamp: &Stamp) -> Decision<
         at: stamp.at,
     });
     if let Some(origin) = &config.origin {
-        let end = Box::new(ChildEnd { status, output, merged: false, error: Some(error) });
+        let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });
         let command = serde_json::to_value(TaskCommand::ChildEnded { child: origin.name(), end });
         let to = actor_id(config.workspace, origin.parent);
         let letter = |command| Letter { to, command, deliver_at: None, priority: config.priority };

@@ -252,7 +252,7 @@ impl Router<'_> {
             // How it was is told by what it brings.
             self.tell_parent(
                 route,
-                ChildEnd { status: Status::Success, output: Value::Null, merged: true, error: None },
+                ChildEnd { status: Status::Success, output: Value::Null, merged: true, lost: 0, error: None },
             );
         }
         self.finish(route, status, (*input).clone(), None, None);
@@ -283,9 +283,9 @@ impl Router<'_> {
         match then {
             None | Some(Join::Wait) => {}
             Some(Join::End(status, output, error)) => self.end(route, status, output, None, error),
-            Some(Join::Up(status)) => {
+            Some(Join::Up(status, lost)) => {
                 // All of it went on into merges above: the parent has to know that nothing more comes of it.
-                self.tell_parent(route, ChildEnd { status, output: Value::Null, merged: true, error: None });
+                self.tell_parent(route, ChildEnd { status, output: Value::Null, merged: true, lost, error: None });
                 self.finish(route, status, Value::Null, None, None);
             }
             Some(Join::Begin { merge, taken, failed, with_failed, cancelled }) => {
@@ -335,7 +335,8 @@ impl Router<'_> {
 
     /// Ends the task by itself, and tells its parent.
     fn end(&self, route: &mut Route, status: Status, output: Value, exit: Option<NodeId>, error: Option<Error>) {
-        self.tell_parent(route, ChildEnd { status, output: output.clone(), merged: false, error: error.clone() });
+        let end = ChildEnd { status, output: output.clone(), merged: false, lost: 0, error: error.clone() };
+        self.tell_parent(route, end);
         self.finish(route, status, output, exit, error);
     }
 

@@ -4,7 +4,7 @@ use crate::{
     graph::{GraphNode, OnFailure, Role, Strategy},
     router::{
         Router,
-        place::{Fork, is_failure, key_of},
+        place::{Fork, failures, is_failure, key_of},
     },
 };
 use domain::{
@@ -24,9 +24,21 @@ pub(super) struct Change<'a> {
 /// What becomes of a task that waits.
 pub(super) enum Join {
     Wait,
-    Begin { merge: NodeId, taken: Vec<String>, failed: Vec<ChildName>, with_failed: bool, cancelled: Vec<ChildName> },
-    Fail { merge: NodeId, why: String, failed: Vec<ChildName>, cancelled: Vec<ChildName> },
-    Up(Status),
+    Begin {
+        merge: NodeId,
+        taken: Vec<String>,
+        failed: Vec<ChildName>,
+        with_failed: bool,
+        cancelled: Vec<ChildName>,
+    },
+    Fail {
+        merge: NodeId,
+        why: String,
+        failed: Vec<ChildName>,
+        cancelled: Vec<ChildName>,
+    },
+    /// All that it made went on; so many of it failed.
+    Up(Status, u32),
     End(Status, Value, Option<Error>),
 }
 
@@ -130,6 +142,15 @@ impl Router<'_> {
         fork.live.get(edge).copied().unwrap_or_default().saturating_sub(change.ended_on(node, fork, edge))
     }
 
+    /// Whether a child may still come to this merge as several: it may fork on its way, and nobody knows into how many.
+    fn may_multiply(&self, merge: &GraphNode, change: &Change<'_>) -> bool {
+        let depth_of = |node: &GraphNode| node.forks.len() + usize::from(node.role.forks());
+        let before = || merge.inbound.iter().filter_map(|from| self.graph.node(from));
+        let deeper = || before().filter(|from| depth_of(from) > merge.forks.len() + 1);
+        let mut edges = self.edges().filter(|(.., to)| deeper().any(|from| self.leads(to, &from.id)));
+        edges.any(|(node, fork, edge, _)| self.live_on(node, fork, edge, change) > 0)
+    }
+
     fn live(&self, change: &Change<'_>) -> u32 {
         self.edges().map(|(node, fork, edge, _)| self.live_on(node, fork, edge, change)).sum()
     }
@@ -138,12 +159,11 @@ impl Router<'_> {
     fn failures(&self, merge: &GraphNode, change: &Change<'_>) -> u32 {
         let edges = self.edges().filter(|(.., to)| self.is_first_for(to, &merge.id));
         let now = |node: &NodeId, fork: &Fork, edge: usize| {
-            change
-                .ended
-                .is_some_and(|(ended, index, end)| ended == node && fork.edge(index) == Some(edge) && is_failure(end))
+            let ended = change.ended.filter(|(ended, index, _)| *ended == node && fork.edge(*index) == Some(edge));
+            ended.map_or(0, |(.., end)| failures(end))
         };
         let count = |(node, fork, edge, _): (&NodeId, &Fork, usize, &NodeId)| {
-            fork.failed.get(edge).copied().unwrap_or_default() + u32::from(now(node, fork, edge))
+            fork.failed.get(edge).copied().unwrap_or_default() + now(node, fork, edge)
         };
         edges.map(count).sum()
     }
@@ -171,6 +191,10 @@ impl Router<'_> {
         let arrived = set().count() as u32 + u32::from(now.is_some());
         let good = set().filter(|(_, arrived)| arrived.status == Status::Success).count() as u32
             + u32::from(now.is_some_and(|arrival| arrival.status == Status::Success));
+        // More than half of how many is not known while one that may come may come as several.
+        if merge.join.strategy == Strategy::Quorum(0) && self.may_multiply(merge, change) {
+            return Join::Wait;
+        }
         let wanted = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => 0,
             Strategy::FirstSuccess => 1,
@@ -245,7 +269,8 @@ impl Router<'_> {
         let ends: BTreeMap<u32, &ChildEnd> = fork.ended.iter().map(|(index, end)| (*index, end)).chain(now).collect();
         let failed = ends.values().filter(|end| is_failure(end)).count();
         if ends.values().any(|end| end.merged) {
-            return Join::Up(if failed > 0 { Status::Partial } else { self.place.status() });
+            let lost = ends.values().map(|end| failures(end)).sum();
+            return Join::Up(if failed > 0 { Status::Partial } else { self.place.status() }, lost);
         }
         let with = |status: Status| ends.values().find(|end| end.status == status);
         let error = ends.values().find_map(|end| end.error.clone());

@@ -81,7 +81,7 @@ pub struct Fork {
     pub ended: BTreeMap<u32, ChildEnd>,
     /// How many have not, an edge.
     pub live: Vec<u32>,
-    /// How many failed, an edge.
+    /// How many failed, they or something below them, an edge.
     pub failed: Vec<u32>,
     /// How many went on into a merge.
     pub merged: u32,
@@ -128,10 +128,8 @@ impl Fork {
         if let Some(live) = self.live.get_mut(edge) {
             *live = live.saturating_sub(1);
         }
-        if is_failure(&end)
-            && let Some(failed) = self.failed.get_mut(edge)
-        {
-            *failed += 1;
+        if let Some(failed) = self.failed.get_mut(edge) {
+            *failed += failures(&end);
         }
         self.merged += u32::from(end.merged);
         self.ended.insert(index, end);
@@ -142,6 +140,11 @@ impl Fork {
 /// Whether a merge has to count it as failed: it failed, or something below it did while the rest went on.
 pub(crate) fn is_failure(end: &ChildEnd) -> bool {
     end.status == Status::Failure || (end.merged && end.status == Status::Partial)
+}
+
+/// How many it has to count: of one whose children went on all that failed below it.
+pub(crate) fn failures(end: &ChildEnd) -> u32 {
+    if is_failure(end) { end.lost.max(1) } else { 0 }
 }
 
 /// The node that made a child, and its place, by its name.
@@ -272,13 +275,13 @@ impl Place {
     fn settle(&mut self, child: &ChildName) {
         let Some((node, index)) = parse(child, &self.forks) else { return };
         let Some(fork) = self.forks.get_mut(&node) else { return };
-        let settled = ChildEnd { status: Status::Success, output: Value::Null, merged: true, error: None };
+        let settled = ChildEnd { status: Status::Success, output: Value::Null, merged: true, lost: 0, error: None };
         if let Some(end) = fork.ended.get_mut(&index) {
             if is_failure(end)
                 && let Some(edge) = (index as usize).checked_rem(fork.to.len())
                 && let Some(failed) = fork.failed.get_mut(edge)
             {
-                *failed = failed.saturating_sub(1);
+                *failed = failed.saturating_sub(failures(end));
                 *end = settled;
             }
         } else {

@@ -226,7 +226,7 @@ impl Play {
 
     /// A child ends by itself.
     pub fn child_ends(&mut self, child: &str, status: Status, output: Value) -> Vec<String> {
-        let end = Box::new(ChildEnd { status, output, merged: false, error: None });
+        let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: None });
         self.command(TaskCommand::ChildEnded { child: ChildName(child.into()), end })
     }
 

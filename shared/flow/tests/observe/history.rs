@@ -185,7 +185,7 @@ async fn s6_history_has_merges_that_cancel_and_merges_that_fail() {
         status: Status::Success,
         output: json!("A"),
     };
-    let lost = ChildEnd { status: Status::Failure, output: json!(null), merged: false, error: None };
+    let lost = ChildEnd { status: Status::Failure, output: json!(null), merged: false, lost: 0, error: None };
     let name = |name: &str| ChildName(name.into());
     let mut events = vec![
         started(&fork),
@@ -233,7 +233,7 @@ fn event() -> impl Strategy<Value = TaskEvent> {
         || prop::sample::select(vec!["a/b", "a/b[0]", "b/a[7]", "", "x"]).prop_map(|name| ChildName(name.into()));
     let status = || prop::sample::select(vec![Status::Success, Status::Failure, Status::Partial]);
     let end = (status(), any::<bool>())
-        .prop_map(|(status, merged)| Box::new(ChildEnd { status, output: json!(1), merged, error: None }));
+        .prop_map(|(status, merged)| Box::new(ChildEnd { status, output: json!(1), merged, lost: 0, error: None }));
     let chat = ChatId(Uuid::nil());
     let asked = Question { name: "q".into(), question: "?".into(), schema: json!({}), buttons: None };
     prop_oneof![

@@ -328,8 +328,11 @@ impl<'a> Naive<'a> {
                 // The task itself may have come twice, along two edges: that is one who came.
                 came.iter().filter(|brought| brought.child == first.child).cloned().collect()
             }),
+            // More than half of all that come, however many each child comes as.
+            Strategy::Quorum(0) if self.may_come_as_several(task, &merge.id) => return,
             Strategy::Quorum(wanted) => {
-                let all = came.len() + coming + failed.len();
+                let lost: usize = failed.iter().map(|failed| self.lost(&below(task, &failed.child))).sum();
+                let all = came.len() + coming + lost;
                 let wanted = if wanted == 0 { all / 2 + 1 } else { wanted as usize };
                 (good.len() >= wanted).then_some(good)
             }
@@ -409,6 +412,10 @@ impl<'a> Naive<'a> {
     }
 
     // What there is to see.
+}
+
+fn below(task: &str, child: &str) -> String {
+    if task.is_empty() { child.to_owned() } else { format!("{task}/{child}") }
 }
 
 impl Token {

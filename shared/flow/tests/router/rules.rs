@@ -248,3 +248,34 @@ fn s3_3_what_goes_past_a_task_is_waited_for_before_the_task_goes_there_itself() 
         assert_eq!(came, [&json!("own"), &json!("past"), &json!("y")]);
     });
 }
+
+/// More than half is of all that come to the merge: a child that splits comes as many, and is waited for until it is known as
+/// how many.
+#[test]
+fn s3_3_more_than_half_counts_what_children_became_on_their_way() {
+    let script = Script::of(
+        "start s > outer
+         branch outer > each one two
+         split each over > work
+         linear work > gather
+         linear one > gather
+         linear two > gather
+         merge gather quorum=0 > done
+         exit done",
+    );
+    let script = script.with("each", Fixed::Elements(9));
+    // Eleven come, and six are more than half: the two that do not split are never enough, whoever is first.
+    always(&script, |drive| {
+        assert!(brought(drive.root(), "gather").len() >= 6, "{:?}", brought(drive.root(), "gather"))
+    });
+    // Six of eleven fail: five are not enough. They count one by one, although they are one child's.
+    let mut some = script;
+    for index in 0..6 {
+        some = some.fails(&format!("outer/each/each/work[{index}]@work"));
+    }
+    always(&some, |drive| {
+        assert_eq!(drive.root().path(), ["s", "outer"]);
+        let error = drive.root().error().unwrap();
+        assert!(error.message.contains("5 succeeded, and 6 are needed"), "{error:?}");
+    });
+}

@@ -102,6 +102,36 @@ impl Naive<'_> {
         failed
     }
 
+    /// Whether a child of this task that may still come to this merge may fork before it does.
+    pub(super) fn may_come_as_several(&self, task: &str, merge: &NodeId) -> bool {
+        let depth = self.tasks[task].line.len();
+        let deeper: Vec<NodeId> = self
+            .node(merge)
+            .inbound
+            .into_iter()
+            .filter(|from| {
+                let from = self.node(from);
+                from.forks.len() + usize::from(from.role.forks()) > depth + 1
+            })
+            .collect();
+        self.children(task).iter().any(|child| {
+            self.is_live(task, child) && deeper.iter().any(|from| self.leads(&self.tasks[child].start, from))
+        })
+    }
+
+    /// How many failed of what this task became: itself, or of those below it that did not go up.
+    pub(super) fn lost(&self, task: &str) -> usize {
+        let token = &self.tasks[task];
+        match (&token.end, &token.waits_for) {
+            (Some(End::Dissolved(status)), Some(fork)) if *status != Status::Success => {
+                let failed = |child: &&String| self.tasks[*child].end.as_ref().is_some_and(End::has_failed);
+                let lost: usize = token.children[fork].iter().filter(failed).map(|child| self.lost(child)).sum();
+                lost.max(1)
+            }
+            _ => 1,
+        }
+    }
+
     /// Whether the task waits for a split that had nothing to split, and this merge would have taken its subtasks.
     pub(super) fn is_empty_split(&self, task: &str, merge: &NodeId) -> bool {
         let token = &self.tasks[task];

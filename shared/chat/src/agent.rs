@@ -1,56 +1,120 @@
-//! The chat of a task's agent (seed 002): what is different about it. Its tools are those that the node lists, each confined to
-//! its root, and only the task talks to it.
+//! The chat of a task's agent (seed 002): what is different about it. Its tools are those that the node lists, under their ids in
+//! `tools.yaml`, each confined to its root, and only the task talks to it.
 
 use domain::{
-    AgentOf, AgentTool, ChatCommand, ChatConfig, ChatView, Code, Error, FilePath, Principal, TaskId, ToolCall, ToolSpec,
+    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatView, Code, Error, FilePath, Principal, Status,
+    TaskId, ToolCall, ToolSpec,
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
-use tools::Registry;
+use tools::{Kind, Registry};
 
-/// The tools that a model is told of in this chat, in the registry's order.
+/// The tools that a model is told of in this chat: all of them, or those of the node in the order of its list.
 pub(crate) fn specs(registry: &Registry, config: &ChatConfig) -> Arc<[ToolSpec]> {
-    let Some(agent) = &config.agent else { return registry.specs() };
-    let listed = |spec: &ToolSpec| {
-        let mut of_name = named(agent, &spec.name).peekable();
-        of_name.peek()?;
-        // A model that does not know where it may go finds out by refusals, which cost steps.
-        let roots: Option<Vec<&str>> =
-            of_name.map(|tool| tool.root.as_ref().filter(|root| !root.is_root()).map(FilePath::as_str)).collect();
-        let mut spec = spec.clone();
-        if let Some(roots) = roots {
-            spec.description.push_str(&format!(" Here it works within {} only.", roots.join(" or ")));
-        }
-        Some(spec)
-    };
-    registry.specs().iter().filter_map(listed).collect()
-}
-
-/// The arguments that a call runs with: those of the model, kept within the root of the tool. Refuses a tool that the node does
-/// not list like one that does not exist, and whatever leaves the root.
-pub(crate) fn arguments<'a>(config: &ChatConfig, call: &'a ToolCall) -> Result<Cow<'a, str>, Error> {
-    let Some(agent) = &config.agent else { return Ok(Cow::Borrowed(&call.args)) };
-    let mut refusal = None;
-    for tool in named(agent, &call.tool) {
-        let Some(root) = tool.root.as_ref().filter(|root| !root.is_root()) else {
-            return Ok(Cow::Borrowed(&call.args));
-        };
-        match within(root, call) {
-            Ok(args) => return Ok(Cow::Owned(args.to_string())),
-            Err(error) => refusal = Some(error),
-        }
+    match &config.agent {
+        None => registry.specs(),
+        Some(agent) => agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect(),
     }
-    Err(refusal.unwrap_or_else(|| tools::unknown(&call.tool, agent.tools.iter().map(|tool| tool.name.as_str()))))
 }
 
-fn within(root: &FilePath, call: &ToolCall) -> Result<Value, Error> {
+/// What a model is told of a tool; none for one that it cannot call.
+fn spec(registry: &Registry, tool: &AgentTool) -> Option<ToolSpec> {
+    let (does, parameters) = match &tool.runs {
+        AgentToolRuns::Function { description, parameters, .. } => (description, parameters),
+        AgentToolRuns::Named | AgentToolRuns::Builtin(_) => {
+            let spec = registry.spec(builtin(tool)?)?;
+            (&spec.description, &spec.parameters)
+        }
+        AgentToolRuns::Denied { .. } => return None,
+    };
+    let mut description = tool.description.as_ref().map_or_else(String::new, |own| format!("{own} "));
+    description.push_str(does);
+    // A model that does not know where it may go finds out by refusals, which cost steps.
+    if let Some(root) = tool.root.as_ref().filter(|root| !root.is_root()) {
+        description.push_str(&format!(" Here it works within {root} only."));
+    }
+    Some(ToolSpec {
+        name: tool.name.clone(),
+        description: description.trim().to_owned(),
+        parameters: parameters.clone(),
+    })
+}
+
+/// The built-in tool that an agent's tool is, if it is one.
+fn builtin(tool: &AgentTool) -> Option<&str> {
+    match &tool.runs {
+        AgentToolRuns::Named => Some(&tool.name),
+        AgentToolRuns::Builtin(name) => Some(name),
+        AgentToolRuns::Function { .. } | AgentToolRuns::Denied { .. } => None,
+    }
+}
+
+/// What a call of this tool can do, and the built-in tool that does it; none when there is none such here.
+pub(crate) fn kind<'a>(registry: &Registry, config: &'a ChatConfig, name: &'a str) -> Option<(Kind, &'a str)> {
+    let Some(agent) = &config.agent else { return Some((registry.kind(name)?, name)) };
+    let tool = named(agent, name)?;
+    match &tool.runs {
+        // A pure function changes nothing.
+        AgentToolRuns::Function { entrypoint, .. } => Some((Kind::Read, entrypoint)),
+        AgentToolRuns::Named | AgentToolRuns::Builtin(_) => {
+            let builtin = builtin(tool)?;
+            Some((registry.kind(builtin)?, builtin))
+        }
+        AgentToolRuns::Denied { .. } => None,
+    }
+}
+
+/// What a call runs.
+pub(crate) enum Runs<'a> {
+    /// A built-in tool, with the arguments of the model, kept within the root of the tool.
+    Builtin(&'a str, Cow<'a, str>),
+    /// A registered function, with the schema of its arguments.
+    Function(&'a str, &'a Value),
+}
+
+/// Why a call does not run. A `Failure` is a misuse; what a policy denied is `Partial`, and fails no node (seed 002 §10.5).
+pub(crate) struct Refusal {
+    pub error: Error,
+    pub status: Status,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, status: Status::Failure }
+    }
+}
+
+/// What a call runs. Refuses a tool that the node does not list like one that does not exist, and whatever leaves the root.
+pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
+    let Some(agent) = &config.agent else { return Ok(Runs::Builtin(&call.tool, Cow::Borrowed(&call.args))) };
+    let Some(tool) = named(agent, &call.tool) else {
+        let callable = agent.tools.iter().filter(|tool| !matches!(tool.runs, AgentToolRuns::Denied { .. }));
+        return Err(tools::unknown(&call.tool, callable.map(|tool| tool.name.as_str())).into());
+    };
+    let name = match &tool.runs {
+        AgentToolRuns::Function { entrypoint, parameters, .. } => return Ok(Runs::Function(entrypoint, parameters)),
+        AgentToolRuns::Denied { rule, reason } => {
+            let error = Error::new(Code::Forbidden, format!("the tool {} is denied by {rule}", tool.name));
+            let hint = reason.clone().unwrap_or_else(|| "go on without it".into());
+            return Err(Refusal { error: error.hint(hint), status: Status::Partial });
+        }
+        AgentToolRuns::Named => &tool.name,
+        AgentToolRuns::Builtin(name) => name,
+    };
+    let args = match tool.root.as_ref().filter(|root| !root.is_root()) {
+        None => Cow::Borrowed(call.args.as_str()),
+        Some(root) => Cow::Owned(within(root, name, call)?.to_string()),
+    };
+    Ok(Runs::Builtin(name, args))
+}
+
+fn within(root: &FilePath, name: &str, call: &ToolCall) -> Result<Value, Error> {
     let args = call.parsed().map_err(|error| Error::invalid("args", format!("the arguments are not JSON: {error}")))?;
-    tools::confined(&call.tool, args, root)
+    tools::confined(name, args, root)
 }
 
-/// A node may list a tool twice, with two roots.
-fn named<'a>(agent: &'a AgentOf, name: &str) -> impl Iterator<Item = &'a AgentTool> {
-    agent.tools.iter().filter(move |tool| tool.name == name)
+fn named<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a AgentTool> {
+    agent.tools.iter().find(|tool| tool.name == name)
 }
 
 /// Why `by` may not tell this chat to do that, if it is so: what an agent reads and how it is set up is the flow's, and a

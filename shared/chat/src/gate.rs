@@ -12,7 +12,7 @@ use tools::Kind;
 pub struct GateRequest<'a> {
     /// The chat that it is made in: persona, mode, workspace.
     pub config: &'a ChatConfig,
-    /// The tool.
+    /// The built-in tool, or the registered function, that it runs; an agent may call it by another name.
     pub tool: &'a str,
     /// What kind of tool it is.
     pub kind: Kind,

@@ -1,7 +1,7 @@
 //! What a chat has done outside: model calls, streamed and joined into pieces, and tool calls.
 
 use crate::{
-    agent,
+    agent::{self, Runs},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
 };
 use actor::{EffectContext, Perform, Slots};
@@ -127,18 +127,18 @@ impl ChatEffects {
     ) -> Report {
         let call_id = call.call_id;
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
-        let opened = match agent::arguments(config, &call) {
-            Ok(args) => self.workspaces.open(config.workspace).await.map(|workspace| (workspace, args)),
-            Err(error) => Err(error),
-        };
-        let outcome = match opened {
-            Err(error) => error.into(),
-            Ok((workspace, args)) => {
-                let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
-                let seen = seen.into_iter().collect();
-                let context = Call { workspace, call_id, by, chat: Some(config.chat), seen: &seen, plan_path };
-                self.tools.call(&context, &call.tool, &args).await
-            }
+        let outcome = match agent::runs(config, &call) {
+            Err(refusal) => refusal.error.into(),
+            Ok(Runs::Function(name, parameters)) => self.tools.call_function(name, parameters, &call.args),
+            Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace).await {
+                Err(error) => error.into(),
+                Ok(workspace) => {
+                    let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
+                    let seen = seen.into_iter().collect();
+                    let context = Call { workspace, call_id, by, chat: Some(config.chat), seen: &seen, plan_path };
+                    self.tools.call(&context, name, &args).await
+                }
+            },
         };
         Report::ToolFinished { call_id, outcome: Box::new(outcome) }
     }

@@ -162,6 +162,7 @@ impl<'a> Step<'a> {
             conversation: config.chat.to_string(),
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
+            flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
         });
         let deadline = account.deadline(self.stamp.at);
         let turns = config.agent.as_ref().map(|agent| agent.turns.clone()).unwrap_or_default();
@@ -171,17 +172,16 @@ impl<'a> Step<'a> {
     /// Goes on with the first of `calls`, or with the model when there is none.
     pub fn next_call(&mut self, account: &Account, calls: impl Iterator<Item = ToolCall>) {
         for call in calls {
-            if let Some(error) = self.config.as_ref().and_then(|config| agent::arguments(config, &call).err()) {
-                self.refuse(&call, &tools::Outcome::from(error).output, Status::Failure);
+            let refusal = self.config.as_ref().and_then(|config| agent::runs(config, &call).err());
+            if let Some(agent::Refusal { error, status }) = refusal {
+                self.refuse(&call, &tools::Outcome::from(error).output, status);
                 continue;
             }
             match self.gate(&call) {
-                GateDecision::Permit if self.machine.tools.kind(&call.tool) == Some(Kind::Ask) => {
-                    match ask::question(self, &call) {
-                        Ok(()) => return,
-                        Err(error) => self.refuse(&call, &describe(&error), Status::Failure),
-                    }
-                }
+                GateDecision::Permit if self.kind(&call.tool) == Some(Kind::Ask) => match ask::question(self, &call) {
+                    Ok(()) => return,
+                    Err(error) => self.refuse(&call, &describe(&error), Status::Failure),
+                },
                 GateDecision::Permit => return self.call_tool(call, 1),
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
@@ -196,13 +196,18 @@ impl<'a> Step<'a> {
 
     fn gate(&self, call: &ToolCall) -> GateDecision {
         // A tool that does not exist and arguments that are no JSON are the registry's to explain; they do nothing.
-        let (Some(kind), Ok(args), Some(config)) = (self.machine.tools.kind(&call.tool), call.parsed(), &self.config)
-        else {
+        let (Ok(args), Some(config)) = (call.parsed(), &self.config) else { return GateDecision::Permit };
+        let Some((kind, tool)) = agent::kind(&self.machine.tools, config, &call.tool) else {
             return GateDecision::Permit;
         };
-        let decision = self.machine.gate.decide(&GateRequest { config, tool: &call.tool, kind, args: &args });
+        let decision = self.machine.gate.decide(&GateRequest { config, tool, kind, args: &args });
         tracing::debug!(tool = call.tool, ?decision, "decided on a call");
         decision
+    }
+
+    fn kind(&self, tool: &str) -> Option<Kind> {
+        let config = self.config.as_ref()?;
+        agent::kind(&self.machine.tools, config, tool).map(|(kind, _)| kind)
     }
 
     pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
@@ -407,7 +412,7 @@ fn tool_finished(step: &mut Step<'_>, turn: &Turn, call_id: CallId, outcome: too
     let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id) else { return };
     let tools::Outcome { output, success, truncated, seen, events, error, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
-    let misuse = step.machine.tools.kind(&tool).is_none() || error.is_some_and(|error| is_misuse(&error));
+    let misuse = step.kind(&tool).is_none() || error.is_some_and(|error| is_misuse(&error));
     step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, truncated, seen, at });
     step.decision.events.extend(events);
     let rest = turn.calls.iter().filter(|call| call.call_id != call_id).cloned();

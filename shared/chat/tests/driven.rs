@@ -5,8 +5,8 @@ use actor::{ActorId, Content, Mail, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, Chats, Post, Settings, SimpleGate, Transcript, actor_id};
 use domain::{
-    AgentOf, AgentTool, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Message, Mode, Principal,
-    Status, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer,
+    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Message,
+    Mode, Principal, Status, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer,
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue};
@@ -31,7 +31,7 @@ impl Model for LooksAround {
         let call = |tool: &str, args: &str| Delta::Call { tool: tool.into(), args: args.into() };
         let mut deltas = match request.messages.last().map(AsRef::as_ref) {
             Some(Message::User { .. }) => vec![
-                call("ls", ""),
+                call("look", ""),
                 call("read", r#"{"path": "/projects/app/in.md"}"#),
                 call("read", r#"{"path": "/projects/app/none.md"}"#),
                 call("read", r#"{"path": "/data/secret.md"}"#),
@@ -126,8 +126,8 @@ impl Hub {
 
 fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
     let root = Some("/projects/app".parse().unwrap());
-    let tool = |name: &str| AgentTool { name: name.into(), root: root.clone() };
-    let tools = vec![tool("read"), tool("ls")];
+    let tool = |name: &str, runs| AgentTool { name: name.into(), description: None, runs, root: root.clone() };
+    let tools = vec![tool("read", AgentToolRuns::Named), tool("look", AgentToolRuns::Builtin("ls".into()))];
     ChatConfig {
         workspace,
         chat,
@@ -147,6 +147,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
             temperature: None,
             max_tokens: None,
             turns: Vec::new(),
+            flow: None,
         })),
     }
 }
@@ -180,7 +181,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
     assert_eq!((report.stop_reason.as_str(), report.steps, report.usage.input_tokens), ("end_turn", 2, 14));
     let used: Vec<_> = report.tools.iter().map(|used| (used.tool.as_str(), used.status)).collect();
     use Status::{Failure, Partial, Success};
-    assert_eq!(used, [("ls", Success), ("read", Success), ("read", Partial), ("read", Failure), ("rm", Failure)]);
+    assert_eq!(used, [("look", Success), ("read", Success), ("read", Partial), ("read", Failure), ("rm", Failure)]);
     let listed = &report.tools[0].output;
     assert!(listed.contains("in.md") && !listed.contains("system"), "ls begins at its root: {listed}");
     assert!(report.tools[1].output.contains("inside") && report.tools[3].output.contains("FORBIDDEN"));

@@ -2,7 +2,7 @@
 
 use crate::{
     ChatId, FileId, FilePath, NodeId, PermissionId, QuestionId, StopId, TaskId, Timestamp, TurnId, Usage, UserId,
-    WorkspaceId, event,
+    WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,16 +157,53 @@ pub struct AgentOf {
     /// What its model calls take turns by: names, and how many of each may run at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(String, u32)>,
+    /// The flow, where it says itself how the model is reached (`providers.yaml`); else the installation's own is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowRef>,
 }
 
 /// A tool that an agent of a task has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentTool {
-    /// The built-in tool.
+    /// What the agent calls it by: its id in `tools.yaml`.
     pub name: String,
+    /// What it is for, in the words of the flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What a call of it runs.
+    #[serde(default)]
+    pub runs: AgentToolRuns,
     /// The folder that it may touch; everything when none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<FilePath>,
+}
+
+/// What a call of an agent's tool runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentToolRuns {
+    /// The built-in tool that has its name.
+    #[default]
+    Named,
+    /// This built-in tool.
+    Builtin(String),
+    /// A registered function.
+    Function {
+        /// What it is registered as.
+        entrypoint: String,
+        /// What models are told of it.
+        description: String,
+        /// The JSON Schema of its arguments.
+        parameters: Value,
+    },
+    /// Nothing: it was denied before the agent was asked. A model is not told of it, and one that calls it anyway reads why not.
+    Denied {
+        /// The rule that denies it.
+        rule: String,
+        /// Why, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
 }
 
 /// What one turn may use; a limit that is reached ends the turn with a stop reason and keeps what was made.

@@ -16,7 +16,9 @@ pub mod task;
 pub mod task_native;
 mod time;
 
-pub use chat::{AgentOf, AgentTool, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy};
+pub use chat::{
+    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
+};
 pub use digest::Sha256;
 pub use error::{Code, Error};
 pub use event::{ChatEvent, StopReason};

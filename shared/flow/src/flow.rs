@@ -194,10 +194,14 @@ pub struct Agent {
 pub struct ToolBinding {
     /// Its id.
     pub id: String,
+    /// What it is for; agents are told.
+    pub description: Option<String>,
     /// What it is.
     pub target: ToolTarget,
     /// What it may do.
     pub permissions: Permissions,
+    /// Whether what it is bound to can reach the network. No built-in tool can, and a function is pure.
+    pub reaches_network: bool,
 }
 
 /// What an entry point is bound to.

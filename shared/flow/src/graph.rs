@@ -30,6 +30,7 @@
 //! such merges one must lead to the other.
 
 mod build;
+mod cycles;
 mod fault;
 mod owner;
 

@@ -19,6 +19,7 @@ mod references;
 mod report;
 mod secrets;
 mod shape;
+mod tools;
 mod tree;
 
 pub use bundle::{hash, is_part, read_folder};
@@ -80,8 +81,13 @@ impl<'a> Loader<'a> {
         Self { known, faults, docs, schemas }
     }
 
-    /// Step 4: builds the graph; its faults get the places of the nodes and edges that they are about.
+    /// Step 4: builds the graph; its faults get the places of the nodes and edges that they are about. Of nodes and edges that
+    /// nobody could read nothing is said.
     fn check_graph(&mut self) -> Graph {
+        if !self.docs.workflow.listed {
+            return Graph::default();
+        }
+        let has_edges = self.docs.workflow.has("edges");
         let (nodes, node_places) = self.new_nodes();
         let (edges, edge_places) = self.new_edges();
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
@@ -89,7 +95,7 @@ impl<'a> Loader<'a> {
             Ok(graph) => return graph,
             Err(faults) => faults,
         };
-        for fault in faults {
+        for fault in faults.into_iter().filter(|fault| has_edges || !fault.kind.is_about_edges()) {
             let own_role = |place: &usize| {
                 let node = node_places.get(*place).and_then(|index| self.docs.workflow.value.nodes.get(*index));
                 node.is_some_and(|node| node.role.is_some())
@@ -125,12 +131,13 @@ impl<'a> Loader<'a> {
                     format!("/edges/{index}{key}")
                 }
             };
-            let hint = match &fault.kind {
+            let meant = match &fault.kind {
                 GraphFaultKind::UnknownEnd(id) | GraphFaultKind::OfWhat { of: id, .. } => {
-                    nearest(id.as_str(), ids.iter().map(NodeId::as_str))
+                    nearest(id.as_str(), ids.iter().map(NodeId::as_str), "workflow.yaml")
                 }
-                kind => kind.hint().map(Into::into),
+                _ => None,
             };
+            let hint = meant.unwrap_or_else(|| fault.kind.hint().into());
             let at = self.docs.workflow.at(&pointer);
             self.faults.add(at, fault.kind.code(), fault.to_string(), hint);
         }

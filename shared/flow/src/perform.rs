@@ -36,6 +36,9 @@ use workspace::Workspaces;
 /// The longest output of a node as JSON, in bytes: a task is told of it by one message of the queue.
 const MAX_OUTPUT: usize = 192 * 1024;
 
+/// Why a command does not run.
+const NO_SANDBOX: &str = "no sandbox is configured, and commands run nowhere else";
+
 /// Runs the effects of tasks.
 pub struct TaskEffects {
     /// The flows of the tasks that are driven.
@@ -178,7 +181,7 @@ impl TaskEffects {
         let came = match &node.op {
             Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, gathered).await?,
             Op::Command(_) => {
-                return Err(Error::new(Code::Forbidden, "no sandbox is configured, and commands run nowhere else")
+                return Err(Error::new(Code::Forbidden, NO_SANDBOX)
                     .hint("use a tool or a function, or configure a sandbox")
                     .into());
             }

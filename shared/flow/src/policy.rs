@@ -1,7 +1,8 @@
 //! Who may do what (seed 002 §5, §10.5): the node's own list of tools and their permissions, then `policy.yaml`.
 //!
-//! A denial is decided before anything runs and changes no route: the caller notes it in the history, and what was denied
-//! fails like anything else would. Folders are enforced where tools run, by [`confine`].
+//! A denial is decided before anything runs and changes no route: the caller notes it in the history. A node that can do nothing
+//! else fails like it would of anything else; an agent goes on with the tools that are left to it. Folders are enforced where
+//! tools run, by [`confine`].
 
 use crate::{
     Flow,
@@ -77,6 +78,10 @@ fn beyond(node: &Node, what: &Use<'_>) -> Option<(&'static str, &'static str)> {
         }
         Use::Tool(ToolBinding { target: ToolTarget::Command(_), permissions, .. }) if !permissions.allow_shell => {
             Some(("permissions.allow_shell", "the tool runs a command and has no permission for it"))
+        }
+        // A command runs in the sandbox, which has a network or none by the same permission.
+        Use::Tool(binding) if binding.reaches_network && !binding.permissions.allow_network => {
+            Some(("permissions.allow_network", "the tool can reach the network and has no permission for it"))
         }
         Use::Node | Use::Context(_) | Use::Model(_) | Use::Tool(_) | Use::Command => None,
     }

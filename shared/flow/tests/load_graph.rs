@@ -79,6 +79,64 @@ fn s2_3_two_cycles_are_two_faults() {
 }
 
 #[test]
+fn s2_3_a_cycle_hides_no_fault_of_a_merge() {
+    let found = said(
+        "start s -> m
+         merge m -> d
+         decision d -> a, e
+         linear a -> b
+         linear b -> a
+         exit e",
+    );
+    assert_eq!(
+        found,
+        [
+            "Node(1) wrong_degree: `m` is a merge and has 1 in, 1 out; it needs 2 or more in \
+             (1 when subtasks of a split come along it), 1 out",
+            "Node(3) wrong_degree: `a` is a linear and has 2 in, 1 out; it needs 1 in, 1 out",
+            "Edge(5) cycle: the edges form a cycle: a -> b -> a",
+        ]
+    );
+    // In the cycle itself, and beyond it.
+    let found = faults(
+        "start s -> d
+         decision d -> a, x
+         linear a -> m
+         merge m -> a
+         linear x -> n
+         merge n of=s -> e
+         exit e",
+    );
+    let of: Vec<_> = found.iter().map(|fault| (fault.kind.code(), fault.at)).collect();
+    for fault in [
+        ("wrong_degree", FaultAt::Node(3)),
+        ("wrong_degree", FaultAt::Node(5)),
+        ("merge_of", FaultAt::Node(5)),
+        ("cycle", FaultAt::Edge(4)),
+    ] {
+        assert!(of.contains(&fault), "{fault:?}: {found:#?}");
+    }
+    // What is right beside a cycle stays so: subtasks along one way, and merges of which one leads to the other over it.
+    let found = faults(
+        "start s -> p
+         split p -> w
+         linear w -> m
+         merge m -> b
+         branch b -> f, g, h
+         linear f -> one
+         linear g -> one
+         merge one -> d
+         decision d -> c, two
+         linear c -> d
+         linear h -> two
+         merge two -> e
+         exit e",
+    );
+    let codes: Vec<_> = found.iter().map(|fault| fault.kind.code()).collect();
+    assert_eq!(codes, ["wrong_degree", "cycle"], "of the decision that is led back to: {found:#?}");
+}
+
+#[test]
 fn s2_3_every_node_is_reachable_from_a_start() {
     assert_eq!(
         said("start s -> e\nexit e\nlinear lost -> f\nexit f"),

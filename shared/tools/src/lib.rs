@@ -8,6 +8,9 @@
 //! [`Outcome::seen`] what to remember after the call. People, who have no such memory, overwrite what is there unless they
 //! pass `last_read_hash`.
 //!
+//! No built-in tool reaches the network or runs a command: they work on the workspace and ask people. So of a flow's permissions
+//! `root` is what acts on them; `allow_network` and `allow_shell` act on what flows bind beside them.
+//!
 //! Searches walk `latest/` on disk. They skip no hidden and no ignored files: an agent's workspace is not a checkout, and
 //! what a search leaves out without a word is taken for absent. They follow no symbolic links.
 
@@ -30,4 +33,4 @@ mod write;
 pub use ask::{check_answers, parse_questions};
 pub use call::{Call, Outcome};
 pub use confine::{confine, confined};
-pub use registry::{Kind, Registry, unknown};
+pub use registry::{Functions, Kind, Registry, unknown};

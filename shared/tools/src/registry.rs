@@ -3,7 +3,7 @@
 use crate::{
     args,
     ask::{self, AskUser},
-    call::{Answer, Call, Outcome},
+    call::{Answer, Call, Done, Outcome},
     edit, find, glob, grep, list, plan, read, write,
 };
 use domain::{Code, Error, ToolSpec};
@@ -39,13 +39,22 @@ struct Tools {
     tools: Vec<Tool>,
 }
 
+/// Registered functions, which agents of flows have as tools beside the built-in ones. What registers them implements it.
+pub trait Functions: Send + Sync {
+    /// Calls the function of this name. It is pure: the same arguments give the same value.
+    fn call(&self, name: &str, args: &Value) -> Result<Value, Error>;
+}
+
 /// The tools that there are. Cheap to clone.
 #[derive(Clone)]
-pub struct Registry(Arc<Tools>);
+pub struct Registry {
+    tools: Arc<Tools>,
+    functions: Option<Arc<dyn Functions>>,
+}
 
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.specs.iter().map(|spec| &spec.name)).finish()
+        f.debug_list().entries(self.tools.specs.iter().map(|spec| &spec.name)).finish()
     }
 }
 
@@ -108,12 +117,23 @@ impl Registry {
         tool!(all, Ask, "ask_user", AskUser, ask::ask_user, ask::ASK_USER);
         tool!(all, Write, "plan_write", plan::PlanWrite, plan::plan_write, plan::PLAN_WRITE);
         tool!(all, Write, "plan_update_step", plan::PlanUpdateStep, plan::plan_update_step, plan::PLAN_UPDATE_STEP);
-        Self(Arc::new(Tools { specs: all.specs.into(), tools: all.tools }))
+        Self { tools: Arc::new(Tools { specs: all.specs.into(), tools: all.tools }), functions: None }
+    }
+
+    /// The same tools, and functions that [`Registry::call_function`] finds. They are on no list: a flow says who has them.
+    #[must_use]
+    pub fn with_functions(self, functions: Arc<dyn Functions>) -> Self {
+        Self { functions: Some(functions), ..self }
     }
 
     /// What models are told, always in the same order.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.0.specs)
+        Arc::clone(&self.tools.specs)
+    }
+
+    /// What models are told of one tool; none when there is no such tool.
+    pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
+        self.find(name).map(|(spec, _)| spec)
     }
 
     /// What a call of this tool can do; none when there is no such tool.
@@ -126,15 +146,29 @@ impl Registry {
         self.answer(call, tool, args).await.into()
     }
 
+    /// Runs a registered function with arguments as JSON text, which have to fit its schema.
+    pub fn call_function(&self, name: &str, parameters: &Value, args: &str) -> Outcome {
+        self.answer_of_function(name, parameters, args).into()
+    }
+
+    fn answer_of_function(&self, name: &str, parameters: &Value, text: &str) -> Answer {
+        let functions = self.functions.as_ref().ok_or_else(|| Error::not_found("function", name))?;
+        let validator = jsonschema::validator_for(parameters)
+            .map_err(|error| Error::new(Code::Internal, format!("the schema of {name} is none: {error}")))?;
+        let result = functions.call(name, &args::check(&validator, parameters, text)?)?;
+        let output = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+        Ok(Done { output, result, ..Done::default() })
+    }
+
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
         let (spec, tool) =
-            self.find(name).ok_or_else(|| unknown(name, self.0.specs.iter().map(|spec| spec.name.as_str())))?;
+            self.find(name).ok_or_else(|| unknown(name, self.tools.specs.iter().map(|spec| spec.name.as_str())))?;
         let args = args::check(&tool.validator, &spec.parameters, text)?;
         (tool.run)(call, args).await
     }
 
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
-        self.0.specs.iter().zip(&self.0.tools).find(|(spec, _)| spec.name == name)
+        self.tools.specs.iter().zip(&self.tools.tools).find(|(spec, _)| spec.name == name)
     }
 }
 

@@ -61,7 +61,8 @@ impl Hub {
         let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
         let real: Arc<dyn Model> = Arc::new(Scripted::from_yaml(script).unwrap());
         let model: Arc<dyn Model> = Arc::new(Understudy::new(real, table.clone(), PLAY));
-        let tools = Arc::new(Registry::builtin());
+        let functions = Arc::new(Functions::builtin());
+        let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
 
         let chats = Runtime::new(
             ChatMachine {
@@ -89,7 +90,7 @@ impl Hub {
             slots: actor::Slots::new(),
             flows: flows.clone(),
             tools,
-            functions: Arc::new(Functions::builtin()),
+            functions,
             workspaces: workspaces.clone(),
             memory: Memory::new(table.clone()),
             artifacts: Artifacts::new(table.clone(), workspaces.clone()),

@@ -52,7 +52,8 @@ impl Process {
         let model = crash.model(world.model.clone());
 
         let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), world.folder(machine));
-        let tools = Arc::new(Registry::builtin());
+        let functions = Arc::new(Functions::builtin());
+        let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
         let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
         let machine = ChatMachine {
             gate: Arc::new(SimpleGate { timeout: PATIENCE }),
@@ -84,7 +85,7 @@ impl Process {
             slots: actor::Slots::new(),
             flows: flows.clone(),
             tools,
-            functions: Arc::new(Functions::builtin()),
+            functions,
             workspaces: workspaces.clone(),
             memory: Memory::new(table.clone()),
             artifacts: Artifacts::new(table.clone(), workspaces.clone()),

@@ -250,7 +250,7 @@ impl FlowReport {
             column: fault.column,
             code: fault.code,
             message: fault.message,
-            hint: fault.hint,
+            hint: Some(fault.hint),
         };
         Self { ok: hash.is_some(), hash, faults: faults.into_iter().map(fault).collect() }
     }

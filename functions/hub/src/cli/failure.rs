@@ -47,6 +47,9 @@ pub(crate) enum Failure {
     /// What was named does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// A path was named, and no folder is there.
+    #[error("there is no folder {0}")]
+    NoFolder(String),
     /// The hub refused.
     #[error("{}", .0.message)]
     Refused(Box<Refusal>),
@@ -112,7 +115,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::NotFound(_) => Exit::NotFound,
+            Self::NotFound(_) | Self::NoFolder(_) => Exit::NotFound,
             Self::Refused(refusal) => match (refusal.code.as_str(), refusal.status) {
                 ("NOT_FOUND", _) => Exit::NotFound,
                 ("CONFLICT" | "IDEMPOTENCY_MISMATCH" | "STALE_VERSION" | "PAUSED", _) => Exit::Conflict,
@@ -147,7 +150,7 @@ impl Failure {
     pub(crate) fn code(&self) -> &str {
         match self {
             Self::Usage(_) => "INVALID_ARGUMENT",
-            Self::NotFound(_) => "NOT_FOUND",
+            Self::NotFound(_) | Self::NoFolder(_) => "NOT_FOUND",
             Self::Refused(refusal) => &refusal.code,
             Self::Unreachable { .. } => "UNREACHABLE",
             Self::Foreign { .. } => "NOT_A_HUB",
@@ -166,6 +169,9 @@ impl Failure {
             }
             Self::Unreachable { .. } => Some("start it with: buildscale serve (or name another with --url)"),
             Self::Foreign { .. } => Some("check --url and BUILDSCALE_URL"),
+            Self::NoFolder(_) => {
+                Some("a flow is a folder with a workflow.yaml; make one with: buildscale flow new DIR")
+            }
             _ => None,
         }
     }
@@ -211,6 +217,7 @@ mod tests {
             (refused(500, "INTERNAL"), Exit::Failed),
             (Failure::Usage("x".into()), Exit::Usage),
             (Failure::NotFound("x".into()), Exit::NotFound),
+            (Failure::NoFolder("x".into()), Exit::NotFound),
             (Failure::Unreachable { url: "u".into(), reason: "r".into() }, Exit::Unreachable),
             (Failure::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
             (Failure::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),

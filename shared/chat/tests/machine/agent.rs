@@ -4,8 +4,8 @@ use crate::play::{Play, ask, ls};
 use actor::{Input, Machine, Target};
 use chat::{ChatEffect, ChatMachine};
 use domain::{
-    ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId, event::PermissionOutcome,
-    task::AgentAnswer,
+    AgentTool, AgentToolRuns, ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId,
+    event::PermissionOutcome, task::AgentAnswer,
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -190,22 +190,48 @@ fn an_answer_fits_into_a_message_whatever_was_said_and_done() {
     assert!(report.text.len() < 5_000);
 }
 
+fn tool(name: &str, runs: AgentToolRuns) -> AgentTool {
+    AgentTool { name: name.into(), description: None, runs, root: None }
+}
+
+fn builtin(name: &str, builtin: &str, root: &str) -> AgentTool {
+    AgentTool { root: root.parse().ok(), ..tool(name, AgentToolRuns::Builtin(builtin.into())) }
+}
+
 #[test]
 fn s5_an_agent_has_the_tools_that_its_node_lists_and_no_others() {
-    let mut play =
-        Play::agent(&[("write", None), ("read", Some("/projects/a")), ("read", Some("/data")), ("ls", None)]);
+    let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    let lines = AgentToolRuns::Function {
+        entrypoint: "text:lines".into(),
+        description: "The lines of a text.".into(),
+        parameters: parameters.clone(),
+    };
+    let mut play = Play::agent_with(vec![
+        AgentTool { description: Some("Keeps what you found.".into()), ..builtin("keep", "write", "/") },
+        builtin("read_notes", "read", "/projects/a"),
+        builtin("read_data", "read", "/data"),
+        tool("lines", lines),
+        builtin("look", "ls", ""),
+    ]);
     play.say("go");
     let Some(request) = play.request.clone() else { panic!("nothing was asked") };
     let shown: Vec<_> = request.tools.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(shown, ["ls", "read", "write"], "in the registry's order");
-    assert!(request.tools[1].description.ends_with("Here it works within /projects/a or /data only."));
+    assert_eq!(shown, ["keep", "read_notes", "read_data", "lines", "look"], "by its ids, in the order of the node");
+    assert!(request.tools[0].description.starts_with("Keeps what you found. "));
+    assert!(request.tools[1].description.ends_with("Here it works within /projects/a only."));
+    assert!(request.tools[2].description.ends_with("Here it works within /data only."));
+    assert_eq!(
+        (request.tools[3].description.as_str(), &request.tools[3].parameters),
+        ("The lines of a text.", &parameters)
+    );
     assert_eq!((request.temperature, request.max_tokens), (Some(0.25), Some(77)));
 
-    let happened = play.answer("", &[("rm", json!({ "path": "/a" })), ask(), ("nonsense", json!({})), ls()]);
-    assert!(happened[3].contains(r#"there is no tool "rm""#) && happened[3].contains("ls"), "{happened:?}");
+    let look = ("look", json!({ "path": "/" }));
+    let happened = play.answer("", &[ls(), ask(), ("nonsense", json!({})), look]);
+    assert!(happened[3].contains(r#"there is no tool "ls""#) && happened[3].contains("look"), "{happened:?}");
     assert!(!happened[3].contains("mkdir"), "it is told of its own tools: {happened:?}");
     assert!(happened[5].contains(r#"there is no tool "ask_user""#), "{happened:?}");
-    assert_eq!(happened.last().map(String::as_str), Some("call ls 1"));
+    assert_eq!(happened.last().map(String::as_str), Some("call look 1"));
     play.tool("x");
     play.answer("ok", &[]);
     let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| used.status).collect();
@@ -217,21 +243,61 @@ fn s5_an_agent_has_the_tools_that_its_node_lists_and_no_others() {
 }
 
 #[test]
-fn s5_a_confined_tool_is_refused_before_anybody_is_asked() {
-    let mut play =
-        Play::agent(&[("write", Some("/projects/a")), ("read", Some("/projects/a")), ("read", Some("/data"))]);
+fn s5_a_tool_asks_people_and_is_gated_under_whatever_name() {
+    let mut play = Play::agent_with(vec![builtin("consult", "ask_user", ""), builtin("keep", "write", "")]);
     play.say("go");
-    let write = |path: &str| ("write", json!({ "path": path, "content": "x" }));
-    let read = |path: &str| ("read", json!({ "path": path }));
-    let happened =
-        play.answer("", &[write("/system/skills/x/SKILL.md"), read("/x"), write("/projects/a/b"), read("/data/c")]);
-    assert!(happened[3].contains("FORBIDDEN") && happened[3].contains("/projects/a"), "{happened:?}");
-    assert!(happened[5].contains("FORBIDDEN"), "{happened:?}");
-    assert_eq!(happened.last().map(String::as_str), Some("call write 1"));
+    let (_, questions) = ask();
+    let happened = play.answer("", &[("consult", questions), ("keep", json!({ "path": "/system/x", "content": "x" }))]);
+    assert!(play.running.is_empty(), "it waits for a person: {happened:?}");
+    play.by = Principal::local();
+    let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
+    play.command(ChatCommand::Answer { question_id: play.question(), answers });
+    play.command(ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined });
+    play.answer("ok", &[]);
+    let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| (used.tool.clone(), used.status)).collect();
+    assert_eq!(told, [("consult".into(), Status::Success), ("keep".into(), Status::Partial)]);
+}
+
+#[test]
+fn s10_5_a_denied_tool_is_not_shown_and_a_call_of_it_is_no_misuse() {
+    let denied = AgentToolRuns::Denied { rule: "no_writes".into(), reason: Some("the week is frozen".into()) };
+    let mut play = Play::agent_with(vec![tool("keep", denied), builtin("look", "ls", "")]);
+    play.say("go");
+    let shown = play.request.as_ref().map(|request| request.tools.len());
+    assert_eq!(shown, Some(1));
+    let happened = play.answer("", &[("keep", json!({})), ("look", json!({})), ls()]);
+    assert!(happened[3].contains("no_writes") && happened[3].contains("frozen"), "{happened:?}");
     play.tool("x");
-    assert!(
-        play.running.values().any(|effect| matches!(effect, ChatEffect::CallTool { call, .. } if call.tool == "read"))
-    );
+    play.answer("ok", &[]);
+    let used = only(&play, "end_turn").tools;
+    let told: Vec<_> = used.iter().map(|used| used.status).collect();
+    assert_eq!(told, [Status::Partial, Status::Success, Status::Failure]);
+    assert!(!used[2].output.contains("keep"), "it is not offered: {}", used[2].output);
+}
+
+#[test]
+fn s5_a_confined_tool_is_refused_before_anybody_is_asked() {
+    let mut play = Play::agent_with(vec![
+        builtin("keep", "write", "/projects/a"),
+        builtin("read", "read", "/projects/a"),
+        builtin("read_data", "read", "/data"),
+    ]);
+    play.say("go");
+    let keep = |path: &str| ("keep", json!({ "path": path, "content": "x" }));
+    let read = |tool: &'static str, path: &str| (tool, json!({ "path": path }));
+    let calls = [
+        keep("/system/skills/x/SKILL.md"),
+        read("read", "/data/c"),
+        keep("/projects/a/b"),
+        read("read_data", "/data/c"),
+    ];
+    let happened = play.answer("", &calls);
+    assert!(happened[3].contains("FORBIDDEN") && happened[3].contains("/projects/a"), "{happened:?}");
+    assert!(happened[5].contains("FORBIDDEN"), "the root of another tool is not its own: {happened:?}");
+    assert_eq!(happened.last().map(String::as_str), Some("call keep 1"));
+    play.tool("x");
+    let runs = |effect: &ChatEffect| matches!(effect, ChatEffect::CallTool { call, .. } if call.tool == "read_data");
+    assert!(play.running.values().any(runs));
     play.tool("x");
     play.answer("ok", &[]);
     let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| used.status).collect();

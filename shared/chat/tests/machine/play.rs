@@ -3,9 +3,9 @@
 use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
-    AgentOf, AgentTool, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode,
-    PermissionId, Principal, QuestionId, Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId,
-    task::AgentAnswer,
+    AgentOf, AgentTool, AgentToolRuns, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits,
+    Message, Mode, PermissionId, Principal, QuestionId, Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp,
+    Usage, WorkspaceId, task::AgentAnswer,
 };
 use ports::ModelRequest;
 use serde_json::{Value, json};
@@ -80,15 +80,23 @@ impl Play {
     pub fn agent(tools: &[(&str, Option<&str>)]) -> Self {
         let tool = |(name, root): &(&str, Option<&str>)| AgentTool {
             name: (*name).into(),
+            description: None,
+            runs: AgentToolRuns::Named,
             root: root.and_then(|root| root.parse().ok()),
         };
+        Self::agent_with(tools.iter().map(tool).collect())
+    }
+
+    /// The chat of a task's agent with these tools.
+    pub fn agent_with(tools: Vec<AgentTool>) -> Self {
         let agent = AgentOf {
             task: TaskId(Uuid::from_u128(3)),
             node: "code".into(),
-            tools: tools.iter().map(tool).collect(),
+            tools,
             temperature: Some(0.25),
             max_tokens: Some(77),
             turns: Vec::new(),
+            flow: None,
         };
         let play = Self::with(|config| config.agent = Some(Box::new(agent)));
         Self { by: Principal::System, ..play }

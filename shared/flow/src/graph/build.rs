@@ -17,7 +17,10 @@ impl Graph {
         draft.check_reachable();
         let mut graph = match order {
             Some(order) => draft.own(&order),
-            None => Self::default(),
+            None => {
+                draft.check_joins_despite_cycles();
+                Self::default()
+            }
         };
         if !draft.faults.is_empty() {
             draft.faults.sort_by_key(|fault| fault.at);
@@ -32,15 +35,15 @@ impl Graph {
 pub(super) struct Draft {
     pub(super) nodes: Vec<NewNode>,
     /// For each node its place in what was given.
-    given: Vec<usize>,
-    by_id: HashMap<NodeId, usize>,
+    pub(super) given: Vec<usize>,
+    pub(super) by_id: HashMap<NodeId, usize>,
     /// For each node its edges out: target, label, place of the edge in what was given.
     pub(super) out: Vec<Vec<(usize, Option<String>, usize)>>,
     /// For each node those before it.
     pub(super) inbound: Vec<Vec<usize>>,
     /// For each node how many edges name it as their end and as their beginning, whether or not they lead anywhere.
-    degrees: Vec<(usize, usize)>,
-    faults: Vec<GraphFault>,
+    pub(super) degrees: Vec<(usize, usize)>,
+    pub(super) faults: Vec<GraphFault>,
 }
 
 impl Draft {
@@ -165,7 +168,7 @@ impl Draft {
     }
 
     /// The nodes so that every edge leads forward; none, with a fault for each cycle, when there is no such order.
-    fn order(&mut self) -> Option<Vec<usize>> {
+    pub(super) fn order(&mut self) -> Option<Vec<usize>> {
         let mut waits: Vec<usize> = self.inbound.iter().map(Vec::len).collect();
         let mut order: Vec<usize> = (0..waits.len()).filter(|node| waits[*node] == 0).collect();
         let mut next = 0;
@@ -181,45 +184,8 @@ impl Draft {
         if order.len() == self.nodes.len() {
             return Some(order);
         }
-        let mut left: HashSet<usize> = (0..waits.len()).filter(|node| waits[*node] > 0).collect();
-        while let Some(cycle) = self.cycle_within(&mut left) {
-            let (first, last) = (cycle[0], cycle[cycle.len() - 1]);
-            let closing = self.out[last].iter().find(|(to, ..)| *to == first).map_or(0, |(.., place)| *place);
-            let path = cycle.iter().chain([&first]).map(|node| self.id(*node)).collect();
-            self.fault(FaultAt::Edge(closing), Kind::Cycle(path));
-        }
+        self.cycle_faults((0..waits.len()).filter(|node| waits[*node] > 0).collect());
         None
-    }
-
-    /// Takes one cycle out of these nodes, beginning with its earliest node; and those that are on none.
-    fn cycle_within(&self, left: &mut HashSet<usize>) -> Option<Vec<usize>> {
-        let onward =
-            |left: &HashSet<usize>, node: usize| self.out[node].iter().map(|(to, ..)| *to).find(|to| left.contains(to));
-        // What has no way on is on no cycle. After that every walk must come back to itself.
-        loop {
-            let ends: Vec<usize> = left.iter().copied().filter(|node| onward(left, *node).is_none()).collect();
-            if ends.is_empty() {
-                break;
-            }
-            for end in ends {
-                left.remove(&end);
-            }
-        }
-        let mut walk = vec![*left.iter().min()?];
-        let start = loop {
-            let to = onward(left, *walk.last()?)?;
-            match walk.iter().position(|node| *node == to) {
-                Some(start) => break start,
-                None => walk.push(to),
-            }
-        };
-        let mut cycle = walk.split_off(start);
-        let earliest = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
-        cycle.rotate_left(earliest);
-        for node in &cycle {
-            left.remove(node);
-        }
-        Some(cycle)
     }
 
     fn check_reachable(&mut self) {
@@ -236,7 +202,7 @@ impl Draft {
         }
     }
 
-    fn reached_from(&self, starts: &[usize]) -> HashSet<usize> {
+    pub(super) fn reached_from(&self, starts: &[usize]) -> HashSet<usize> {
         let mut reached: HashSet<usize> = starts.iter().copied().collect();
         let mut open = starts.to_vec();
         while let Some(node) = open.pop() {

@@ -4,7 +4,7 @@ use super::Role;
 use domain::NodeId;
 
 /// What a fault is about: places in the lists that were given to [`super::Graph::build`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultAt {
     /// The graph as a whole.
     Graph,
@@ -134,11 +134,24 @@ impl GraphFaultKind {
         }
     }
 
+    /// Whether it is about edges, and says nothing when these are not known.
+    pub fn is_about_edges(&self) -> bool {
+        !matches!(
+            self,
+            Self::NoStart
+                | Self::DuplicateId(_)
+                | Self::AlwaysFail { .. }
+                | Self::NotAMerge { .. }
+                | Self::OfWhat { .. }
+        )
+    }
+
     /// What can be done about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        Some(match self {
+    pub fn hint(&self) -> &'static str {
+        match self {
             Self::NoStart => "give one node `role: start`; tasks begin there",
-            Self::DuplicateId(_) | Self::UnknownEnd(_) => return None,
+            Self::DuplicateId(_) => "give one of them another id; edges that name it mean the earlier node",
+            Self::UnknownEnd(_) => "add a node of this id, or correct the edge",
             Self::DuplicateEdge(..) => "remove one of them",
             Self::Cycle(_) => "a flow never leads back; to repeat something, list it again or use a node's `retries`",
             Self::Unreachable(_) => "add an edge that leads to it, or remove it",
@@ -159,7 +172,7 @@ impl GraphFaultKind {
             Self::UnchainedMerges { .. } => {
                 "let the ways meet in one merge, or lead the first merge's way to the second one"
             }
-        })
+        }
     }
 }
 

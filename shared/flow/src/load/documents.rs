@@ -2,10 +2,10 @@
 
 use super::{
     bundle::{self, Part},
-    report::{At, Faults, nearest},
+    report::{At, Faults, meant, nearest},
     secrets,
     shape::Shape,
-    tree::{Content, Place, Tree},
+    tree::{Again, Content, Place, Tree},
 };
 use crate::{
     flow::Schema,
@@ -25,6 +25,9 @@ pub(super) struct Document<T> {
     pub(super) value: T,
     /// The ids of its list, also those of entries that were taken out.
     pub(super) ids: BTreeSet<String>,
+    /// Whether these are all ids. Not when the file or its list cannot be read: that has its fault, and what refers to ids that
+    /// nobody could read is no other one.
+    pub(super) listed: bool,
     tree: Tree,
 }
 
@@ -32,6 +35,11 @@ impl<T> Document<T> {
     /// The place that a JSON pointer leads to.
     pub(super) fn at(&self, pointer: &str) -> At<'_> {
         At { file: &self.file, place: self.tree.place_of(pointer) }
+    }
+
+    /// Whether this key of the file is there and right.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.tree.get(key).is_some()
     }
 
     /// The place of a key of the object that a JSON pointer leads to.
@@ -70,6 +78,7 @@ impl Documents {
         let mut names: BTreeMap<&'static str, &str> = BTreeMap::new();
         let mut schemas = HashMap::new();
         let mut schema_names = BTreeSet::new();
+        let mut unread: BTreeSet<&'static str> = BTreeSet::new();
         for (path, text) in files {
             let start = At { file: path, place: Place::default() };
             let part = bundle::part(path);
@@ -78,34 +87,50 @@ impl Documents {
                 Part::Unknown => {
                     let known: Vec<String> =
                         MANIFESTS.iter().flat_map(|(_, stems, _)| *stems).map(|stem| format!("{stem}.yaml")).collect();
-                    let hint = nearest(path, known.iter().map(String::as_str));
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    // What is in it is in no other file.
+                    if let Some(Part::Manifest(name)) = meant(path, &known).map(bundle::part) {
+                        unread.insert(name);
+                    }
+                    let hint = nearest(path, known, "`buildscale flow schema`").unwrap_or_default();
                     faults.add(start, "unknown_manifest", format!("no manifest is called `{path}`"), hint);
                     continue;
                 }
                 Part::Manifest(name) => {
                     if let Some(earlier) = names.insert(name, path) {
                         let message = format!("`{earlier}` already says what `{path}` says");
-                        faults.add(start, "duplicate_manifest", message, Some("keep one of them".into()));
+                        faults.add(start, "duplicate_manifest", message, "keep one of them");
                         continue;
                     }
                 }
                 Part::Schema(name) => drop(schema_names.insert(name.to_string())),
             }
-            let tree = match Tree::read(path, text) {
-                Ok(tree) => tree,
+            let (tree, again) = match Tree::read(path, text) {
+                Ok(read) => read,
                 Err(malformed) => {
-                    faults.add(At { file: path, place: malformed.place }, "malformed", malformed.message, None);
+                    if let Part::Manifest(name) = part {
+                        unread.insert(name);
+                    }
+                    let hint = "look for a bracket or a quote without its other half, and for the indentation, there and before; \
+                                nothing else in this file was looked at";
+                    faults.add(At { file: path, place: malformed.place }, "malformed", malformed.message, hint);
                     continue;
                 }
             };
+            for Again { key, place, first } in again {
+                let hint = match first.line {
+                    0 => "keep one of them".into(),
+                    line => format!("keep one of them; the first is in line {line}"),
+                };
+                faults.add(At { file: path, place }, "duplicate_key", format!("the key `{key}` is there twice"), hint);
+            }
             match part {
                 Part::Manifest(name) => drop(trees.insert(name, (path, tree))),
                 Part::Schema(name) => match Schema::compile(name, tree.to_value()) {
                     Ok(schema) => drop(schemas.insert(name.to_string(), Arc::new(schema))),
                     Err(error) => {
                         let at = At { file: path, place: tree.place_of(&error.pointer) };
-                        let hint = "it is read as JSON Schema 2020-12".to_string();
-                        faults.add(at, "invalid_schema", error.message, Some(hint));
+                        faults.add(at, "invalid_schema", error.message, "it is read as JSON Schema 2020-12");
                     }
                 },
                 Part::Unknown | Part::Other => {}
@@ -113,10 +138,10 @@ impl Documents {
         }
         if !names.contains_key("workflow") {
             let at = At { file: "workflow.yaml", place: Place::default() };
-            let hint = "a flow is a folder with a workflow.yaml that lists `nodes` and `edges`".to_string();
-            faults.add(at, "missing_manifest", "there is no workflow.yaml", Some(hint));
+            let hint = "a flow is a folder with a workflow.yaml that lists `nodes` and `edges`";
+            faults.add(at, "missing_manifest", "there is no workflow.yaml", hint);
         }
-        let mut reader = Reader { trees, faults };
+        let mut reader = Reader { trees, unread, faults };
         let docs = Self {
             workflow: reader.read("workflow"),
             agents: reader.read("agents"),
@@ -143,19 +168,28 @@ impl Documents {
 
 struct Reader<'a> {
     trees: HashMap<&'static str, (&'a str, Tree)>,
+    /// Manifests that are there and could not be read.
+    unread: BTreeSet<&'static str>,
     faults: &'a mut Faults,
 }
 
 impl Reader<'_> {
     fn read<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Document<T> {
         let empty = Tree { place: Place::default(), content: Content::Map(Vec::new()) };
-        let none =
-            |file: &str| Document { file: file.into(), value: T::default(), ids: BTreeSet::new(), tree: empty.clone() };
-        let Some((file, tree)) = self.trees.remove(name) else { return none(&format!("{name}.yaml")) };
+        let none = |file: &str, listed| Document {
+            file: file.into(),
+            value: T::default(),
+            ids: BTreeSet::new(),
+            listed,
+            tree: empty.clone(),
+        };
+        let Some((file, tree)) = self.trees.remove(name) else {
+            return none(&format!("{name}.yaml"), name != "workflow" && !self.unread.contains(name));
+        };
         let list = MANIFESTS.iter().find(|(manifest, ..)| *manifest == name).map_or("", |(.., list)| *list);
         let tree = match tree.content {
             // An empty file says nothing; a file may be nothing but its list.
-            Content::Scalar(Value::Null) if name != "workflow" => return none(file),
+            Content::Scalar(Value::Null) if name != "workflow" => return none(file, true),
             Content::List(_) if !list.is_empty() && name != "workflow" => {
                 Tree { place: tree.place, content: Content::Map(vec![(list.into(), tree.place, tree)]) }
             }
@@ -163,18 +197,21 @@ impl Reader<'_> {
         };
         let ids = self.ids(file, &tree, list, name != "workflow");
         for place in secrets::in_configs(&tree, list) {
-            let hint = Some("say where it is: `{env: NAME}`, `{file: path}` or `{secret: name}`".to_string());
+            let hint = "say where it is: `{env: NAME}`, `{file: path}` or `{secret: name}`";
             self.faults.add(At { file, place }, "credential_value", "manifests hold no secrets", hint);
         }
+        let may_be_left_out = is_left_out(&tree, list, schema_of(name));
         let mut shape =
             Shape { file, root: schema_of(name), secret: name == "provider_credentials", faults: self.faults };
         let tree = shape.check(tree).unwrap_or(empty);
         let value = serde_json::from_value(tree.to_value()).unwrap_or_else(|error| {
             let at = At { file, place: Place::default() };
-            self.faults.add(at, "wrong_type", format!("it cannot be read: {error}"), None);
+            let hint = format!("`buildscale flow schema {name}.yaml` prints what it may say");
+            self.faults.add(at, "wrong_type", format!("it cannot be read: {error}"), hint);
             T::default()
         });
-        Document { file: file.into(), value, ids, tree }
+        let listed = list.is_empty() || may_be_left_out || tree.get(list).is_some();
+        Document { file: file.into(), value, ids, listed, tree }
     }
 
     /// The ids of a list as they are written, and a fault for each that is there twice.
@@ -186,9 +223,19 @@ impl Reader<'_> {
             let Content::Scalar(Value::String(text)) = &id.content else { continue };
             if !ids.insert(text.clone()) && check {
                 let message = format!("the id `{text}` is taken by an earlier entry of `{list}`");
-                self.faults.add(At { file, place: id.place }, "duplicate_id", message, None);
+                let hint = "give one of them another id; what refers to it means the earlier one";
+                self.faults.add(At { file, place: id.place }, "duplicate_id", message, hint);
             }
         }
         ids
     }
+}
+
+/// Whether a file rightly has no such list: it need not have one, and no key of it looks like a mistyped one.
+fn is_left_out(tree: &Tree, list: &str, schema: &Value) -> bool {
+    let Content::Map(map) = &tree.content else { return false };
+    let keys: Vec<&str> = map.iter().map(|(key, ..)| key.as_str()).collect();
+    let required =
+        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|name| name == list));
+    !required && !keys.contains(&list) && meant(list, &keys).is_none()
 }

@@ -14,6 +14,12 @@ pub struct Known {
     pub tools: BTreeSet<String>,
     /// Registered Rust functions, `module:function`.
     pub functions: BTreeSet<String>,
+    /// Those of the functions that agents can call, because a schema of their arguments is registered with them.
+    pub callable: BTreeSet<String>,
+    /// Tools and functions that can reach the network, which takes `allow_network`. No built-in one can.
+    pub networked: BTreeSet<String>,
+    /// Whether a sandbox is configured, without which no command runs.
+    pub sandbox: bool,
     /// Personas of `/system/agents`; none when they are not known here (then none is missed).
     pub personas: Option<BTreeSet<String>>,
     /// Models, `provider/model`, with `provider/*` for all of a provider; none when they are not known here.
@@ -29,16 +35,27 @@ impl Default for Known {
     fn default() -> Self {
         Self {
             tools: tools::Registry::builtin().specs().iter().map(|spec| spec.name.clone()).collect(),
-            functions: Functions::builtin().known().map(Into::into).collect(),
+            functions: BTreeSet::new(),
+            callable: BTreeSet::new(),
+            networked: BTreeSet::new(),
+            sandbox: false,
             personas: None,
             models: None,
             expression: op::expr::check,
             template: |text| op::template::check(&Value::String(text.into())),
         }
+        .with_functions(&Functions::builtin())
     }
 }
 
 impl Known {
+    /// The same, with these functions and no others.
+    #[must_use]
+    pub fn with_functions(self, functions: &Functions) -> Self {
+        let callable = functions.known().filter(|name| functions.signature(name).is_some()).map(Into::into).collect();
+        Self { functions: functions.known().map(Into::into).collect(), callable, ..self }
+    }
+
     /// The built-in tool that an entry point means, by its own or a usual name.
     pub(super) fn builtin(&self, entrypoint: &str) -> Option<&str> {
         let name = op::alias::alias(entrypoint).unwrap_or(entrypoint);

@@ -42,18 +42,18 @@ impl Loader<'_> {
             let name = nodes[place].id.clone().unwrap_or_default();
             let at = self.docs.workflow.at(&format!("/nodes/{place}/default_start"));
             if nodes[place].role.is_some_and(|role| role != Role::Start) {
-                let hint = Some("remove it, or give the node `role: start`".to_string());
+                let hint = "remove it, or give the node `role: start`";
                 self.faults.add(at, "default_start_on_non_start", format!("`{name}` is no start"), hint);
             } else if let Some(first) = &first {
                 let message = format!("`{first}` already is the default start");
-                self.faults.add(at, "second_default_start", message, Some("keep one of them".into()));
+                self.faults.add(at, "second_default_start", message, "keep one of them");
             } else {
                 first = Some(name);
             }
         }
         if let (None, [earliest, _, ..]) = (&first, starts.as_slice()) {
             let at = self.docs.workflow.at(&format!("/nodes/{earliest}"));
-            let hint = Some("give one of them `default_start: true`".to_string());
+            let hint = "give one of them `default_start: true`";
             self.faults.add(at, "no_default_start", "there are several starts, and none is the default one", hint);
         }
     }
@@ -96,7 +96,7 @@ struct NodeCheck<'l, 'a> {
 
 impl NodeCheck<'_, '_> {
     /// A fault at a key of the node; at the node when it has no such key.
-    fn fault(&mut self, key: &str, code: &'static str, message: String, hint: Option<String>) {
+    fn fault(&mut self, key: &str, code: &'static str, message: String, hint: impl Into<String>) {
         let at = self.loader.docs.workflow.at(&format!("{}/{key}", self.pointer));
         self.loader.faults.add(at, code, message, hint);
     }
@@ -111,8 +111,7 @@ impl NodeCheck<'_, '_> {
         let Some(role) = node.role else { return };
         if matches!(role, Role::Start | Role::Exit) && node.kind == Some(Kind::Agent) {
             let message = format!("`{}` is of role {role}, which is deterministic", self.name());
-            let hint = "put the agent into a linear node beside it".to_string();
-            self.fault("kind", "wrong_kind", message, Some(hint));
+            self.fault("kind", "wrong_kind", message, "put the agent into a linear node beside it");
         }
         if role == Role::Exit {
             let calls = [
@@ -124,7 +123,7 @@ impl NodeCheck<'_, '_> {
             ];
             for (key, _) in calls.into_iter().filter(|(_, there)| *there) {
                 let message = format!("the exit `{}` has `{key}`; an exit only presents what is decided", self.name());
-                self.fault(key, "exit_not_read_only", message, Some("do it in a node before the exit".into()));
+                self.fault(key, "exit_not_read_only", message, "do it in a node before the exit");
             }
         }
         if node.split.is_some() && role != Role::Split {
@@ -139,7 +138,7 @@ impl NodeCheck<'_, '_> {
 
     fn misplaced(&mut self, key: &str, message: String) {
         let at = self.loader.docs.workflow.at_key(&self.pointer, key);
-        self.loader.faults.add(at, "misplaced_key", message, Some("remove it, or change the role or kind".into()));
+        self.loader.faults.add(at, "misplaced_key", message, "remove it, or change the role or kind");
     }
 
     fn failure_handling(&mut self) {
@@ -147,11 +146,11 @@ impl NodeCheck<'_, '_> {
         match (self.node.continue_on_failure, self.node.fail_on_failure) {
             (Some(true), Some(true)) => {
                 let message = format!("`{name}` has both `continue_on_failure` and `fail_on_failure`");
-                self.fault("fail_on_failure", "conflicting_failure_handling", message, Some("keep one of them".into()));
+                self.fault("fail_on_failure", "conflicting_failure_handling", message, "keep one of them");
             }
             (Some(false), Some(false)) => {
                 let message = format!("`{name}` neither continues nor fails when it fails");
-                self.fault("fail_on_failure", "conflicting_failure_handling", message, Some("one must be true".into()));
+                self.fault("fail_on_failure", "conflicting_failure_handling", message, "one must be true");
             }
             _ => {}
         }
@@ -161,16 +160,16 @@ impl NodeCheck<'_, '_> {
         let Some(merge) = self.node.merge.as_ref() else { return };
         let name = self.name().to_string();
         if merge.quorum.is_some() && merge.strategy != StrategyName::Quorum {
-            let hint = Some("write `strategy: quorum`, or remove it".to_string());
+            let hint = "write `strategy: quorum`, or remove it";
             self.fault("merge/quorum", "misplaced_key", format!("`{name}` has a quorum and another strategy"), hint);
         }
         match (&merge.score, merge.strategy == StrategyName::BestOf) {
             (None, true) => {
-                let hint = Some("an expression that gives a number, such as `input.output.score`".to_string());
+                let hint = "an expression that gives a number, such as `input.output.score`";
                 self.fault("merge", "missing_key", format!("`{name}` takes the best and has no `score`"), hint);
             }
             (Some(_), false) => {
-                let hint = Some("write `strategy: best_of`, or remove it".to_string());
+                let hint = "write `strategy: best_of`, or remove it";
                 self.fault("merge/score", "misplaced_key", format!("`{name}` has a score and another strategy"), hint);
             }
             _ => {}
@@ -185,7 +184,7 @@ impl NodeCheck<'_, '_> {
         match (&node.agent_id, node.kind) {
             (None, Some(Kind::Agent)) => {
                 let hint = listed(self.loader.docs.agents.ids.iter().map(String::as_str))
-                    .or_else(|| Some("declare an agent in agents.yaml".into()));
+                    .unwrap_or_else(|| "declare an agent in agents.yaml".into());
                 self.fault("kind", "missing_agent", format!("`{name}` is of kind agent and has no `agent_id`"), hint);
             }
             (Some(_), Some(Kind::Deterministic)) if node.role != Some(Role::Exit) => {
@@ -209,7 +208,7 @@ impl NodeCheck<'_, '_> {
             (Some(agent_id), ..) if agent => Op::Agent { agent: agent_id.clone(), prompt: node.prompt.clone() },
             (_, Some(ask), _) => {
                 if ask.questions.is_empty() == ask.approve.is_none() {
-                    let hint = Some("it has either `questions` or `approve`".to_string());
+                    let hint = "it has either `questions` or `approve`";
                     self.fault("ask", "wrong_value", format!("`{name}` must ask one thing"), hint);
                 }
                 ask_op(ask)
@@ -231,14 +230,24 @@ impl NodeCheck<'_, '_> {
         .flatten();
         let op = ops.next();
         if op.is_none() || ops.next().is_some() {
-            let hint = Some("`identity`, or one of `expr`, `template`, `tool`, `command`, `function`".to_string());
+            let hint = "`identity`, or one of `expr`, `template`, `tool`, `command`, `function`";
             self.fault("op", "wrong_value", format!("`{name}` must do exactly one thing"), hint);
         }
         if spec.args.is_some() && spec.tool.is_none() {
-            self.fault("op/args", "misplaced_key", format!("`{name}` has `args` and calls no tool"), None);
+            self.fault(
+                "op/args",
+                "misplaced_key",
+                format!("`{name}` has `args` and calls no tool"),
+                "remove it, or name a `tool`",
+            );
         }
         if matches!(&op, Some(Op::Command(words)) if words.is_empty()) {
-            self.fault("op/command", "wrong_value", format!("the command of `{name}` is empty"), None);
+            self.fault(
+                "op/command",
+                "wrong_value",
+                format!("the command of `{name}` is empty"),
+                "list its words: `[wc, -l]`",
+            );
         }
         op.unwrap_or(Op::Identity)
     }
@@ -286,12 +295,16 @@ fn join(merge: &MergeManifest) -> Join {
 }
 
 fn node(manifest: &NodeManifest, id: NodeId, role: Role, op: Op) -> Node {
-    let mut tools = manifest.tools.clone();
     // To call a tool is to list it.
-    if let Op::Tool { tool, .. } = &op
-        && !tools.contains(tool)
-    {
-        tools.push(tool.clone());
+    let called = match &op {
+        Op::Tool { tool, .. } => Some(tool),
+        _ => None,
+    };
+    let mut tools: Vec<String> = Vec::new();
+    for tool in manifest.tools.iter().chain(called) {
+        if !tools.contains(tool) {
+            tools.push(tool.clone());
+        }
     }
     let split = (role == Role::Split).then(|| {
         let split = manifest.split.clone().unwrap_or_default();

@@ -1,16 +1,12 @@
-//! Memory, tools, adapters and plugins: what a flow works with (steps 5 to 7).
+//! Memory, models and plugins: what a flow works with beside its tools (steps 5 and 7).
 
-use super::{
-    Loader,
-    report::{listed, nearest},
-    secrets::is_reference,
-};
+use super::{Loader, report::nearest, secrets::is_reference};
 use crate::{
-    flow::{Agent, FlowLimits, Memory, Permissions, PolicyRule, Profile, Retrieval, Source, ToolBinding, ToolTarget},
-    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Root, Settings, ToolManifest},
+    flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
+    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings},
 };
 use domain::Limits;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Loader<'_> {
     /// Step 5: what nodes can be given of the stores. The stores themselves are rows of the table.
@@ -27,82 +23,24 @@ impl Loader<'_> {
             if matches!(profile.id.as_str(), "none" | "global") {
                 let at = self.docs.memory.at(&format!("/context_profiles/{place}/id"));
                 let message = format!("`{}` has a meaning of its own in `context`", profile.id);
-                self.faults.add(at, "wrong_value", message, Some("choose another id".into()));
+                self.faults.add(at, "wrong_value", message, "choose another id");
             }
         }
         Memory { profiles }
     }
 
-    /// Step 6: binds tools to what runs them, and agents to models.
-    pub(super) fn register_tools(&mut self) -> HashMap<String, ToolBinding> {
-        self.check_models();
-        let tools = std::mem::take(&mut self.docs.tools.value.tools);
-        let mut bound = HashMap::with_capacity(tools.len());
-        for (place, tool) in tools.iter().enumerate() {
-            let root = match &tool.permissions.root {
-                Some(Root::Folder(root)) => Some(root.clone()),
-                Some(Root::None(_)) | None => None,
-            };
-            if root.as_ref().is_some_and(|root| !root.starts_with('/') || root.split('/').any(|part| part == "..")) {
-                let at = self.docs.tools.at(&format!("/tools/{place}/permissions/root"));
-                let hint = Some("it begins with `/`, such as `/projects`".to_string());
-                self.faults.add(at, "wrong_value", "a root is a folder of the workspace", hint);
-            }
-            let permissions = Permissions {
-                root,
-                allow_network: tool.permissions.allow_network,
-                allow_shell: tool.permissions.allow_shell,
-            };
-            if let Some(target) = self.target(place, tool) {
-                bound.insert(tool.id.clone(), ToolBinding { id: tool.id.clone(), target, permissions });
-            }
-        }
-        self.docs.tools.value.tools = tools;
-        bound
-    }
-
-    fn target(&mut self, place: usize, tool: &ToolManifest) -> Option<ToolTarget> {
-        let id = &tool.id;
-        let entrypoint = match (&tool.entrypoint, &tool.command) {
-            (None, Some(command)) if !command.is_empty() => return Some(ToolTarget::Command(command.clone())),
-            (Some(_), Some(_)) => {
-                let at = self.docs.tools.at(&format!("/tools/{place}/command"));
-                let message = format!("`{id}` has an entry point and a command");
-                self.faults.add(at, "misplaced_key", message, Some("keep one of them".into()));
-                return None;
-            }
-            (Some(entrypoint), None) => entrypoint,
-            // A tool that is called like a built-in one is that one.
-            (None, _) => id,
-        };
-        if self.known.functions.contains(entrypoint) {
-            return Some(ToolTarget::Function(entrypoint.clone()));
-        }
-        if let Some(builtin) = self.known.builtin(entrypoint) {
-            return Some(ToolTarget::Builtin(builtin.into()));
-        }
-        let registered = || self.known.tools.iter().chain(&self.known.functions).map(String::as_str);
-        let all = listed(registered()).unwrap_or_else(|| "nothing is registered".into());
-        let hint = nearest(entrypoint, registered()).filter(|near| *near != all);
-        let hint = hint.map_or_else(|| all.clone(), |near| format!("{near} {all}"));
-        let (key, message) = match &tool.entrypoint {
-            Some(_) => ("/entrypoint", format!("nothing is registered as `{entrypoint}`")),
-            None => ("", format!("`{id}` has no `entrypoint` and is no built-in tool")),
-        };
-        let at = self.docs.tools.at(&format!("/tools/{place}{key}"));
-        self.faults.add(at, "unknown_entrypoint", message, Some(hint));
-        None
-    }
-
     /// Every model that an agent names must be of a provider that is there.
-    fn check_models(&mut self) {
+    pub(super) fn check_models(&mut self) {
+        if !self.docs.providers.listed {
+            return;
+        }
         for (place, agent) in self.docs.agents.value.agents.iter().enumerate() {
             let Some(llm) = &agent.llm else { continue };
             let at = self.docs.agents.at(&format!("/agents/{place}/llm"));
             let Some((provider, model)) =
                 llm.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
             else {
-                let hint = Some("it is `provider/model`, such as `openai/gpt-4o-mini`".to_string());
+                let hint = "it is `provider/model`, such as `openai/gpt-4o-mini`";
                 self.faults.add(at, "wrong_value", format!("`{llm}` names no model"), hint);
                 continue;
             };
@@ -113,7 +51,8 @@ impl Loader<'_> {
                 continue;
             }
             if let Some(declared) = declared {
-                let hint = nearest(model, declared.models.iter().map(String::as_str));
+                let hint =
+                    nearest(model, declared.models.iter().map(String::as_str), "providers.yaml").unwrap_or_default();
                 self.faults.add(
                     at,
                     "unknown_model",
@@ -125,14 +64,15 @@ impl Loader<'_> {
                 let of_provider = format!("{provider}/");
                 let has_provider = known().any(|model| model.starts_with(&of_provider));
                 let hint = if has_provider {
-                    nearest(llm, known().map(String::as_str))
+                    nearest(llm, known().map(String::as_str), "`buildscale models`")
                 } else {
                     let providers = known().filter_map(|model| model.split('/').next());
                     let all: BTreeSet<&str> =
                         providers.chain(self.docs.providers.ids.iter().map(String::as_str)).collect();
-                    nearest(provider, all)
-                        .or_else(|| Some("no model is configured; declare the provider in providers.yaml".into()))
+                    nearest(provider, all, "`buildscale models`")
                 };
+                let hint =
+                    hint.unwrap_or_else(|| "no model is configured; declare the provider in providers.yaml".into());
                 let (code, message) = if has_provider {
                     ("unknown_model", format!("`{provider}` has no model `{model}`"))
                 } else {
@@ -167,11 +107,11 @@ impl Loader<'_> {
         for (place, credential) in self.docs.credentials.value.provider_credentials.iter().enumerate() {
             let pointer = format!("/provider_credentials/{place}");
             let id = &credential.id;
-            let hint = || Some("say where it is: `env: NAME`, `file: path` or `secret: name`".to_string());
+            let hint = "say where it is: `env: NAME`, `file: path` or `secret: name`";
             match credential.reference() {
                 None => {
                     let message = format!("the credential `{id}` must say in exactly one way where it is");
-                    self.faults.add(self.docs.credentials.at(&pointer), "missing_reference", message, hint());
+                    self.faults.add(self.docs.credentials.at(&pointer), "missing_reference", message, hint);
                 }
                 Some(reference) if !is_reference(&reference) => {
                     let key = reference_key(credential);
@@ -180,18 +120,19 @@ impl Loader<'_> {
                         self.docs.credentials.at(&format!("{pointer}/{key}")),
                         "credential_value",
                         message,
-                        hint(),
+                        hint,
                     );
                 }
                 Some(_) => {}
             }
         }
         for (place, provider) in self.docs.providers.value.providers.iter().enumerate() {
-            let missing = provider.credentials.as_ref().filter(|id| !self.docs.credentials.ids.contains(*id));
+            let known = &self.docs.credentials;
+            let missing = provider.credentials.as_ref().filter(|id| known.listed && !known.ids.contains(*id));
             if let Some(id) = missing {
                 let at = self.docs.providers.at(&format!("/providers/{place}/credentials"));
-                let hint = nearest(id, self.docs.credentials.ids.iter().map(String::as_str))
-                    .or_else(|| Some(format!("declare `{id}` in provider_credentials.yaml")));
+                let hint = nearest(id, known.ids.iter().map(String::as_str), "provider_credentials.yaml")
+                    .unwrap_or_else(|| format!("declare `{id}` in provider_credentials.yaml"));
                 self.faults.add(at, "unknown_credential", format!("there is no credential `{id}`"), hint);
             }
         }

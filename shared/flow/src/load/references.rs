@@ -2,7 +2,7 @@
 
 use super::{
     Loader,
-    report::{listed, nearest},
+    report::{ENTRYPOINTS, listed, nearest},
 };
 use crate::{
     graph::Role,
@@ -43,7 +43,7 @@ impl Loader<'_> {
         self.other_names(&ids, &starts);
     }
 
-    fn refer(&mut self, file: In, pointer: &str, code: &'static str, message: String, hint: Option<String>) {
+    fn refer(&mut self, file: In, pointer: &str, code: &'static str, message: String, hint: impl Into<String>) {
         let docs = &self.docs;
         let at = match file {
             In::Workflow => docs.workflow.at(pointer),
@@ -59,17 +59,17 @@ impl Loader<'_> {
 
     fn schema(&mut self, file: In, pointer: &str, name: Option<&str>) {
         let Some(name) = name.filter(|name| !self.docs.schema_names.contains(*name)) else { return };
-        let hint = nearest(name, self.docs.schema_names.iter().map(String::as_str))
-            .or_else(|| Some(format!("write schemas/{name}.json")));
+        let hint = nearest(name, self.docs.schema_names.iter().map(String::as_str), "the folder schemas")
+            .unwrap_or_else(|| format!("write schemas/{name}.json"));
         self.refer(file, pointer, "unknown_schema", format!("there is no schema `{name}`"), hint);
     }
 
     fn tool(&mut self, pointer: &str, name: &str) {
-        if self.docs.tools.ids.contains(name) {
+        if self.docs.tools.ids.contains(name) || !self.docs.tools.listed {
             return;
         }
-        let hint = nearest(name, self.docs.tools.ids.iter().map(String::as_str))
-            .or_else(|| Some(format!("declare `{name}` in tools.yaml")));
+        let hint = nearest(name, self.docs.tools.ids.iter().map(String::as_str), "tools.yaml")
+            .unwrap_or_else(|| format!("declare `{name}` in tools.yaml"));
         self.refer(In::Workflow, pointer, "unknown_tool", format!("there is no tool `{name}` in tools.yaml"), hint);
     }
 
@@ -79,16 +79,18 @@ impl Loader<'_> {
         for (index, tool) in node.tools.iter().enumerate() {
             self.tool(&format!("{pointer}/tools/{index}"), tool);
         }
-        if let Some(agent) = node.agent_id.as_deref().filter(|agent| !self.docs.agents.ids.contains(*agent)) {
-            let hint = nearest(agent, self.docs.agents.ids.iter().map(String::as_str))
-                .or_else(|| Some(format!("declare `{agent}` in agents.yaml")));
+        let agents = &self.docs.agents;
+        if let Some(agent) = node.agent_id.as_deref().filter(|agent| agents.listed && !agents.ids.contains(*agent)) {
+            let hint = nearest(agent, agents.ids.iter().map(String::as_str), "agents.yaml")
+                .unwrap_or_else(|| format!("declare `{agent}` in agents.yaml"));
             let message = format!("there is no agent `{agent}` in agents.yaml");
             self.refer(In::Workflow, &format!("{pointer}/agent_id"), "unknown_agent", message, hint);
         }
         let profile = node.context.as_deref().filter(|context| !matches!(*context, "none" | "global"));
-        if let Some(profile) = profile.filter(|profile| !self.docs.memory.ids.contains(*profile)) {
-            let known = ["none", "global"].into_iter().chain(self.docs.memory.ids.iter().map(String::as_str));
-            let hint = nearest(profile, known);
+        let memory = &self.docs.memory;
+        if let Some(profile) = profile.filter(|profile| memory.listed && !memory.ids.contains(*profile)) {
+            let known = ["none", "global"].into_iter().chain(memory.ids.iter().map(String::as_str));
+            let hint = nearest(profile, known, "memory.yaml").unwrap_or_default();
             let message = format!("there is no context profile `{profile}` in memory.yaml");
             self.refer(In::Workflow, &format!("{pointer}/context"), "unknown_profile", message, hint);
         }
@@ -105,9 +107,9 @@ impl Loader<'_> {
     }
 
     /// The hint for a function that is not registered.
-    pub(super) fn functions(&self, name: &str) -> Option<String> {
+    pub(super) fn functions(&self, name: &str) -> String {
         let known = self.known.functions.iter().map(String::as_str);
-        nearest(name, known).or_else(|| Some("no functions are registered".into()))
+        nearest(name, known, ENTRYPOINTS).unwrap_or_else(|| "no functions are registered".into())
     }
 
     fn node_texts(&mut self, pointer: &str, node: &NodeManifest) {
@@ -139,12 +141,13 @@ impl Loader<'_> {
                 self.template(&format!("{at}/question"), Some(&question.question));
                 if !names.insert(&question.name) {
                     let message = format!("two questions are named `{}`", question.name);
-                    self.refer(In::Workflow, &format!("{at}/name"), "duplicate_id", message, None);
+                    let hint = "give one of them another name: answers are told apart by it";
+                    self.refer(In::Workflow, &format!("{at}/name"), "duplicate_id", message, hint);
                 }
                 let schema = question.schema.clone().map_or(Value::Bool(true), Value::Object);
                 if let Err(error) = crate::flow::Schema::compile(&question.name, schema) {
                     let at = format!("{at}/schema{}", error.pointer);
-                    self.refer(In::Workflow, &at, "invalid_schema", error.message, None);
+                    self.refer(In::Workflow, &at, "invalid_schema", error.message, "it is read as JSON Schema 2020-12");
                 }
             }
         }
@@ -153,6 +156,9 @@ impl Loader<'_> {
     /// A decision whose schema lists what it can select must list edges that it has, and must be able to select one.
     fn decision_outputs(&mut self, pointer: &str, node: &NodeManifest) {
         let (Some(Role::Decision), Some(id), Some(name)) = (node.role, &node.id, &node.schema_out) else { return };
+        if !self.docs.workflow.has("edges") {
+            return;
+        }
         let Some(schema) = self.schemas.get(name).cloned() else { return };
         let edges = self.docs.workflow.value.edges.iter().filter(|edge| edge.from.as_ref() == Some(id));
         let ways: BTreeSet<String> = edges.flat_map(|edge| [edge.label.clone(), edge.to.clone()]).flatten().collect();
@@ -166,7 +172,7 @@ impl Loader<'_> {
                 let message = format!("the schema of the decision `{id}` lets it select no edge");
                 let ways = listed(ways.iter().map(String::as_str)).unwrap_or_default();
                 let hint = format!("it answers `{{\"selected_edge\": …}}`; {ways}");
-                self.refer(In::Workflow, &at, "decision_without_outputs", message, Some(hint));
+                self.refer(In::Workflow, &at, "decision_without_outputs", message, hint);
             }
             return;
         };
@@ -177,21 +183,21 @@ impl Loader<'_> {
             .collect();
         if !astray.is_empty() {
             let message = format!("the schema of `{id}` lets it select {}, which is no edge of it", astray.join(", "));
-            let hint = listed(ways.iter().map(String::as_str));
+            let hint = listed(ways.iter().map(String::as_str)).unwrap_or_else(|| "it has no edges to select".into());
             self.refer(In::Workflow, &at, "decision_without_outputs", message, hint);
         }
     }
 
     fn expression(&mut self, file: In, pointer: &str, text: Option<&str>) {
         if let Some(Err(reason)) = text.map(self.known.expression) {
-            let hint = Some("expressions are CEL".to_string());
+            let hint = "expressions are CEL over `input`, `context`, `outputs` and `task`";
             self.refer(file, pointer, "bad_expression", format!("this is no expression: {}", short(&reason)), hint);
         }
     }
 
     fn template(&mut self, pointer: &str, text: Option<&str>) {
         if let Some(Err(reason)) = text.map(self.known.template) {
-            let hint = Some("a template is a text with CEL in `{{…}}`".to_string());
+            let hint = "a template is a text with CEL in `{{…}}`";
             self.refer(In::Workflow, pointer, "bad_template", format!("this is no template: {}", short(&reason)), hint);
         }
     }
@@ -216,7 +222,9 @@ impl Loader<'_> {
             let missing = |persona: &&str| self.known.personas.as_ref().is_some_and(|known| !known.contains(*persona));
             if let Some(persona) = agent.persona.as_deref().filter(missing) {
                 let known = self.known.personas.iter().flatten().map(String::as_str);
-                let (message, hint) = (format!("there is no persona `{persona}`"), nearest(persona, known));
+                let hint = nearest(persona, known, "/system/agents")
+                    .unwrap_or_else(|| format!("write /system/agents/{persona}, or leave `persona` out"));
+                let message = format!("there is no persona `{persona}`");
                 self.refer(In::Agents, &format!("/agents/{index}/persona"), "unknown_persona", message, hint);
             }
         }
@@ -224,15 +232,15 @@ impl Loader<'_> {
     }
 
     fn a_node(&mut self, file: In, pointer: &str, name: &str, ids: &BTreeSet<String>) {
-        if !ids.contains(name) {
-            let hint = nearest(name, ids.iter().map(String::as_str));
+        if !ids.contains(name) && self.docs.workflow.listed {
+            let hint = nearest(name, ids.iter().map(String::as_str), "workflow.yaml").unwrap_or_else(no_nodes);
             self.refer(file, pointer, "unknown_node", format!("there is no node `{name}`"), hint);
         }
     }
 
     fn a_start(&mut self, file: In, pointer: &str, name: Option<&str>, starts: &BTreeSet<String>) {
-        if let Some(name) = name.filter(|name| !starts.contains(*name)) {
-            let hint = nearest(name, starts.iter().map(String::as_str));
+        if let Some(name) = name.filter(|name| self.docs.workflow.listed && !starts.contains(*name)) {
+            let hint = nearest(name, starts.iter().map(String::as_str), "workflow.yaml").unwrap_or_else(no_nodes);
             self.refer(file, pointer, "unknown_node", format!("there is no start `{name}`"), hint);
         }
     }
@@ -245,7 +253,8 @@ impl Loader<'_> {
                 let at = format!("/suites/{suite_place}/cases/{case_place}");
                 if !cases.insert(&case.id) {
                     let message = format!("the id `{}` is taken by an earlier case of the suite", case.id);
-                    self.refer(In::Evaluations, &format!("{at}/id"), "duplicate_id", message, None);
+                    let hint = "give one of them another id: results are told apart by it";
+                    self.refer(In::Evaluations, &format!("{at}/id"), "duplicate_id", message, hint);
                 }
                 self.a_start(In::Evaluations, &format!("{at}/start"), case.start.as_deref(), starts);
                 for (place, assertion) in case.assertions.iter().enumerate() {
@@ -264,27 +273,27 @@ impl Loader<'_> {
 
     /// What an assertion expects must be something that it can find.
     fn expected(&mut self, pointer: &str, kind: AssertionKind, expected: &Value, expression: bool) {
-        let wrong = match kind {
+        let (wrong, hint) = match kind {
             AssertionKind::Status if Status::deserialize(expected).is_err() => {
-                "`success`, `failure` or `partial`".into()
+                ("a status".into(), "there are: `success`, `failure`, `partial`")
             }
             AssertionKind::Matches => match expected.as_str().map(regex::Regex::new) {
                 Some(Ok(_)) => return,
                 // The last line says what is wrong; those before it show where.
                 Some(Err(error)) => {
                     let error = error.to_string();
-                    format!(
-                        "a regular expression: {}",
-                        error.lines().last().unwrap_or_default().trim_start_matches("error: ")
-                    )
+                    let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                    (format!("a regular expression: {reason}"), "put a `\\` before what stands for itself, such as `(`")
                 }
-                None => "a regular expression".into(),
+                None => ("a regular expression".into(), "write it as a text, such as `\"^a+$\"`"),
             },
-            AssertionKind::Expression if !expression => "an `expression`".into(),
+            AssertionKind::Expression if !expression => {
+                ("an `expression`".into(), "write `expression: …`, a CEL expression")
+            }
             _ => return,
         };
         let message = format!("this assertion expects {wrong}");
-        self.refer(In::Evaluations, &format!("{pointer}/expected"), "wrong_value", message, None);
+        self.refer(In::Evaluations, &format!("{pointer}/expected"), "wrong_value", message, hint);
     }
 
     fn other_names(&mut self, ids: &BTreeSet<String>, starts: &BTreeSet<String>) {
@@ -320,6 +329,10 @@ impl Loader<'_> {
         }
         self.docs.cli_profiles.value.profiles = profiles;
     }
+}
+
+fn no_nodes() -> String {
+    "workflow.yaml has none".into()
 }
 
 /// A reason without the list of everything that a parser would have taken.

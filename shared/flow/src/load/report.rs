@@ -18,14 +18,13 @@ pub struct Fault {
     /// What is wrong.
     pub message: String,
     /// What can be done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: String,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}: {}", self.file, self.line, self.column, self.code, self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n    hint: {hint}"))
+        let Self { file, line, column, code, message, hint } = self;
+        write!(f, "{file}:{line}:{column}: {code}: {message}\n    hint: {hint}")
     }
 }
 
@@ -51,9 +50,10 @@ pub(super) struct Faults(BTreeSet<Fault>);
 
 impl Faults {
     /// Adds one.
-    pub(super) fn add(&mut self, at: At<'_>, code: &'static str, message: impl Into<String>, hint: Option<String>) {
+    pub(super) fn add(&mut self, at: At<'_>, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
         let (line, column) = (at.place.line.max(1), at.place.column.max(1));
-        self.0.insert(Fault { file: at.file.into(), line, column, code, message: message.into(), hint });
+        let (message, hint) = (message.into(), hint.into());
+        self.0.insert(Fault { file: at.file.into(), line, column, code, message, hint });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -72,24 +72,40 @@ pub(super) struct At<'a> {
     pub(super) place: Place,
 }
 
-/// The hint for a name that is not there: the nearest of those that are, else all of them, if they are few.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// How all entry points can be seen.
+pub(super) const ENTRYPOINTS: &str = "`buildscale flow entrypoints`";
+
+/// The hint for a name that is not there: the one that was meant, else what there is. None when there is nothing of the kind.
+/// `all` says where all of them can be seen.
+pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, all: &str) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();
-    if let Some(near) = similar::get_close_matches(name, &known, 1, 0.6).first() {
-        return Some(format!("did you mean `{near}`?"));
+    match meant(name, &known) {
+        Some(near) => Some(format!("did you mean `{near}`?")),
+        None => there_are(name, &known, all),
     }
-    listed(known)
 }
 
-/// All names that there are, the first ones of many.
-pub(super) fn listed<'a>(known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    const MOST: usize = 20;
-    let known: Vec<&str> = known.into_iter().collect();
-    let names: Vec<String> = known.iter().take(MOST).map(|name| format!("`{name}`")).collect();
-    let more = known.len().saturating_sub(MOST);
-    match (names.is_empty(), more) {
-        (true, _) => None,
-        (false, 0) => Some(format!("there are: {}", names.join(", "))),
-        (false, more) => Some(format!("there are: {} and {more} more", names.join(", "))),
+/// The name that was meant, if one is so near.
+pub(super) fn meant<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    similar::get_close_matches(name, known, 1, 0.6).first().copied()
+}
+
+/// The names that there are; of many those that come nearest to `name`, how many there are, and where all of them can be seen.
+pub(super) fn there_are(name: &str, known: &[&str], all: &str) -> Option<String> {
+    const MOST: usize = 12;
+    if known.len() <= MOST {
+        return listed(known.iter().copied());
     }
+    let near = similar::get_close_matches(name, known, MOST, 0.0);
+    Some(format!("the nearest of {} are: {}; {all} has all of them", known.len(), quoted(near)))
+}
+
+/// All names that there are; none when there are none.
+pub(super) fn listed<'a>(known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names = quoted(known);
+    (!names.is_empty()).then(|| format!("there are: {names}"))
+}
+
+fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -4,7 +4,7 @@
 //! holds this reader and a real validator together.
 
 use super::{
-    report::{At, Faults, listed, nearest},
+    report::{At, Faults, listed, meant, nearest},
     tree::{Content, Place, Tree},
 };
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl<'a> Shape<'a> {
         self.value(tree, root, "the file")
     }
 
-    fn fault(&mut self, place: Place, code: &'static str, message: String, hint: Option<String>) {
+    fn fault(&mut self, place: Place, code: &'static str, message: String, hint: impl Into<String>) {
         self.faults.add(At { file: self.file, place }, code, message, hint);
     }
 
@@ -41,7 +41,7 @@ impl<'a> Shape<'a> {
         }
         let types = types(schema);
         if !types.is_empty() && !fits(&tree, &types) {
-            self.wrong_type(&tree, &types, name);
+            self.wrong_type(&tree, &types, name, schema);
             return None;
         }
         let Tree { place, content } = tree;
@@ -74,16 +74,16 @@ impl<'a> Shape<'a> {
                 (Some(least), None) => format!("it is {least} or more"),
                 (None, most) => format!("it is {} or less", most.unwrap_or_default()),
             };
-            self.fault(place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), Some(hint));
+            self.fault(place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), hint);
             return None;
         }
         let length = value.as_str().map(|text| text.chars().count() as f64);
         if length.is_some_and(|length| bound("minLength").is_some_and(|least| length < least)) {
-            self.fault(place, "wrong_value", format!("{name} is empty"), None);
+            self.fault(place, "wrong_value", format!("{name} is empty"), "write something there");
             return None;
         }
         if let Some(most) = bound("maxLength").filter(|most| length.is_some_and(|length| length > *most)) {
-            self.fault(place, "wrong_value", format!("{name} is too long"), Some(format!("{most} characters at most")));
+            self.fault(place, "wrong_value", format!("{name} is too long"), format!("{most} characters at most"));
             return None;
         }
         Some(value)
@@ -115,7 +115,9 @@ impl<'a> Shape<'a> {
             let names: Vec<Value> = names.into_iter().cloned().collect();
             return self.option(tree, &names, name);
         }
-        self.wrong_type(&tree, &types, name);
+        let described =
+            choices.iter().filter_map(|choice| choice.as_object()).find(|choice| choice.contains_key("description"));
+        self.wrong_type(&tree, &types, name, described.unwrap_or(&Map::new()));
         None
     }
 
@@ -138,14 +140,14 @@ impl<'a> Shape<'a> {
         let names = || options.iter().filter_map(Value::as_str);
         match value.as_str() {
             Some(text) => {
-                let near = similar::get_close_matches(text, &names().collect::<Vec<_>>(), 1, 0.6).first().copied();
+                let near = meant(text, &names().collect::<Vec<_>>());
                 let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
                 let hint = format!("{near}{}", listed(names()).unwrap_or_default());
-                self.fault(tree.place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), Some(hint));
+                self.fault(tree.place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), hint);
             }
             None => {
                 let message = format!("{name} is {}, and not one of its names", article(tree.type_name()));
-                self.fault(tree.place, "wrong_type", message, listed(names()));
+                self.fault(tree.place, "wrong_type", message, listed(names()).unwrap_or_default());
             }
         }
         None
@@ -178,7 +180,7 @@ impl<'a> Shape<'a> {
                 (None, Some(Value::Bool(false))) => {
                     self.unknown_key(&key, key_place, properties);
                     let names: Vec<&str> = required().collect();
-                    mistaken.extend(similar::get_close_matches(key.as_str(), &names, 1, 0.6).first().copied());
+                    mistaken.extend(meant(&key, &names));
                     continue;
                 }
                 (None, Some(more)) => more,
@@ -199,8 +201,9 @@ impl<'a> Shape<'a> {
             spoiled = true;
             if !mistaken.contains(&missing) {
                 let about = kept_id(&kept).map(|id| format!(" (of `{id}`)")).unwrap_or_default();
-                let says = properties.and_then(|properties| properties.get(missing)).and_then(description);
-                self.fault(place, "missing_key", format!("`{missing}` is missing in {name}{about}"), says);
+                let says = properties.and_then(|properties| properties.get(missing)?.as_object()).and_then(description);
+                let hint = says.unwrap_or_else(|| format!("write `{missing}: …`"));
+                self.fault(place, "missing_key", format!("`{missing}` is missing in {name}{about}"), hint);
             }
         }
         let partial = schema.get("x-partial") == Some(&Value::Bool(true));
@@ -212,9 +215,10 @@ impl<'a> Shape<'a> {
         if self.secret {
             let hint = "say where it is: `env: NAME`, `file: path` or `secret: name`";
             let message = format!("`{key}` is no reference to a credential; manifests hold no values");
-            self.fault(place, "credential_value", message, Some(hint.into()));
+            self.fault(place, "credential_value", message, hint);
         } else {
-            self.fault(place, "unknown_key", format!("there is no key `{key}` here"), nearest(key, names()));
+            let hint = nearest(key, names(), "`buildscale flow schema`").unwrap_or_else(|| "remove it".into());
+            self.fault(place, "unknown_key", format!("there is no key `{key}` here"), hint);
         }
     }
 
@@ -228,11 +232,12 @@ impl<'a> Shape<'a> {
         }
     }
 
-    fn wrong_type(&mut self, tree: &Tree, types: &[&str], name: &str) {
+    fn wrong_type(&mut self, tree: &Tree, types: &[&str], name: &str, schema: &Map<String, Value>) {
         let wanted: Vec<String> =
             types.iter().filter(|name| **name != "null").map(|name| article(name).to_string()).collect();
-        let message = format!("{name} is {}; it needs {}", article(tree.type_name()), wanted.join(" or "));
-        self.fault(tree.place, "wrong_type", message, None);
+        let wanted = wanted.join(" or ");
+        let message = format!("{name} is {}; it needs {wanted}", article(tree.type_name()));
+        self.fault(tree.place, "wrong_type", message, description(schema).unwrap_or_else(|| format!("write {wanted}")));
     }
 
     fn shown(&self, value: &Value) -> String {
@@ -268,7 +273,7 @@ fn kept_id(kept: &[(String, Place, Tree)]) -> Option<&str> {
     })
 }
 
-fn description(schema: &Value) -> Option<String> {
+fn description(schema: &Map<String, Value>) -> Option<String> {
     schema.get("description").and_then(Value::as_str).map(Into::into)
 }
 
@@ -296,7 +301,8 @@ mod tests {
     /// What the reader says of a document: the codes of its faults.
     fn said(name: &str, document: &Value) -> Vec<&'static str> {
         let mut faults = Faults::default();
-        let tree = Tree::read("a.json", &document.to_string()).unwrap_or_else(|error| panic!("{}", error.message));
+        let read = Tree::read("a.json", &document.to_string());
+        let (tree, _) = read.unwrap_or_else(|error| panic!("{}", error.message));
         Shape { file: "a.json", root: manifest::schema_of(name), secret: false, faults: &mut faults }.check(tree);
         faults.report().faults.iter().map(|fault| fault.code).collect()
     }

@@ -6,7 +6,10 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
-use std::fmt;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+};
 
 /// A place in a file: line and column, from 1; 0 where it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,16 +34,32 @@ pub(super) enum Content {
     Map(Vec<(String, Place, Tree)>),
 }
 
-/// A text that is no YAML.
+/// A text that is no YAML, or no JSON.
 pub(super) struct Malformed {
     pub(super) place: Place,
     pub(super) message: String,
 }
 
+/// A key that is there again, with the place of the first.
+pub(super) struct Again {
+    pub(super) key: String,
+    pub(super) place: Place,
+    pub(super) first: Place,
+}
+
 impl Tree {
-    /// Reads a text. A `.json` file that is JSON has JSON's values, where these differ from YAML's.
-    pub(super) fn read(path: &str, text: &str) -> Result<Self, Malformed> {
+    /// Reads a text. A `.json` file that is JSON has JSON's values, where these differ from YAML's. Of a key that is there more
+    /// than once the first counts; the others are told.
+    pub(super) fn read(path: &str, text: &str) -> Result<(Self, Vec<Again>), Malformed> {
+        let mut tree = Self::parse(path, text)?;
+        let mut again = Vec::new();
+        tree.keep_first(&mut again);
+        Ok((tree, again))
+    }
+
+    fn parse(path: &str, text: &str) -> Result<Self, Malformed> {
         let options = serde_saphyr::options! {
+            duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
             strict_booleans: true,
             with_snippet: false,
             leading_zero_numbers_as_strings: true,
@@ -50,15 +69,36 @@ impl Tree {
         if path.ends_with(".json") {
             let value: Value = serde_json::from_str(text).map_err(|error| Malformed {
                 place: Place { line: narrow(error.line() as u64), column: narrow(error.column() as u64) },
-                message: error.to_string(),
+                message: format!("this is no JSON: {error}"),
             })?;
             let placed = yaml.ok().map(Self::from).filter(|tree| tree.to_value() == value);
             return Ok(placed.unwrap_or_else(|| Self::unplaced(value)));
         }
         yaml.map(Self::from).map_err(|error| Malformed {
             place: error.location().map(Place::from).unwrap_or_default(),
-            message: error.without_snippet().to_string(),
+            message: format!("this is no YAML: {}", error.without_snippet()),
         })
+    }
+
+    fn keep_first(&mut self, again: &mut Vec<Again>) {
+        match &mut self.content {
+            Content::Scalar(_) => {}
+            Content::List(list) => list.iter_mut().for_each(|item| item.keep_first(again)),
+            Content::Map(map) => {
+                let mut seen: HashMap<String, Place> = HashMap::new();
+                map.retain(|(key, place, _)| match seen.entry(key.clone()) {
+                    Entry::Vacant(free) => {
+                        free.insert(*place);
+                        true
+                    }
+                    Entry::Occupied(taken) => {
+                        again.push(Again { key: key.clone(), place: *place, first: *taken.get() });
+                        false
+                    }
+                });
+                map.iter_mut().for_each(|(_, _, value)| value.keep_first(again));
+            }
+        }
     }
 
     /// A tree of places that are not known.

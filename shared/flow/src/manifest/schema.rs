@@ -51,7 +51,33 @@ static RAW: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
 });
 
 fn of<T: JsonSchema>() -> Value {
-    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    bound(&mut schema);
+    schema
+}
+
+/// Says of every number how far it goes: a type of Rust has bounds that its schema only names.
+fn bound(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            let bounds = match object.get("format").and_then(Value::as_str) {
+                Some("int8") => Some((i64::from(i8::MIN), i64::from(i8::MAX))),
+                Some("int16") => Some((i64::from(i16::MIN), i64::from(i16::MAX))),
+                Some("int32") => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+                Some("uint8") => Some((0, i64::from(u8::MAX))),
+                Some("uint16") => Some((0, i64::from(u16::MAX))),
+                Some("uint32") => Some((0, i64::from(u32::MAX))),
+                _ => None,
+            };
+            if let Some((least, most)) = bounds {
+                object.entry("minimum").or_insert_with(|| least.into());
+                object.entry("maximum").or_insert_with(|| most.into());
+            }
+            object.values_mut().for_each(bound);
+        }
+        Value::Array(list) => list.iter_mut().for_each(bound),
+        _ => {}
+    }
 }
 
 /// Takes our marks out, and lets `x-` keys in.

@@ -1,9 +1,14 @@
 //! Registered Rust functions: what a manifest binds by an entry point `module:function`.
 //!
 //! A function is pure: it sees its input and the scope, and gives a value. Embedders add their own with
-//! [`Functions::register`]; what needs files or the network is a tool.
+//! [`Functions::register`], or with [`Functions::register_tool`] where agents are to call them, too; what needs files or the
+//! network is a tool.
 
-use super::{Scope, expr::shown};
+use super::{
+    Scope,
+    expr::shown,
+    signature::{self, Signature},
+};
 use domain::{Code, Error};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -13,7 +18,14 @@ pub type Function = Arc<dyn Fn(&Value, &Scope<'_>) -> Result<Value, Error> + Sen
 
 /// Functions by their entry points. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Functions(BTreeMap<String, Function>);
+pub struct Functions(BTreeMap<String, Registered>);
+
+#[derive(Clone)]
+struct Registered {
+    function: Function,
+    /// None for one that only nodes call.
+    signature: Option<Signature>,
+}
 
 impl fmt::Debug for Functions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +38,8 @@ impl Functions {
     pub fn builtin() -> Self {
         let mut all = Self::default();
         let mut add = |name: &str, function: fn(&Value) -> Result<Value, Error>| {
-            all.0.insert(name.into(), Arc::new(move |input, _| function(input)));
+            let function: Function = Arc::new(move |input, _| function(input));
+            all.0.insert(name.into(), Registered { function, signature: signature::builtin(name) });
         };
         add("json:keys", |input| object(input).map(|object| object.keys().cloned().collect()));
         add("json:merge", merge);
@@ -44,13 +57,28 @@ impl Functions {
         all
     }
 
-    /// Adds a function under `module:function`. `INVALID_ARGUMENT` when the name has another form, `CONFLICT` when it is
-    /// taken.
+    /// Adds a function under `module:function`, for nodes. `INVALID_ARGUMENT` when the name has another form, `CONFLICT`
+    /// when it is taken.
     pub fn register(
         &mut self,
         name: &str,
         function: impl Fn(&Value, &Scope<'_>) -> Result<Value, Error> + Send + Sync + 'static,
     ) -> Result<(), Error> {
+        self.add(name, None, Arc::new(function))
+    }
+
+    /// Adds a function that agents can call, too: its input is then their arguments, which fit the signature, and its scope
+    /// has nothing else. Refused as [`Functions::register`] says.
+    pub fn register_tool(
+        &mut self,
+        name: &str,
+        signature: Signature,
+        function: impl Fn(&Value, &Scope<'_>) -> Result<Value, Error> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.add(name, Some(signature), Arc::new(function))
+    }
+
+    fn add(&mut self, name: &str, signature: Option<Signature>, function: Function) -> Result<(), Error> {
         let is_name = |part: &str| {
             !part.is_empty() && part.chars().all(|each| each.is_ascii_alphanumeric() || "_.-".contains(each))
         };
@@ -61,8 +89,13 @@ impl Functions {
         if self.0.contains_key(name) {
             return Err(Error::new(Code::Conflict, format!("the function {name} is registered already")));
         }
-        self.0.insert(name.into(), Arc::new(function));
+        self.0.insert(name.into(), Registered { function, signature });
         Ok(())
+    }
+
+    /// What agents are told of a function; none when they cannot call it.
+    pub fn signature(&self, name: &str) -> Option<&Signature> {
+        self.0.get(name)?.signature.as_ref()
     }
 
     /// Whether there is a function of this name.
@@ -81,11 +114,17 @@ impl Functions {
             let known = self.known().collect::<Vec<_>>().join(", ");
             Error::not_found("function", name).hint(format!("the functions are: {known}"))
         })?;
-        let call = std::panic::AssertUnwindSafe(|| function(input, scope));
+        let call = std::panic::AssertUnwindSafe(|| (function.function)(input, scope));
         std::panic::catch_unwind(call).unwrap_or_else(|_| {
             tracing::error!(function = name, "a registered function panicked");
             Err(Error::new(Code::Internal, format!("the function {name} did not run to its end")))
         })
+    }
+}
+
+impl tools::Functions for Functions {
+    fn call(&self, name: &str, args: &Value) -> Result<Value, Error> {
+        self.call(name, args, &Scope::of(args))
     }
 }
 

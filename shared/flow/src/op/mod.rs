@@ -3,7 +3,7 @@
 //! ```text
 //!   expr      CEL over `input`, `context`, `outputs`, `task`         bounded, cached, integers stay integers
 //!   template  the same expressions inside of texts, objects, lists
-//!   function  registered Rust functions, `module:function`
+//!   function  registered Rust functions, `module:function`; with a signature agents can call them, too
 //!   alias     the field's usual tool names, and their arguments, as our built-in tools have them
 //! ```
 //!
@@ -14,10 +14,12 @@ mod bridge;
 pub mod expr;
 pub mod function;
 mod rewrite;
+pub mod signature;
 pub mod template;
 
 pub use alias::alias;
 pub use function::Functions;
+pub use signature::Signature;
 
 use crate::flow::Op;
 use domain::{Code, Error};

@@ -4,11 +4,11 @@ use crate::{
     Flow,
     flow::{AskRule, Node, ToolTarget},
     machine::{AgentReady, Run, TaskReport, chat_of},
-    op::{self, Scope},
-    perform::{Failure, Gathered, TaskEffects},
-    policy::Use,
+    op::{self, Scope, Signature},
+    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects},
+    policy::{self, Use},
 };
-use domain::{AgentOf, AgentTool, ChatConfig, Code, Error, FilePath, Mode, TaskConfig, event::Question};
+use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, TaskConfig, event::Question};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
 
@@ -28,19 +28,15 @@ impl TaskEffects {
             return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
         };
         self.permit(flow, node, &Use::Model(agent.model.as_deref().unwrap_or("default")), gathered)?;
-        let mut tools = Vec::new();
-        for id in &node.tools {
-            let Some(binding) = flow.tools.get(id) else { continue };
-            self.permit(flow, node, &Use::Tool(binding), gathered)?;
-            let ToolTarget::Builtin(name) = &binding.target else {
-                let text = format!("an agent cannot call {id}: agents have built-in tools only");
-                return Err(Error::new(Code::Unprocessable, text)
-                    .hint("call functions and commands in a deterministic node")
-                    .into());
-            };
-            let root = binding.permissions.root.as_deref().map(FilePath::parse).transpose().map_err(Error::from)?;
-            tools.push(AgentTool { name: name.clone(), root });
-        }
+        // What cannot be reached is known before anything is said, and before tools have been at work for it.
+        let own_provider = match agent.model.as_deref().filter(|model| flow.declares_provider_of(model)) {
+            Some(model) => {
+                self.flows.providers().open(flow, model).await?;
+                Some(run.config.flow.clone())
+            }
+            None => None,
+        };
+        let tools = node.tools.iter().filter_map(|id| self.agent_tool(flow, node, id, gathered)).collect();
         let prompt = match prompt {
             Some(template) => op::template::render_text(template, scope)?,
             None => match scope.input {
@@ -98,6 +94,7 @@ impl TaskEffects {
                 temperature: agent.temperature,
                 max_tokens: agent.max_tokens,
                 turns: model_turns(config, flow, node, agent.model.as_deref()),
+                flow: own_provider,
             })),
         };
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
@@ -107,6 +104,38 @@ impl TaskEffects {
             context: gathered.context.take(),
             denied: std::mem::take(&mut gathered.denied),
         })))
+    }
+
+    /// A tool of `tools.yaml` as the node's agent has it. One that is denied is noted, and the agent goes on with the others.
+    fn agent_tool(&self, flow: &Flow, node: &Node, id: &str, gathered: &mut Gathered) -> Option<AgentTool> {
+        let binding = flow.tools.get(id)?;
+        let mut denied = |what: String, rule: String, reason: Option<String>| {
+            tracing::info!(node = %node.id, what, rule, "denied");
+            gathered.denied.push((what, rule.clone()));
+            AgentToolRuns::Denied { rule, reason }
+        };
+        let runs = match (policy::permit(flow, node, &Use::Tool(binding)), &binding.target) {
+            (policy::Decision::Deny { rule, what, reason }, _) => denied(what, rule, reason),
+            (policy::Decision::Permit, ToolTarget::Builtin(name)) => AgentToolRuns::Builtin(name.clone()),
+            (policy::Decision::Permit, ToolTarget::Function(name)) => match self.functions.signature(name) {
+                Some(Signature { description, parameters }) => AgentToolRuns::Function {
+                    entrypoint: name.clone(),
+                    description: description.clone(),
+                    parameters: parameters.clone(),
+                },
+                // The loader refuses it; this process may be of another version than the one that did.
+                None => denied(format!("tool {id}"), "registry".into(), Some(format!("{name} is not registered here"))),
+            },
+            (policy::Decision::Permit, ToolTarget::Command(_)) => {
+                denied(format!("tool {id}"), "sandbox".into(), Some(NO_SANDBOX.into()))
+            }
+        };
+        let root = binding.permissions.root.as_deref().map(FilePath::parse);
+        let (runs, root) = match root.transpose() {
+            Ok(root) => (runs, root),
+            Err(error) => (denied(format!("tool {id}"), "permissions.root".into(), Some(error.to_string())), None),
+        };
+        Some(AgentTool { name: id.to_owned(), description: binding.description.clone(), runs, root })
     }
 
     pub(super) fn questions(&self, run: &Run, rule: &AskRule, scope: &Scope<'_>) -> Result<TaskReport, Failure> {

@@ -5,7 +5,7 @@ use crate::{
     flow::{Node, ToolTarget},
     machine::Run,
     op::{self, Scope},
-    perform::{Failure, Gathered, TaskEffects},
+    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects},
     policy::{self, Use},
 };
 use domain::{CallId, Code, Error, FilePath, Principal, Status, task::ToolUse};
@@ -43,7 +43,7 @@ impl TaskEffects {
                 Err(error) => (Value::Null, Some(error)),
             },
             ToolTarget::Command(_) => {
-                let error = Error::new(Code::Forbidden, "no sandbox is configured, and commands run nowhere else");
+                let error = Error::new(Code::Forbidden, NO_SANDBOX);
                 (Value::Null, Some(error))
             }
             ToolTarget::Builtin(name) => self.call_builtin(run, node, name, &binding.permissions, &args).await,

@@ -30,7 +30,7 @@ fn rule(id: &str, target: PolicyTarget, names: &[&str], nodes: &[&str], allow: b
 
 fn tool(id: &str, target: ToolTarget, allow_shell: bool) -> ToolBinding {
     let permissions = Permissions { root: None, allow_network: false, allow_shell };
-    ToolBinding { id: id.into(), target, permissions }
+    ToolBinding { id: id.into(), description: None, target, permissions, reaches_network: false }
 }
 
 fn builtin(id: &str) -> ToolBinding {
@@ -64,6 +64,16 @@ fn s5_commands_need_their_permission() {
     assert!(decide(&[], &node, &Use::Tool(&command(true))).permits());
     let none = [rule("no-commands", PolicyTarget::Tool, &["command"], &[], false)];
     assert_eq!(denied_by(decide(&none, &node, &Use::Command)).unwrap(), "no-commands");
+}
+
+#[test]
+fn s5_what_reaches_the_network_needs_its_permission() {
+    let node = node("worker", Role::Linear, &["fetch"]);
+    let mut fetch = ToolBinding { reaches_network: true, ..builtin("fetch") };
+    let allowed = [rule("all", PolicyTarget::Tool, &["*"], &[], true)];
+    assert_eq!(denied_by(decide(&allowed, &node, &Use::Tool(&fetch))).unwrap(), "permissions.allow_network");
+    fetch.permissions.allow_network = true;
+    assert!(decide(&allowed, &node, &Use::Tool(&fetch)).permits());
 }
 
 #[test]

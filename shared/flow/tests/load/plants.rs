@@ -1,7 +1,7 @@
 //! Faults to plant into a sound folder.
 
 /// A fault to plant: in this file, this text becomes that one. The fault is where `«` is. Then its code, and a part of its
-/// hint; nothing when it has none.
+/// hint.
 pub type Plant = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 pub const FLOW: &str = "workflow.yaml";
@@ -23,8 +23,8 @@ pub const PLANTS: &[Plant] = &[
         "unknown_key",
         "did you mean `on_failure`?",
     ),
-    (FLOW, "    timeout_seconds: 30\n", "    timeout_seconds: «soon\n", "wrong_type", ""),
-    (FLOW, "max_concurrency: 4", "max_concurrency: «0", "wrong_value", "1 or more"),
+    (FLOW, "    timeout_seconds: 30\n", "    timeout_seconds: «soon\n", "wrong_type", "in seconds"),
+    (FLOW, "max_concurrency: 4", "max_concurrency: «0", "wrong_value", "from 1 to 4294967295"),
     (
         FLOW,
         "continue_on_failure: true",
@@ -49,9 +49,9 @@ pub const PLANTS: &[Plant] = &[
         "did you mean `merge:outputs`?",
     ),
     (FLOW, "over: \"input.items\"", "over: «\"input.items[\"", "bad_expression", "CEL"),
-    (FLOW, "max_subtasks: 50", "max_subtasks: «many", "wrong_type", ""),
+    (FLOW, "max_subtasks: 50", "max_subtasks: «many", "wrong_type", "most subtasks"),
     (FLOW, "score: \"size(input.output)\"", "score: «\"size(\"", "bad_expression", "CEL"),
-    (FLOW, "    always_fail: true", "    always_fail: «yes please", "wrong_type", ""),
+    (FLOW, "    always_fail: true", "    always_fail: «yes please", "wrong_type", "For an exit"),
     ("agents.yaml", "llm: openai/gpt-4o-mini", "llm: «opnai/gpt-4o-mini", "unknown_provider", "did you mean `openai`?"),
     ("agents.yaml", "llm: house/small", "llm: «house/smal", "unknown_model", "did you mean `small`?"),
     ("agents.yaml", "persona: coder", "persona: «codr", "unknown_persona", "did you mean `coder`?"),
@@ -61,7 +61,7 @@ pub const PLANTS: &[Plant] = &[
         "entrypoint: \"tools.fs:read_file\"",
         "entrypoint: «\"tools.fs:launch\"",
         "unknown_entrypoint",
-        "`read`",
+        "`buildscale flow entrypoints` has all of them",
     ),
     ("tools.yaml", "allow_network: false", "«allow_netwrk: false", "unknown_key", "did you mean `allow_network`?"),
     ("tools.yaml", "root: /projects", "root: «projects", "wrong_value", "begins with `/`"),
@@ -91,16 +91,16 @@ pub const PLANTS: &[Plant] = &[
     ("plugins.yaml", "secret: {env: HOOK}", "secret: «planted", "credential_value", "{env: NAME}"),
     ("plugins.yaml", "type: webhook", "type: «webhok", "wrong_value", "did you mean `webhook`?"),
     ("policy.yaml", "target: tool", "target: «tols", "wrong_value", "did you mean `tool`?"),
-    ("execution.yaml", "max_queued: 100", "max_queued: «-1", "wrong_value", "1 or more"),
+    ("execution.yaml", "max_queued: 100", "max_queued: «5000000000", "wrong_value", "from 1 to 4294967295"),
     ("inspector.yaml", "breakpoints: [think]", "breakpoints: [«thnk]", "unknown_node", "did you mean `think`?"),
     ("artifacts.yaml", "nodes: [think]", "nodes: [«thonk]", "unknown_node", "did you mean `think`?"),
     ("cli_profiles.yaml", "start: begin_again", "start: «begn_again", "unknown_node", "did you mean `begin_again`?"),
     ("evaluations.yaml", "start: begin_again", "start: «think", "unknown_node", "there are: `begin`"),
-    ("evaluations.yaml", "expected: failure", "expected: «broken", "wrong_value", ""),
-    ("evaluations.yaml", "expected: \"^w.y$\"", "expected: «\"(\"", "wrong_value", ""),
+    ("evaluations.yaml", "expected: failure", "expected: «broken", "wrong_value", "`partial`"),
+    ("evaluations.yaml", "expected: \"^w.y$\"", "expected: «\"(\"", "wrong_value", "stands for itself"),
     ("evaluations.yaml", "schema: thought", "schema: «thougt", "unknown_schema", "did you mean `thought`?"),
     ("metrics.yaml", "name: node_duration", "«nme: node_duration", "unknown_key", "did you mean `name`?"),
-    ("engine_metadata.yaml", "flow_version: 1.2.3", "flow_version: «[1]", "wrong_type", ""),
+    ("engine_metadata.yaml", "flow_version: 1.2.3", "flow_version: «[1]", "wrong_type", "version"),
     ("deployment.yaml", "name: base", "«nam: base", "unknown_key", "did you mean `name`?"),
     ("schemas/thought.json", "\"type\": \"string\"", "\"type\": «\"strng\"", "invalid_schema", "2020-12"),
 ];
@@ -152,7 +152,7 @@ pub const ALONE: &[Plant] = &[
         "default_start_on_non_start",
         "role: start",
     ),
-    (FLOW, "  - id: failed\n", "  - id: «done\n", "duplicate_id", ""),
+    (FLOW, "  - id: failed\n", "  - id: «done\n", "duplicate_id", "another id"),
     (FLOW, "  - id: second\n", "  - id: second\n    «agent_id: thinker\n", "misplaced_key", "kind"),
     (FLOW, "    agent_id: thinker\n", "", "missing_agent", "there are: `local`, `thinker`"),
     (FLOW, "  - id: second\n", "  - id: second\n    «split: {over: input}\n", "misplaced_key", "role"),
@@ -168,7 +168,7 @@ pub const ALONE: &[Plant] = &[
     (FLOW, "  - id: second\n", "  - id: second\n    always_fail: «true\n", "always_fail_on_non_exit", "exit"),
     (FLOW, "strategy: best_of, score: \"size(input.output)\"", "strategy: best_of", "missing_key", "an expression"),
     (FLOW, "merge: {strategy: all,", "merge: {quorum: «2, strategy: all,", "misplaced_key", "strategy: quorum"),
-    (FLOW, "merge: {strategy: all,", "merge: {of: «nobody, strategy: all,", "merge_of", ""),
+    (FLOW, "merge: {strategy: all,", "merge: {of: «nobody, strategy: all,", "merge_of", "are: `"),
     (
         FLOW,
         "  - id: second\n    kind: deterministic\n    role: linear\n    context: none",
@@ -225,7 +225,7 @@ pub const ALONE: &[Plant] = &[
         "  - {from: second, to: failed}\n",
         "  - {from: second, to: failed}\n  - {from: «nowhere, to: failed}\n",
         "unknown_node",
-        "",
+        "workflow.yaml has all of them",
     ),
     (
         FLOW,
@@ -243,12 +243,16 @@ pub const ALONE: &[Plant] = &[
         "wrong_degree",
         "its edges",
     ),
-    (FLOW, "  - id: begin_again\n", "  - id: [begin]\n", "wrong_type", ""),
+    (FLOW, "  - id: begin_again\n", "  - id: [begin]\n", "wrong_type", "unique"),
     (FLOW, "default_start: true", "default_start: false", "no_default_start", "default_start: true"),
-    (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", ""),
-    (FLOW, "version: 1\n", "version: [1\n", "malformed", ""),
-    ("tools.yaml", "id: change", "id: «look", "duplicate_id", ""),
-    ("tools.yaml", "    entrypoint: write_file\n", "", "unknown_entrypoint", "`write`"),
+    (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", "What is done"),
+    (FLOW, "version: 1\n", "version: [1\n", "malformed", "bracket"),
+    (FLOW, "edges:\n", "edges: «all\nx-edges:\n", "wrong_type", "no other ways"),
+    (FLOW, "name: base\n", "name: base\n«name: other\n", "duplicate_key", "in line 2"),
+    (FLOW, "tools: [look, change]", "tools: [look, «count]", "no_sandbox", "built-in tool"),
+    (FLOW, "tools: [look, change]", "tools: [look, «\"a tool\"]", "unknown_tool", "there are: `change`"),
+    ("tools.yaml", "id: change", "id: «look", "duplicate_id", "another id"),
+    ("tools.yaml", "    entrypoint: write_file\n", "", "unknown_entrypoint", "`entrypoint: …` or `command: […]`"),
     (
         "schemas/choice.json",
         "[\"left\", \"right\"]",
@@ -263,7 +267,7 @@ pub const ALONE: &[Plant] = &[
         "decision_without_outputs",
         "selected_edge",
     ),
-    ("schemas/thought.json", "{\"type\"", "{\"type", "malformed", ""),
+    ("schemas/thought.json", "{\"type\"", "{\"type", "malformed", "quote"),
     ("provider_credentials.yaml", "env: HOUSE_API_KEY", "env: «\"sk-planted\"", "credential_value", "`env: NAME`"),
     (
         "provider_credentials.yaml",
@@ -284,6 +288,6 @@ pub const ALONE: &[Plant] = &[
         "      - id: one\n",
         "      - id: one\n        assertions: []\n      - id: «one\n",
         "duplicate_id",
-        "",
+        "another id",
     ),
 ];

@@ -80,6 +80,9 @@ pub(crate) enum FlowCommand {
         #[arg(long)]
         verify: bool,
     },
+    /// List what tools.yaml can name as an entry point: the built-in tools with their usual names, and the registered functions.
+    /// Needs no hub
+    Entrypoints,
     /// Print the JSON Schema of a manifest, for editors; without a name, list the manifests. Needs no hub
     Schema {
         /// Which, such as workflow.yaml

@@ -4,26 +4,21 @@ use super::tell_faults;
 use crate::cli::{
     args::Picture,
     failure::{Exit, Failure},
-    output::Output,
+    output::{Look, Output},
 };
 use flow::{
     Flow,
     draw::{self, Paint},
     load::{self, Known, Report},
-    op::{self, Functions, expr},
+    op::alias,
     template,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{collections::BTreeMap, fs, path::Path};
 
 /// What manifests may name here. Which models and personas there are, only the hub knows: those are not missed.
 fn known() -> Known {
-    Known {
-        functions: Functions::builtin().known().map(str::to_owned).collect(),
-        expression: expr::check,
-        template: |text| op::template::check(&Value::String(text.to_owned())),
-        ..Known::default()
-    }
+    Known::default()
 }
 
 /// The name of the flow in a folder: the folder's.
@@ -123,6 +118,23 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
         changed.iter().try_for_each(|path| out.line(path))?;
     }
     Ok(if changed.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Lists what tools.yaml can name as an entry point.
+pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, Failure> {
+    let Known { tools, functions, .. } = known();
+    let usual = |tool: &str| alias::known().filter(|name| alias::alias(name) == Some(tool) && *name != tool);
+    if out.is_json() {
+        let tools: Vec<_> =
+            tools.iter().map(|tool| json!({ "name": tool, "also": usual(tool).collect::<Vec<_>>() })).collect();
+        return out.json(&json!({ "tools": tools, "functions": functions })).map(|()| Exit::Done);
+    }
+    for tool in &tools {
+        let also = usual(tool).collect::<Vec<_>>().join(", ");
+        out.line(format_args!("{tool:18} {}", out.style().paint(Look::Dim, format_args!("or {also}"))))?;
+    }
+    functions.iter().try_for_each(|function| out.line(function))?;
+    Ok(Exit::Done)
 }
 
 /// Prints the schema of a manifest, or which there are.

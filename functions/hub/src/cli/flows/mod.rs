@@ -28,8 +28,13 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     match &args.command {
         FlowCommand::New { dir, name } => return local::new(dir, name.as_deref(), out),
         FlowCommand::Schema { name } => return local::schema(name.as_deref(), out),
+        FlowCommand::Entrypoints => return local::entrypoints(out),
         FlowCommand::Package { dir, verify } => return local::package(dir, *verify, out),
         FlowCommand::Check { flow } if is_folder(flow) => return local::check(Path::new(flow), out),
+        FlowCommand::Check { flow } if is_path(flow) => return Err(Failure::NoFolder(flow.clone())),
+        FlowCommand::Graph { flow: Some(flow), task: None, .. } if is_path(flow) && !is_folder(flow) => {
+            return Err(Failure::NoFolder(flow.clone()));
+        }
         FlowCommand::Graph { flow: Some(flow), format, task: None, output } if is_folder(flow) => {
             let picture = local::graph(Path::new(flow), *format, out)?;
             return picture.map_or(Ok(Exit::Failed), |picture| deliver(picture, output.as_deref(), out));
@@ -44,7 +49,10 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     };
     let desk = Desk { client, workspace };
     match args.command {
-        FlowCommand::New { .. } | FlowCommand::Schema { .. } | FlowCommand::Package { .. } => Ok(Exit::Done),
+        FlowCommand::New { .. }
+        | FlowCommand::Schema { .. }
+        | FlowCommand::Package { .. }
+        | FlowCommand::Entrypoints => Ok(Exit::Done),
         FlowCommand::List => desk.list(out).await,
         FlowCommand::Check { flow } => desk.check(&flow, out).await,
         FlowCommand::Graph { flow, format, task, output } => desk.graph(flow, format, task, output, out).await,
@@ -57,6 +65,13 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
 /// Whether what was typed is a folder here, and not the name of a flow in the workspace.
 fn is_folder(flow: &str) -> bool {
     Path::new(flow).is_dir()
+}
+
+/// Whether what was typed can be no name of a flow, because only paths look like it.
+fn is_path(flow: &str) -> bool {
+    flow.starts_with(['.', '~'])
+        || flow.contains(std::path::is_separator)
+        || [".yaml", ".yml", ".json"].iter().any(|end| flow.ends_with(end))
 }
 
 /// Writes a picture to a file, else to standard output.
@@ -114,7 +129,13 @@ impl Desk {
 
     /// The name of the flow; a folder is put into the workspace first.
     async fn name_of(&self, flow: &str, out: &mut Output) -> Result<String, Failure> {
-        if is_folder(flow) { self.upload(Path::new(flow), out).await } else { Ok(flow.to_owned()) }
+        if is_folder(flow) {
+            self.upload(Path::new(flow), out).await
+        } else if is_path(flow) {
+            Err(Failure::NoFolder(flow.to_owned()))
+        } else {
+            Ok(flow.to_owned())
+        }
     }
 
     async fn list(&self, out: &mut Output) -> Result<Exit, Failure> {

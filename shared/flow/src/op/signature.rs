@@ -1,0 +1,142 @@
+//! What models are told of registered functions, so that agents can call them as tools (seed 002 §5).
+
+use domain::Error;
+use serde_json::{Value, json};
+
+/// What a function does and which arguments it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signature {
+    /// What it does, for models.
+    pub description: String,
+    /// The JSON Schema of its arguments: of an object, because that is all that models can call with.
+    pub parameters: Value,
+}
+
+impl Signature {
+    /// A signature. `INVALID_ARGUMENT` when `parameters` is no JSON Schema of an object.
+    pub fn new(description: impl Into<String>, parameters: Value) -> Result<Self, Error> {
+        if parameters.get("type") != Some(&json!("object")) {
+            return Err(Error::invalid(
+                "parameters",
+                "the arguments of a tool are an object: write `\"type\": \"object\"`",
+            ));
+        }
+        jsonschema::draft202012::options()
+            .build(&parameters)
+            .map_err(|error| Error::invalid("parameters", format!("this is no JSON Schema: {error}")))?;
+        Ok(Self { description: description.into(), parameters })
+    }
+}
+
+/// The signature of a function that BuildScale comes with.
+pub(super) fn builtin(name: &str) -> Option<Signature> {
+    let list = |more: Value| {
+        let mut properties = json!({ "list": { "type": "array", "items": {}, "description": "The list." } });
+        let mut required = vec!["list"];
+        if let (Value::Object(properties), Value::Object(more)) = (&mut properties, more) {
+            required.extend(more.keys().filter(|key| *key == "size").map(|_| "size"));
+            properties.extend(more);
+        }
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    };
+    let text = || {
+        json!({
+            "type": "object",
+            "properties": { "text": { "type": "string", "description": "The text." } },
+            "required": ["text"],
+            "additionalProperties": false,
+        })
+    };
+    let (description, parameters) = match name {
+        "json:keys" => (
+            "Lists the names of the fields of the object that it is called with.",
+            json!({ "type": "object", "properties": {} }),
+        ),
+        "json:merge" => {
+            ("Merges a list of objects into one; what comes later goes over what came before.", list(json!({})))
+        }
+        "json:parse" => ("Reads a text as JSON, also out of a fenced block.", text()),
+        "json:text" => {
+            ("Writes the object that it is called with as a JSON text.", json!({ "type": "object", "properties": {} }))
+        }
+        "list:chunk" => (
+            "Cuts a list into lists of a size; the last one may be shorter.",
+            list(json!({ "size": { "type": "integer", "minimum": 1, "description": "How long each is." } })),
+        ),
+        "list:flatten" => ("Puts the items of lists in a list into one list.", list(json!({}))),
+        "list:repeat" => (
+            "Makes a list of one value, repeated.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "value": { "description": "What is repeated." },
+                    "count": { "type": "integer", "minimum": 0, "maximum": 100_000, "description": "How often." },
+                },
+                "required": ["value", "count"],
+                "additionalProperties": false,
+            }),
+        ),
+        "list:unique" => ("Takes what is there twice out of a list.", list(json!({}))),
+        "merge:by_node" => ("Groups what arrived at a merge by the node that it came from.", list(json!({}))),
+        "merge:outputs" => ("Takes the outputs out of what arrived at a merge.", list(json!({}))),
+        "text:join" => (
+            "Joins a list into one text.",
+            list(
+                json!({ "separator": { "type": "string", "description": "What goes in between; a line break when nothing is said." } }),
+            ),
+        ),
+        "text:lines" => ("Cuts a text into its lines.", text()),
+        "text:words" => ("Cuts a text into its words.", text()),
+        _ => return None,
+    };
+    Some(Signature { description: description.into(), parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::op::Functions;
+
+    #[test]
+    fn s5_every_function_in_the_box_can_be_called_by_an_agent() {
+        let functions = Functions::builtin();
+        for name in functions.known() {
+            let signature = functions.signature(name).unwrap_or_else(|| panic!("{name} has no signature"));
+            Signature::new("", signature.parameters.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(signature.description.ends_with('.'), "{name}");
+        }
+    }
+
+    #[test]
+    fn s5_what_fits_the_schema_of_a_function_is_what_it_takes() {
+        let functions = Functions::builtin();
+        for (name, args) in [
+            ("json:keys", json!({ "a": 1 })),
+            ("json:merge", json!({ "list": [{ "a": 1 }, { "b": 2 }] })),
+            ("json:parse", json!({ "text": "1" })),
+            ("json:text", json!({ "a": 1 })),
+            ("list:chunk", json!({ "list": [1, 2], "size": 1 })),
+            ("list:flatten", json!({ "list": [[1], 2] })),
+            ("list:repeat", json!({ "value": 1, "count": 2 })),
+            ("list:unique", json!({ "list": [1, 1] })),
+            ("merge:by_node", json!({ "list": [{ "from": "a", "output": 1 }] })),
+            ("merge:outputs", json!({ "list": [{ "output": 1 }] })),
+            ("text:join", json!({ "list": ["a", "b"], "separator": "-" })),
+            ("text:lines", json!({ "text": "a\nb" })),
+            ("text:words", json!({ "text": "a b" })),
+        ] {
+            let registry = tools::Registry::builtin().with_functions(std::sync::Arc::new(functions.clone()));
+            let parameters = &functions.signature(name).unwrap().parameters;
+            let outcome = registry.call_function(name, parameters, &args.to_string());
+            assert!(outcome.success, "{name}: {}", outcome.output);
+            let astray = registry.call_function(name, parameters, "[]");
+            assert!(!astray.success, "{name} takes no list");
+        }
+        assert_eq!(Signature::new("", json!({ "type": "array" })).unwrap_err().code, domain::Code::InvalidArgument);
+        assert_eq!(
+            Signature::new("", json!({ "type": "object", "required": 7 })).unwrap_err().code,
+            domain::Code::InvalidArgument
+        );
+    }
+}

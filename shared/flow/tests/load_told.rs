@@ -1,0 +1,188 @@
+//! What a report says: nothing twice, nothing that only follows from something else, and all of it in our words.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "support/folder.rs"]
+mod folder;
+
+use domain::Error;
+use flow::{
+    Flow,
+    flow::ToolTarget,
+    load::{Fault, Known, Report, load},
+    op::{Functions, Signature},
+};
+use folder::sound;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+fn refused(files: BTreeMap<String, String>) -> Report {
+    load("base", files, &Known::default()).err().unwrap_or_else(|| panic!("it loads"))
+}
+
+fn change(files: &mut BTreeMap<String, String>, file: &str, from: &str, to: &str) {
+    let text = files.get_mut(file).unwrap();
+    assert!(text.contains(from), "{file} has no {from:?}");
+    *text = text.replacen(from, to, 1);
+}
+
+/// The sound folder with one text changed.
+fn with(file: &str, from: &str, to: &str) -> BTreeMap<String, String> {
+    let mut files = sound();
+    change(&mut files, file, from, to);
+    files
+}
+
+/// The one fault that there is.
+#[track_caller]
+fn only(report: Report) -> Fault {
+    let [fault] = report.faults.as_slice() else { panic!("{report}") };
+    fault.clone()
+}
+
+fn place(fault: &Fault) -> (&str, u32, u32) {
+    (&fault.file, fault.line, fault.column)
+}
+
+#[test]
+fn s8_a_file_that_cannot_be_read_is_one_fault() {
+    for path in sound().into_keys().filter(|path| path.ends_with(".yaml")) {
+        let mut files = sound();
+        files.get_mut(&path).unwrap().insert_str(0, "broken: [1\n");
+        let fault = only(refused(files));
+        assert_eq!((fault.file.as_str(), fault.code), (path.as_str(), "malformed"));
+        assert!(fault.message.starts_with("this is no YAML"), "{fault}");
+    }
+    let mut files = sound();
+    files.remove("workflow.yaml");
+    assert_eq!(only(refused(files)).code, "missing_manifest");
+}
+
+#[test]
+fn s8_what_nobody_could_read_is_not_missed() {
+    for (file, list) in [
+        ("workflow.yaml", "nodes"),
+        ("workflow.yaml", "edges"),
+        ("agents.yaml", "agents"),
+        ("tools.yaml", "tools"),
+        ("memory.yaml", "context_profiles"),
+        ("providers.yaml", "providers"),
+        ("provider_credentials.yaml", "provider_credentials"),
+    ] {
+        let (key, mistyped) = (format!("{list}:\n"), format!("{}s:\n", list.trim_end_matches('s').to_owned() + "e"));
+        // A key of this file that nobody knows may be the key to something.
+        let code = if list == "provider_credentials" { "credential_value" } else { "unknown_key" };
+        assert_eq!(only(refused(with(file, &key, &mistyped))).code, code, "{file}");
+        let fault = only(refused(with(file, &key, &format!("{list}: all\nx-those:\n"))));
+        assert_eq!((fault.file.as_str(), fault.code), (file, "wrong_type"));
+    }
+    let mut files = sound();
+    let agents = files.remove("agents.yaml").unwrap();
+    files.insert("agent.yaml".into(), agents);
+    assert_eq!(only(refused(files)).code, "unknown_manifest", "what is in it is in no other file");
+    // What is read and wrong is told beside what could not be read.
+    let mut files = with("tools.yaml", "tools:\n", "tools: [\n");
+    change(&mut files, "workflow.yaml", "agent_id: thinker", "agent_id: thinkr");
+    let codes: Vec<_> = refused(files).faults.iter().map(|fault| fault.code).collect();
+    assert_eq!(codes, ["malformed", "unknown_agent"]);
+}
+
+#[test]
+fn s8_a_key_that_is_there_twice_is_told_in_our_words() {
+    let mut files = with("workflow.yaml", "    schema_in: request\n", "    schema_in: request\n    role: exit\n");
+    change(&mut files, "workflow.yaml", "retries: 2", "retry: 2");
+    change(&mut files, "agents.yaml", "{temperature: 0.2,", "{temperature: 0.2, temperature: 9,");
+    let report = refused(files);
+    let told: Vec<_> = report.faults.iter().map(|fault| (fault.code, place(fault))).collect();
+    assert_eq!(
+        told,
+        [
+            ("duplicate_key", ("agents.yaml", 5, 32)),
+            ("duplicate_key", ("workflow.yaml", 14, 5)),
+            ("unknown_key", ("workflow.yaml", 28, 5)),
+        ],
+        "with everything else, and the first of them counts:\n{report}"
+    );
+    assert_eq!(report.faults[1].message, "the key `role` is there twice");
+    assert_eq!(report.faults[1].hint, "keep one of them; the first is in line 10");
+
+    let mut files = sound();
+    files.remove("tools.yaml");
+    let tools = r#"{"tools": [
+  {"id": "look", "entrypoint": "read_file"}, {"id": "change", "entrypoint": "read_file", "entrypoint": "write_file"}
+]}"#;
+    files.insert("tools.json".into(), tools.into());
+    assert_eq!(place(&only(refused(files))), ("tools.json", 2, 90), "JSON has such keys, too");
+}
+
+#[test]
+fn s8_a_number_that_is_too_large_for_us_is_told_with_its_range() {
+    for (file, key, to, range) in [
+        ("workflow.yaml", "retries: 2", "retries: 256", "it goes from 0 to 20"),
+        ("workflow.yaml", "max_concurrency: 4", "max_concurrency: 4294967296", "it goes from 1 to 4294967295"),
+        ("agents.yaml", "max_tokens: 400", "max_tokens: -7", "it goes from 1 to 4294967295"),
+        ("persistent_memory.yaml", "retention_days: 90", "retention_days: 4294967296", "to 4294967295"),
+    ] {
+        let fault = only(refused(with(file, key, to)));
+        assert_eq!(fault.code, "wrong_value");
+        assert!(fault.line > 1 && fault.hint.contains(range), "{fault}");
+    }
+}
+
+#[test]
+fn s8_of_many_names_the_nearest_are_told_and_where_all_are() {
+    let fault = only(refused(with("tools.yaml", "entrypoint: \"text:lines\"", "entrypoint: \"text:linse\"")));
+    let hint = "did you mean `text:lines`? the nearest of 29 are: `text:lines`, ";
+    assert!(fault.hint.starts_with(hint), "{}", fault.hint);
+    assert!(fault.hint.ends_with("; `buildscale flow entrypoints` has all of them"), "{}", fault.hint);
+    let fault = only(refused(with("tools.yaml", "tools.fs:read_file", "tools.fs:raed_file")));
+    assert!(fault.hint.starts_with("did you mean `read_file`? the nearest of 29 are: `"), "{}", fault.hint);
+    let fault = only(refused(with("inspector.yaml", "breakpoints: [think]", "breakpoints: [what]")));
+    assert!(fault.hint.starts_with("the nearest of 14 are: `"), "{}", fault.hint);
+    assert!(fault.hint.ends_with("; workflow.yaml has all of them"), "{}", fault.hint);
+}
+
+/// Functions, of which one has no signature.
+fn functions() -> Functions {
+    let mut functions = Functions::builtin();
+    functions.register("mine:secret", |input, _| Ok(input.clone())).unwrap();
+    let signature = Signature::new("Says it twice.", json!({ "type": "object" })).unwrap();
+    functions.register_tool("mine:open", signature, |input, _| Ok::<_, Error>(json!([input, input]))).unwrap();
+    functions
+}
+
+#[test]
+fn s5_what_no_agent_can_call_is_refused_where_its_node_lists_it() {
+    let known = Known::default().with_functions(&functions());
+    let loaded = |entrypoint: &str, id: &str| -> Result<Flow, Report> {
+        let tool = format!("tools:\n  - id: \"{id}\"\n    {entrypoint}\n");
+        let mut files = with("tools.yaml", "tools:\n", &tool);
+        change(&mut files, "workflow.yaml", "tools: [look, change]", &format!("tools: [look, \"{id}\"]"));
+        load("base", files, &known)
+    };
+    for (entrypoint, id, code, hint) in [
+        ("entrypoint: \"mine:secret\"", "secret", "function_without_schema", "register it with a signature"),
+        ("command: [date]", "today", "no_sandbox", "configure a sandbox"),
+        ("entrypoint: read_file", "fs.read", "tool_name", "letters, digits"),
+        ("entrypoint: read_file", "r\u{e9}ad", "tool_name", "letters, digits"),
+    ] {
+        let fault = only(loaded(entrypoint, id).unwrap_err());
+        assert_eq!((fault.code, place(&fault)), (code, ("workflow.yaml", 24, 19)), "{fault}");
+        assert!(fault.hint.contains(hint), "{fault}");
+    }
+    let flow = loaded("entrypoint: \"mine:open\"", "open").unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(flow.tools["open"].target, ToolTarget::Function("mine:open".into()));
+    // Deterministic nodes call with whatever they like.
+    let files = with("tools.yaml", "entrypoint: \"text:lines\"", "entrypoint: \"mine:secret\"");
+    assert!(load("base", files, &known).is_ok());
+    let files = with("workflow.yaml", "tools: [look, change]", "tools: [look, count]");
+    assert!(load("base", files, &Known { sandbox: true, ..known }).is_ok(), "a sandbox runs commands");
+}
+
+#[test]
+fn s5_what_reaches_the_network_is_known_and_no_built_in_tool_does() {
+    let flow = load("base", sound(), &Known::default()).unwrap();
+    assert!(flow.tools.values().all(|tool| !tool.reaches_network));
+    let known = Known { networked: ["read".to_owned()].into(), ..Known::default() };
+    let flow = load("base", sound(), &known).unwrap();
+    assert!(flow.tools["look"].reaches_network && !flow.tools["change"].reaches_network);
+}

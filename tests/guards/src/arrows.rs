@@ -14,6 +14,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("flow", &["actor", "chat", "domain", "ports", "tools", "workspace"]),
     ("identity", &["domain", "ports"]),
     ("sinks", &["domain", "flow", "ports"]),
+    ("aws", &["domain", "ports"]),
     ("embedded", &["domain", "ports"]),
     ("models", &["domain", "ports"]),
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),

@@ -1,0 +1,31 @@
+//! Adapters for AWS: the ports on DynamoDB, SQS with EventBridge Scheduler, S3, Redis or Valkey, Secrets Manager and SSM.
+//!
+//! They promise what [`ports`] promises and no more; the conformance suites of `testkit` hold them to it, on emulators of the
+//! real protocols (`tests/emulators`). What they add is the price: one request for one write, for one page, for ten
+//! messages; no scan anywhere; retries only by the SDK's standard mode, except where the SDK does not retry.
+//!
+//! * [`Config`] names what was deployed, from the environment; [`Cloud`] makes each client once, when it is first asked for.
+//! * [`DynamoTable`] keeps every item of the system in one table with one index.
+//! * [`SqsQueue`] delivers by a FIFO queue, and delays by a standard queue and by one-time schedules.
+//! * [`S3Blobs`] keeps contents under their SHA-256.
+//! * [`RedisBus`] carries hints.
+//! * [`AwsSecrets`] reads keys.
+//!
+//! A function links what it uses: each adapter is behind a feature of this crate. [`Fault`] says why a service did not do
+//! what it was asked, as the source of [`ports::Error::Unavailable`].
+
+mod cloud;
+mod config;
+#[cfg(feature = "dynamodb")]
+mod dynamo;
+mod fault;
+#[cfg(feature = "sqs")]
+mod sqs;
+
+pub use cloud::Cloud;
+pub use config::{BusAddress, Config, ConfigError, Sandbox};
+#[cfg(feature = "dynamodb")]
+pub use dynamo::DynamoTable;
+pub use fault::{Class, Fault};
+#[cfg(feature = "sqs")]
+pub use sqs::{Due, QueueNames, SqsQueue, delivery, due, outgoing};

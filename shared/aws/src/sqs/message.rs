@@ -1,0 +1,155 @@
+//! Messages as SQS carries them: the whole [`Outgoing`] as JSON, in every queue and in every schedule.
+
+use aws_lambda_events::sqs;
+use domain::{Sha256, Timestamp};
+use ports::{Delivery, Error, Outgoing, Receipt, Result};
+use std::time::Duration;
+
+/// The longest message, and the longest batch of them, in bytes.
+pub(super) const MOST_BYTES: usize = 1024 * 1024;
+/// The longest message that a schedule carries, in bytes.
+const MOST_SCHEDULED_BYTES: usize = 256 * 1024;
+/// The longest delay of a message on a standard queue.
+const LONGEST_DELAY: Duration = Duration::from_secs(900);
+/// A schedule fires within a minute after its time. So it is set a minute early, and the delay queue waits the rest.
+const SCHEDULE_AHEAD: Duration = Duration::from_secs(60);
+
+/// What to do with a message now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Send it to its group.
+    Now,
+    /// Send it to the delay queue, to come again after this, in whole seconds of at most 900.
+    Delay(Duration),
+    /// Have a schedule send it to the delay queue at this time.
+    Schedule(Timestamp),
+}
+
+/// When `message` is due, as of `now`: what a sender decides, and the timer again for each message from the delay queue.
+/// What is too long for a schedule goes round the delay queue until it is due.
+pub fn due(message: &Outgoing, now: Timestamp) -> Due {
+    let wait = message.deliver_at.map_or(Duration::ZERO, |at| at.since(now));
+    if wait.is_zero() {
+        return Due::Now;
+    }
+    if wait <= LONGEST_DELAY || write(message).len() > MOST_SCHEDULED_BYTES {
+        // Rounded up, so that it is due when it comes.
+        return Due::Delay(Duration::from_secs(wait.as_millis().div_ceil(1000) as u64).min(LONGEST_DELAY));
+    }
+    Due::Schedule(now + (wait - SCHEDULE_AHEAD))
+}
+
+/// The message in the body of one from SQS.
+pub fn outgoing(body: &str) -> Result<Outgoing> {
+    serde_json::from_str(body).map_err(|error| Error::Damaged(format!("a message in the queue: {error}")))
+}
+
+/// The delivery that a record of a Lambda event is. Its receipt is the record's own.
+pub fn delivery(record: &sqs::SqsMessage) -> Result<Delivery> {
+    let count = record.attributes.get("ApproximateReceiveCount").map(String::as_str);
+    received(record.body.as_deref(), record.receipt_handle.as_deref(), count)
+}
+
+pub(super) fn received(body: Option<&str>, handle: Option<&str>, count: Option<&str>) -> Result<Delivery> {
+    let Outgoing { group, id, body, .. } = outgoing(body.unwrap_or_default())?;
+    let handle = handle.ok_or_else(|| Error::Damaged("a message in the queue has no receipt".into()))?;
+    let attempt = count.and_then(|count| count.parse().ok()).unwrap_or(1).max(1);
+    Ok(Delivery { group, id, body, attempt, receipt: Receipt(handle.to_owned()) })
+}
+
+/// The body of the message in SQS, which takes what XML takes: JSON escapes the control characters, and here the two others.
+pub(super) fn write(message: &Outgoing) -> String {
+    let mut body = serde_json::json!(message).to_string();
+    for (character, escaped) in [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uffff")] {
+        if body.contains(character) {
+            body = body.replace(character, escaped);
+        }
+    }
+    body
+}
+
+/// What SQS orders by: the group itself where it can be, which shows in consoles; what else stands for it.
+pub(super) fn group_id(group: &str) -> String {
+    match group.len() <= 128 && group.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => group.to_owned(),
+        false => Sha256::of(group.as_bytes()).to_string(),
+    }
+}
+
+/// What SQS knows repetitions by, and a schedule's name: ids are distinct in a group, and SQS compares across groups.
+pub(super) fn identity(message: &Outgoing, again: Option<&str>) -> String {
+    let parts = serde_json::json!([message.group, message.id, again]).to_string();
+    Sha256::of(parts.as_bytes()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn message(body: &str, after: Option<u64>) -> Outgoing {
+        let deliver_at = after.map(|ms| Timestamp::from_millis(1_000_000) + Duration::from_millis(ms));
+        Outgoing { group: "chat/w/c".into(), id: "1".into(), body: body.into(), deliver_at, priority: 3 }
+    }
+
+    #[test]
+    fn a_message_goes_by_the_way_that_its_time_asks_for() {
+        let now = Timestamp::from_millis(1_000_000);
+        let seconds = Duration::from_secs;
+        for (after, expected) in [
+            (None, Due::Now),
+            (Some(0), Due::Now),
+            (Some(1), Due::Delay(seconds(1))),
+            (Some(1_000), Due::Delay(seconds(1))),
+            (Some(900_000), Due::Delay(seconds(900))),
+            (Some(900_001), Due::Schedule(now + Duration::from_millis(840_001))),
+            (Some(86_400_000), Due::Schedule(now + seconds(86_340))),
+        ] {
+            assert_eq!(due(&message("{}", after), now), expected, "{after:?}");
+            assert_eq!(due(&message("{}", after), now + seconds(90_000)), Due::Now, "{after:?} later");
+        }
+        let long = message(&"x".repeat(MOST_SCHEDULED_BYTES), Some(86_400_000));
+        assert_eq!(due(&long, now), Due::Delay(seconds(900)), "no schedule takes it");
+    }
+
+    #[test]
+    fn a_message_comes_out_as_it_went_in() {
+        let sent = message("\0\u{1}\"é\u{fffe}\u{ffff}😀", Some(5));
+        let body = write(&sent);
+        let takes =
+            |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+        assert!(body.chars().all(takes), "SQS refuses other characters");
+        assert_eq!(outgoing(&body).unwrap(), sent);
+        assert!(matches!(outgoing("{}"), Err(Error::Damaged(_))));
+    }
+
+    #[test]
+    fn a_record_is_a_delivery() {
+        let mut record = sqs::SqsMessage::default();
+        assert!(delivery(&record).is_err());
+        record.body = Some(write(&message("body", None)));
+        assert!(delivery(&record).is_err(), "without a receipt nobody can settle it");
+        record.receipt_handle = Some("handle".into());
+        record.attributes.insert("ApproximateReceiveCount".into(), "3".into());
+        let expected = Delivery {
+            group: "chat/w/c".into(),
+            id: "1".into(),
+            body: "body".into(),
+            attempt: 3,
+            receipt: Receipt("handle".into()),
+        };
+        assert_eq!(delivery(&record).unwrap(), expected);
+    }
+
+    #[test]
+    fn names_are_what_sqs_takes() {
+        assert_eq!(group_id("chat/w/c"), "chat/w/c");
+        for odd in ["é", "a b", &"x".repeat(129)] {
+            assert!(group_id(odd).len() <= 128 && group_id(odd).is_ascii(), "{odd}");
+        }
+        let other = Outgoing { group: "chat/w/d".into(), ..message("", None) };
+        let names = [identity(&message("", None), None), identity(&other, None), identity(&other, Some("again"))];
+        assert!(names.iter().all(|name| name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())));
+        assert!(names[0] != names[1] && names[1] != names[2]);
+    }
+}

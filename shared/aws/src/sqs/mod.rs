@@ -1,0 +1,310 @@
+//! The queue on SQS.
+//!
+//! Commands wait in a FIFO queue, a message group for each actor. Delays of up to 15 minutes wait in a standard queue, longer
+//! ones in one-time schedules that send there; the timer sends on what is due. All of them carry the whole [`Outgoing`].
+//!
+//! In Lambda nobody receives: Lambda does, and hands records to [`SqsQueue::adopt`], after which they are settled here like
+//! received ones, or by what the function returns.
+
+mod delays;
+mod flights;
+mod letters;
+mod message;
+mod poll;
+
+use crate::fault::{Fault, unavailable};
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_lambda_events::sqs::SqsMessage;
+use aws_sdk_sqs::{
+    Client,
+    types::{
+        BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
+        QueueAttributeName, SendMessageBatchRequestEntry,
+    },
+};
+use delays::Schedules;
+use flights::Flights;
+use letters::Aside;
+use ports::{Clock, DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result, validate};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, OnceCell},
+    time::Instant,
+};
+
+pub use message::{Due, delivery, due, outgoing};
+
+const WHAT: &str = "the queue";
+/// The most entries of one request.
+const BATCH: usize = 10;
+/// The longest that SQS keeps a message invisible.
+const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
+/// How long a count of what waits is good for. Who asks wants to know about how much it is.
+const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(5);
+
+/// What the queue is made of.
+#[derive(Clone, Debug)]
+pub struct QueueNames {
+    /// The URL of the FIFO queue. Its redrive policy names the dead-letter queue.
+    pub queue_url: String,
+    /// The URL of the standard queue for delays.
+    pub delay_queue_url: String,
+    /// Its ARN.
+    pub delay_queue_arn: String,
+    /// The group of schedules.
+    pub scheduler_group: String,
+    /// The role in which schedules send to the delay queue.
+    pub scheduler_role_arn: String,
+}
+
+/// The queue on SQS.
+///
+/// Beside what the port leaves open: every delivery counts as an attempt; a message for later comes when it is due behind
+/// what waits in its group by then; a message that has used up its attempts is put aside when somebody next asks for
+/// messages; and `send` takes all of ten messages or tells of failure when SQS took some of them, so that the caller sends
+/// them again, within five minutes without effect for those that were taken.
+pub struct SqsQueue(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    names: QueueNames,
+    clock: Arc<dyn Clock>,
+    schedules: Schedules,
+    aside: OnceCell<Aside>,
+    flights: Mutex<Flights>,
+    /// Something in `flights` may have its turn now, or a poll has ended.
+    moved: Notify,
+    /// Calls of `receive` that wait, and requests for messages that are under way: those outlive a call that is dropped.
+    receivers: AtomicUsize,
+    polls: AtomicUsize,
+    counted: Mutex<Option<(Instant, usize)>>,
+}
+
+impl SqsQueue {
+    /// With a client of SQS. The one for schedules is made from `sdk` with the first message that needs it.
+    pub fn new(client: Client, sdk: SdkConfig, names: QueueNames, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner {
+            client,
+            names,
+            clock,
+            schedules: Schedules::new(sdk),
+            aside: OnceCell::new(),
+            flights: Mutex::default(),
+            moved: Notify::new(),
+            receivers: AtomicUsize::new(0),
+            polls: AtomicUsize::new(0),
+            counted: Mutex::new(None),
+        }))
+    }
+
+    /// Takes the records of a Lambda event as what is in flight here, and nothing else is: a function has one batch at a
+    /// time. Their receipts can then be settled, extended and rejected as if they had been received. A record that cannot be
+    /// read is an error at its place; it should be reported as failed, so that it is put aside in the end.
+    pub fn adopt(&self, records: &[SqsMessage]) -> Vec<Result<Delivery>> {
+        let deliveries: Vec<Result<Delivery>> = records.iter().map(delivery).collect();
+        let now = Instant::now();
+        let adopted = deliveries.iter().flatten().cloned().collect();
+        // How long they are invisible, only SQS knows. It refuses what comes too late.
+        self.0.flights().adopt(adopted, now + LONGEST_VISIBILITY, now);
+        deliveries
+    }
+}
+
+#[async_trait]
+impl Queue for SqsQueue {
+    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+        validate::messages(&messages)?;
+        let now = self.0.clock.now();
+        let (mut at_once, mut soon, mut later) = (Vec::new(), Vec::new(), Vec::new());
+        for message in messages {
+            match due(&message, now) {
+                Due::Now => at_once.push((message, None)),
+                Due::Delay(delay) => soon.push((message, delay)),
+                Due::Schedule(at) => later.push((message, at)),
+            }
+        }
+        for (message, at) in later {
+            self.0.schedules.make(&self.0.names, &message, at).await?;
+        }
+        self.0.send_soon(soon).await?;
+        self.0.send_now(at_once).await
+    }
+
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
+        self.0.receive(max, visibility).await
+    }
+
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
+        let out = self.0.flights().out(receipts, Instant::now());
+        let deleted = self.0.delete(&self.0.names.queue_url, &out).await?;
+        self.0.flights().settle(&out);
+        self.0.moved.notify_waiters();
+        Ok(deleted == receipts.len())
+    }
+
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
+        let now = Instant::now();
+        let (out, whole) = {
+            let flights = self.0.flights();
+            let out = flights.out(receipts, now);
+            (out.len(), flights.batches(&out))
+        };
+        let visibility = visibility.min(LONGEST_VISIBILITY);
+        let kept = self.0.change_visibility(&self.0.names.queue_url, &whole, visibility).await?;
+        self.0.flights().keep(&kept, now + visibility);
+        Ok(out == receipts.len() && receipts.iter().all(|receipt| kept.contains(receipt)))
+    }
+
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
+        let now = Instant::now();
+        let (out, mut back) = {
+            let mut flights = self.0.flights();
+            (flights.out(receipts, now), flights.give_back(receipts, now))
+        };
+        // The last one first: the group stays locked until the first one is back.
+        back.reverse();
+        let given = self.0.change_visibility(&self.0.names.queue_url, &back, delay.min(LONGEST_VISIBILITY)).await?;
+        self.0.moved.notify_waiters();
+        Ok(out.len() == receipts.len() && receipts.iter().all(|receipt| given.contains(receipt)))
+    }
+
+    async fn waiting(&self, _lane: &str) -> Result<usize> {
+        let counted = *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, count)) = counted.filter(|(at, _)| at.elapsed() < COUNT_IS_GOOD_FOR) {
+            tracing::trace!(age_ms = at.elapsed().as_millis(), count, "the queue was counted before");
+            return Ok(count);
+        }
+        let name = QueueAttributeName::ApproximateNumberOfMessages;
+        let request = self.0.client.get_queue_attributes().queue_url(&self.0.names.queue_url);
+        let answer = request.attribute_names(name.clone()).send().await.map_err(|error| unavailable(WHAT, &error))?;
+        let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
+        let count = count.ok_or_else(|| Error::Damaged("SQS does not say how many messages wait".into()))?;
+        *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), count));
+        Ok(count)
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
+        self.0.look_aside(limit).await
+    }
+
+    async fn redrive(&self, group: &str) -> Result<usize> {
+        self.0.send_again(group).await
+    }
+}
+
+impl Inner {
+    fn flights(&self) -> MutexGuard<'_, Flights> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To their groups, in order. `again` tells a message that was sent before from its repetition.
+    async fn send_now(&self, messages: Vec<(Outgoing, Option<String>)>) -> Result<()> {
+        let entries = messages.iter().map(|(message, again)| {
+            entry(message, |entry| {
+                entry
+                    .message_group_id(message::group_id(&message.group))
+                    .message_deduplication_id(message::identity(message, again.as_deref()))
+            })
+        });
+        self.send_entries(&self.names.queue_url, entries.collect()).await
+    }
+
+    async fn send_soon(&self, messages: Vec<(Outgoing, Duration)>) -> Result<()> {
+        let delayed = |(message, delay): &(Outgoing, Duration)| {
+            entry(message, |entry| entry.delay_seconds(i32::try_from(delay.as_secs()).unwrap_or(i32::MAX)))
+        };
+        self.send_entries(&self.names.delay_queue_url, messages.iter().map(delayed).collect()).await
+    }
+
+    /// One request for ten, or for as many as fit into one.
+    async fn send_entries(&self, url: &str, entries: Vec<Result<Sized>>) -> Result<()> {
+        let mut rest = entries.into_iter().collect::<Result<Vec<_>>>()?.into_iter().peekable();
+        while rest.peek().is_some() {
+            let (mut request, mut count, mut bytes) = (self.client.send_message_batch().queue_url(url), 0, 0);
+            while let Some((entry, size)) =
+                rest.next_if(|(_, size)| count < BATCH && (count == 0 || bytes + size <= message::MOST_BYTES))
+            {
+                let entry = entry.id(count.to_string()).build().map_err(|error| Error::Invalid(error.to_string()))?;
+                (request, count, bytes) = (request.entries(entry), count + 1, bytes + size);
+            }
+            let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
+            if let Some(failed) = answer.failed().first() {
+                return Err(fault(failed).into_error(WHAT));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes messages; how many were still ours to delete.
+    async fn delete(&self, url: &str, receipts: &[Receipt]) -> Result<usize> {
+        let mut deleted = 0;
+        for some in receipts.chunks(BATCH) {
+            let entries = some.iter().enumerate().map(|(position, receipt)| {
+                DeleteMessageBatchRequestEntry::builder().id(position.to_string()).receipt_handle(&receipt.0).build()
+            });
+            let entries = entries.collect::<std::result::Result<Vec<_>, _>>();
+            let entries = entries.map_err(|error| Error::Invalid(error.to_string()))?;
+            let request = self.client.delete_message_batch().queue_url(url).set_entries(Some(entries));
+            let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
+            stale_or(answer.failed())?;
+            deleted += answer.successful().len();
+        }
+        Ok(deleted)
+    }
+
+    /// Makes messages invisible from now for a time; those that were still ours.
+    async fn change_visibility(&self, url: &str, receipts: &[Receipt], visibility: Duration) -> Result<Vec<Receipt>> {
+        let mut changed = Vec::new();
+        for some in receipts.chunks(BATCH) {
+            let entries = some.iter().enumerate().map(|(position, receipt)| {
+                let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(position.to_string());
+                entry.receipt_handle(&receipt.0).visibility_timeout(seconds(visibility)).build()
+            });
+            let entries = entries.collect::<std::result::Result<Vec<_>, _>>();
+            let entries = entries.map_err(|error| Error::Invalid(error.to_string()))?;
+            let request = self.client.change_message_visibility_batch().queue_url(url).set_entries(Some(entries));
+            let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
+            stale_or(answer.failed())?;
+            let position = |id: &str| some.get(id.parse::<usize>().ok()?).cloned();
+            changed.extend(answer.successful().iter().filter_map(|entry| position(entry.id())));
+        }
+        Ok(changed)
+    }
+}
+
+/// An entry that lacks its id, and its size.
+type Sized = (aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder, usize);
+
+fn entry(
+    message: &Outgoing,
+    with: impl FnOnce(
+        aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder,
+    ) -> aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder,
+) -> Result<Sized> {
+    let body = message::write(message);
+    if body.len() > message::MOST_BYTES {
+        let (most, size) = (message::MOST_BYTES, body.len());
+        return Err(Error::Invalid(format!("a message has at most {most} bytes in SQS, not {size}")));
+    }
+    let size = body.len();
+    Ok((with(SendMessageBatchRequestEntry::builder().message_body(body)), size))
+}
+
+fn fault(failed: &BatchResultErrorEntry) -> Fault {
+    Fault::coded(failed.code(), failed.message().unwrap_or_default(), failed.sender_fault())
+}
+
+/// A receipt that SQS does not take is stale, which is an answer; anything else is not.
+fn stale_or(failed: &[BatchResultErrorEntry]) -> Result<()> {
+    let is_stale = |failed: &BatchResultErrorEntry| fault(failed).class == crate::Class::Refused;
+    failed.iter().find(|failed| !is_stale(failed)).map_or(Ok(()), |failed| Err(fault(failed).into_error(WHAT)))
+}
+
+/// Whole seconds, rounded up, as SQS counts visibility.
+fn seconds(time: Duration) -> i32 {
+    i32::try_from(time.min(LONGEST_VISIBILITY).as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
+}

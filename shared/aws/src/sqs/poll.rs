@@ -1,0 +1,132 @@
+//! Receiving. A request for messages is a task of its own: who waits for it may be dropped while SQS is answering, and what
+//! came then goes to whoever asks next, instead of being invisible until it times out.
+
+use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, flights::Held, message, seconds};
+use crate::fault::unavailable;
+use aws_sdk_sqs::types::MessageSystemAttributeName as Attribute;
+use ports::{Delivery, Receipt, Result};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout_at};
+
+/// The longest that SQS waits for a message before it answers that there is none.
+const WAIT: Duration = Duration::from_secs(20);
+/// What came for somebody else is given on as it is when its visibility is about what was asked for.
+const ABOUT: Duration = Duration::from_secs(1);
+
+impl Inner {
+    pub(super) async fn receive(self: &Arc<Self>, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let visibility = visibility.min(LONGEST_VISIBILITY);
+        let deadline = Instant::now() + WAIT;
+        let _waiting = Counted::new(self, |inner| &inner.receivers);
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            // Before looking: what moves in between wakes.
+            moved.as_mut().enable();
+            let taken = self.flights().take(max, Instant::now());
+            if !taken.is_empty() {
+                let taken = self.freshen(taken, visibility).await?;
+                if !taken.is_empty() {
+                    return Ok(taken);
+                }
+                continue;
+            }
+            if self.polls.load(Ordering::Acquire) < self.receivers.load(Ordering::Acquire) {
+                let poll = Counted::new(self, |inner| &inner.polls);
+                let inner = self.clone();
+                let polled = tokio::spawn(async move {
+                    let outcome = inner.poll(max, visibility).await;
+                    drop(poll);
+                    inner.moved.notify_waiters();
+                    outcome
+                });
+                // Only its own poll can fail a call; one that it shares is asked for anew.
+                tokio::pin!(polled);
+                tokio::select! {
+                    ended = &mut polled => match ended {
+                        Ok(Err(error)) => return Err(error),
+                        // A look at what came, before giving up.
+                        _ if Instant::now() < deadline => continue,
+                        _ => {}
+                    },
+                    () = &mut moved => continue,
+                }
+            } else if timeout_at(deadline, moved).await.is_ok() {
+                continue;
+            }
+            let last = self.flights().take(max, Instant::now());
+            return self.freshen(last, visibility).await;
+        }
+    }
+
+    /// One request; what it brings is in flight here.
+    async fn poll(&self, max: usize, visibility: Duration) -> Result<()> {
+        let request = self.client.receive_message().queue_url(&self.names.queue_url);
+        let request = request.max_number_of_messages(i32::try_from(max.min(BATCH)).unwrap_or(1));
+        let request = request.visibility_timeout(seconds(visibility)).wait_time_seconds(seconds(WAIT));
+        let request = request.message_system_attribute_names(Attribute::ApproximateReceiveCount);
+        let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
+        let now = Instant::now();
+        let mut deliveries = Vec::new();
+        for received in answer.messages.unwrap_or_default() {
+            let count = received.attributes().and_then(|known| known.get(&Attribute::ApproximateReceiveCount));
+            match message::received(received.body(), received.receipt_handle(), count.map(String::as_str)) {
+                Ok(delivery) => deliveries.push(delivery),
+                // It comes again until it is put aside, where somebody can look at it.
+                Err(error) => tracing::error!(%error, message_id = received.message_id(), "a message cannot be read"),
+            }
+        }
+        self.flights().land(deliveries, now + visibility, now);
+        Ok(())
+    }
+
+    /// Gives messages the visibility that is asked for now, where they came for somebody who asked for another, or a while ago.
+    async fn freshen(&self, taken: Vec<Held>, visibility: Duration) -> Result<Vec<Delivery>> {
+        let now = Instant::now();
+        let until = now + visibility;
+        let apart = |held: &Held| held.until.max(until) - held.until.min(until);
+        let receipts: Vec<Receipt> = taken.iter().map(|held| held.delivery.receipt.clone()).collect();
+        let mut deliveries: Vec<Delivery> = taken.iter().map(|held| held.delivery.clone()).collect();
+        if taken.iter().any(|held| apart(held) > ABOUT) {
+            let kept = match self.change_visibility(&self.names.queue_url, &receipts, visibility).await {
+                Ok(kept) => kept,
+                Err(error) => {
+                    // Nobody has them, so nobody may settle them: they come again when SQS lets them.
+                    self.flights().settle(&receipts);
+                    return Err(error);
+                }
+            };
+            let stale: Vec<Receipt> = receipts.iter().filter(|receipt| !kept.contains(receipt)).cloned().collect();
+            let mut flights = self.flights();
+            flights.settle(&stale);
+            flights.keep(&kept, until);
+            deliveries.retain(|delivery| kept.contains(&delivery.receipt));
+        }
+        Ok(deliveries)
+    }
+}
+
+/// One more of something, until it is dropped.
+struct Counted {
+    inner: Arc<Inner>,
+    which: fn(&Inner) -> &std::sync::atomic::AtomicUsize,
+}
+
+impl Counted {
+    fn new(inner: &Arc<Inner>, which: fn(&Inner) -> &std::sync::atomic::AtomicUsize) -> Self {
+        which(inner).fetch_add(1, Ordering::AcqRel);
+        Self { inner: inner.clone(), which }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.which)(&self.inner).fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,226 @@
+//! A process on a free port.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    fs::File,
+    io,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+
+/// A loaded machine with two cores takes a Python server this long, at worst.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Runs a command in its own process group, and ends the group when the process that holds its standard input is gone,
+/// however that one ended.
+const GUARD: &str = r#""$@" </dev/null & cat >/dev/null; trap '' TERM; kill -TERM 0; sleep 1; kill -KILL 0"#;
+
+/// Why there is no emulator.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not installed.
+    #[error("{program} is not installed: run scripts/emulators, which puts it at {}", path.display())]
+    Missing {
+        /// Its name.
+        program: &'static str,
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// It ended, or did not answer in time.
+    #[error("{program} did not start: {why}\n{log}")]
+    NotReady {
+        /// Its name.
+        program: &'static str,
+        /// What happened.
+        why: String,
+        /// The end of what it said.
+        log: String,
+    },
+    /// The machine refused.
+    #[error("an emulator could not be started")]
+    Io(#[from] io::Error),
+}
+
+/// A running emulator. Dropping it ends it, and everything that it started.
+pub struct Emulator {
+    process: Child,
+    port: u16,
+    /// Where it keeps what it keeps, and its log.
+    folder: TempDir,
+}
+
+impl Emulator {
+    /// DynamoDB, by dynoxide, in memory.
+    pub async fn dynamodb() -> Result<Self, Error> {
+        let program = installed("dynoxide", "dynoxide/bin/dynoxide")?;
+        Self::start("dynoxide", Ready::Http("/"), |port, _| {
+            let mut command = vec![text(&program), "serve".into(), "--host".into(), "127.0.0.1".into()];
+            command.extend(["-p".into(), port.to_string()]);
+            (command, Vec::new())
+        })
+        .await
+    }
+
+    /// Redis 7, from the distribution, without persistence.
+    pub async fn redis() -> Result<Self, Error> {
+        Self::start("redis-server", Ready::Port, |port, folder| {
+            let mut command = vec!["redis-server".into(), "--port".into(), port.to_string()];
+            command.extend(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"].map(str::to_owned));
+            command.push(text(folder));
+            (command, Vec::new())
+        })
+        .await
+    }
+
+    /// SQS and S3, by LocalStack in host mode, with what `python/sqs.py` corrects.
+    pub async fn localstack() -> Result<Self, Error> {
+        let python = installed("localstack", "localstack/bin/python")?;
+        Self::start("localstack", Ready::Http("/_localstack/health"), |port, folder| {
+            let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/sqs.py");
+            let command = vec![text(&python), text(&program)];
+            let environment = [
+                ("GATEWAY_SERVER", "hypercorn"),
+                ("GATEWAY_LISTEN", &format!("127.0.0.1:{port}")),
+                ("SERVICES", "sqs,s3"),
+                ("STRICT_SERVICE_LOADING", "1"),
+                ("EAGER_SERVICE_LOADING", "1"),
+                ("DISABLE_EVENTS", "1"),
+                ("SKIP_SSL_CERT_DOWNLOAD", "1"),
+                ("DNS_ADDRESS", "0"),
+                ("SQS_DISABLE_CLOUDWATCH_METRICS", "1"),
+                ("OVERRIDE_IN_DOCKER", "0"),
+                ("FILESYSTEM_ROOT", &text(folder)),
+                ("TMPDIR", &text(folder)),
+            ];
+            (command, environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+        })
+        .await
+    }
+
+    /// The shapes of other services, by moto: nothing of what they would do happens.
+    pub async fn moto() -> Result<Self, Error> {
+        let program = installed("moto_server", "moto/bin/moto_server")?;
+        Self::start("moto_server", Ready::Http("/moto-api/"), |port, _| {
+            (vec![text(&program), "-H".into(), "127.0.0.1".into(), "-p".into(), port.to_string()], Vec::new())
+        })
+        .await
+    }
+
+    /// The port that it listens on, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where clients find it: what `AWS_ENDPOINT_URL_<SERVICE>` is set to.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The end of what it said.
+    pub fn log(&self) -> String {
+        tail(self.folder.path())
+    }
+
+    async fn start(
+        program: &'static str,
+        ready: Ready,
+        command: impl Fn(u16, &Path) -> (Vec<String>, Vec<(String, String)>),
+    ) -> Result<Self, Error> {
+        let mut last = None;
+        // The port is free when it is chosen; somebody else may be quicker to take it.
+        for _ in 0..3 {
+            let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+            let folder = tempfile::tempdir()?;
+            let (command, environment) = command(port, folder.path());
+            let log = File::create(folder.path().join("log"))?;
+            let process = Command::new("sh")
+                .args(["-c", GUARD, "emulator"])
+                .args(command)
+                .envs(environment)
+                .stdin(Stdio::piped())
+                .stdout(log.try_clone()?)
+                .stderr(log)
+                .process_group(0)
+                .spawn()?;
+            let emulator = Self { process, port, folder };
+            match emulator.wait_until(&ready).await {
+                Ok(()) => return Ok(emulator),
+                Err(why) => last = Some(Error::NotReady { program, why, log: emulator.log() }),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::Io(io::ErrorKind::AddrInUse.into())))
+    }
+
+    async fn wait_until(&self, ready: &Ready) -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            match timeout(Duration::from_secs(10), ready.ask(self.port)).await {
+                Ok(Ok(true)) => return Ok(()),
+                _ if self.log().contains("ddress already in use") => return Err("its port was taken".into()),
+                _ => {}
+            }
+            // poll: another process tells nobody when it listens
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(format!("no answer within {} s", PATIENCE.as_secs()))
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        if let Some(group) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
+            // Nothing of it is kept, so nothing has to be said first.
+            _ = kill_process_group(group, Signal::KILL);
+        }
+        _ = self.process.wait();
+    }
+}
+
+/// How an emulator shows that it is there.
+enum Ready {
+    /// It takes connections.
+    Port,
+    /// It answers a request for this path.
+    Http(&'static str),
+}
+
+impl Ready {
+    async fn ask(&self, port: u16) -> io::Result<bool> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        let Self::Http(path) = self else { return Ok(true) };
+        let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut status = [0; 5];
+        Ok(stream.read_exact(&mut status).await.is_ok() && status == *b"HTTP/")
+    }
+}
+
+/// Where `scripts/emulators` puts a program.
+fn installed(program: &'static str, path: &str) -> Result<PathBuf, Error> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("BUILDSCALE_CACHE").or_else(|| {
+        let home = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+        home.map(|home| home.join("buildscale"))
+    });
+    let path = cache.unwrap_or_default().join("emulators").join(path);
+    match path.exists() {
+        true => Ok(path),
+        false => Err(Error::Missing { program, path }),
+    }
+}
+
+fn tail(folder: &Path) -> String {
+    let log = std::fs::read(folder.join("log")).unwrap_or_default();
+    String::from_utf8_lossy(log.get(log.len().saturating_sub(4000)..).unwrap_or_default()).into_owned()
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,127 @@
+//! The table on DynamoDB passes the suite, and tells what it does not know from what it knows.
+#![expect(clippy::unwrap_used, reason = "tests")]
+use aws::{Class, DynamoTable, Fault};
+use emulators::{Emulator, Fate, FaultProxy, account};
+use ports::{Error, Expect, Key, SystemClock, Table, Write};
+use std::{
+    error::Error as _,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+use testkit::conformance::{self, Env};
+
+async fn table(emulator: &Emulator, endpoint: &str, name: &str) -> DynamoTable {
+    account::table(&account::sdk(&emulator.endpoint()), name).await.unwrap();
+    DynamoTable::new(aws_sdk_dynamodb::Client::new(&account::sdk(endpoint)), name, Arc::new(SystemClock))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_conforms() {
+    let emulator = Emulator::dynamodb().await.unwrap();
+    let made = AtomicU32::new(0);
+    let env = Env::real(Arc::new(SystemClock));
+    conformance::table(&env, || async {
+        let name = format!("items{}", made.fetch_add(1, Ordering::Relaxed));
+        Arc::new(table(&emulator, &emulator.endpoint(), &name).await) as Arc<dyn Table>
+    })
+    .await;
+}
+
+/// Every request goes through a proxy that asks for its fate by its number, and notes what it was.
+struct Faulty {
+    table: DynamoTable,
+    requests: Arc<Mutex<Vec<String>>>,
+    _proxy: FaultProxy,
+    _emulator: Emulator,
+}
+
+async fn faulty(fate: impl Fn(usize) -> Fate + Send + Sync + 'static) -> Faulty {
+    let emulator = Emulator::dynamodb().await.unwrap();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = requests.clone();
+    let proxy = FaultProxy::start(&emulator.endpoint(), move |head, _| {
+        let target = head.headers.get("x-amz-target").map(|target| target.to_str().unwrap().to_owned());
+        let mut seen = seen.lock().unwrap();
+        seen.push(target.unwrap().rsplit('.').next().unwrap().to_owned());
+        fate(seen.len())
+    })
+    .await
+    .unwrap();
+    let table = table(&emulator, proxy.endpoint(), "items").await;
+    Faulty { table, requests, _proxy: proxy, _emulator: emulator }
+}
+
+fn put(n: u32, expect: Expect) -> Write {
+    Write::put(Key::new("p", n.to_string()), "1", expect)
+}
+
+fn class(outcome: &Result<(), Error>) -> Option<Class> {
+    let Err(Error::Unavailable { .. }) = outcome else { return None };
+    outcome.as_ref().err()?.source()?.downcast_ref::<Fault>().map(|fault| fault.class)
+}
+
+#[tokio::test]
+async fn a_conditional_write_whose_answer_was_lost_is_neither_done_nor_lost() {
+    let world = faulty(|number| if number == 1 { Fate::AnswerLost } else { Fate::Pass }).await;
+    let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
+    assert_eq!(class(&outcome), Some(Class::Unknown), "{outcome:?}");
+    assert_eq!(*world.requests.lock().unwrap(), ["PutItem", "PutItem"], "the SDK repeated it, and nobody else did");
+    let found = world.table.get(&Key::new("p", "1")).await.unwrap().unwrap();
+    assert_eq!(found.rev, 1, "it had its effect, once");
+    let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
+    assert!(matches!(outcome, Err(Error::Conflict { write: 0 })), "an answered refusal is a conflict: {outcome:?}");
+}
+
+#[tokio::test]
+async fn a_transaction_whose_answer_was_lost_is_told_by_its_token() {
+    let world = faulty(|number| if number == 1 { Fate::AnswerLost } else { Fate::Pass }).await;
+    world.table.commit(vec![put(1, Expect::Absent), put(2, Expect::Absent)]).await.unwrap();
+    assert_eq!(*world.requests.lock().unwrap(), ["TransactWriteItems", "TransactWriteItems"]);
+}
+
+#[tokio::test]
+async fn what_never_arrived_is_repeated_and_done_once() {
+    let world = faulty(|number| if number == 1 { Fate::Lost } else { Fate::Pass }).await;
+    world.table.commit(vec![put(1, Expect::Absent)]).await.unwrap();
+    assert_eq!(world.table.get(&Key::new("p", "1")).await.unwrap().unwrap().rev, 1);
+}
+
+#[tokio::test]
+async fn throttling_is_waited_out_and_then_told_as_what_it_is() {
+    let throttled = |_| {
+        let code = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
+        Fate::Answered(400, format!(r#"{{"__type":"{code}","message":"slowly"}}"#))
+    };
+    let world = faulty(throttled).await;
+    let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
+    assert_eq!(class(&outcome), Some(Class::Throttled), "{outcome:?}");
+    assert_eq!(world.requests.lock().unwrap().len(), 3, "the standard mode's attempts and no more");
+}
+
+#[tokio::test]
+async fn one_write_is_one_request_and_reads_never_scan() {
+    let world = faulty(|_| Fate::Pass).await;
+    let table = &world.table;
+    for expect in [Expect::Absent, Expect::Rev(1), Expect::Present, Expect::Any] {
+        table.commit(vec![put(1, expect)]).await.unwrap();
+    }
+    table.commit(vec![Write::check(Key::new("p", "1"), Expect::Rev(4))]).await.unwrap();
+    table.commit(vec![put(2, Expect::Any), Write::check(Key::new("p", "1"), Expect::Any)]).await.unwrap();
+    table.commit(vec![put(3, Expect::Any), put(4, Expect::Absent)]).await.unwrap();
+    table.commit(vec![Write::delete(Key::new("p", "1"), Expect::Rev(4))]).await.unwrap();
+    table.query(&ports::Query::all("p", 10)).await.unwrap();
+    let expected = [
+        "PutItem",
+        "PutItem",
+        "UpdateItem",
+        "UpdateItem",
+        "GetItem",
+        "UpdateItem",
+        "TransactWriteItems",
+        "DeleteItem",
+        "Query",
+    ];
+    assert_eq!(*world.requests.lock().unwrap(), expected);
+}

@@ -1,17 +1,22 @@
 //! A whole hub without its front: an embedded store in a folder of its own, real files, the real effects of tasks and chats,
-//! a scripted model, and a worker that drives both kinds of actors. Nothing of it is a fake but what the model says.
+//! a scripted model, and a worker that drives both kinds of actors. Nothing of it is a fake but what the model says; or, where
+//! time matters, everything that keeps something is in memory, and time jumps.
 #![expect(clippy::unwrap_used, missing_docs, reason = "means of tests")]
+
+mod slow;
+
+pub use slow::Slow;
 
 use actor::{Kind, Mailbox, NobodyFollows, Runtime};
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
-use domain::{EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
+use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::{
-    Evaluations, FlowCache, Flows, NewTask, TaskEffects, TaskMachine, Tasks, Understudy,
+    Evaluations, FlowCache, Flows, NewTask, TaskEffects, TaskFilter, TaskMachine, Tasks, Understudy,
     artifact::Artifacts,
     evaluate::{Evaluation, Play, Progress, Selection},
     load::Known,
-    memory::Memory,
+    memory::{Bm25, Memory, Ranker},
     op::Functions,
 };
 use models::Scripted;
@@ -19,6 +24,10 @@ use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
+use testkit::{
+    TestClock,
+    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
+};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools::Registry;
@@ -43,7 +52,36 @@ pub struct Hub {
     pub by: Principal,
     shutdown: CancellationToken,
     working: JoinHandle<()>,
-    _store: Arc<Store>,
+    _store: Option<Arc<Store>>,
+}
+
+/// What a hub stands on.
+pub struct Ground {
+    pub table: Arc<dyn Table>,
+    pub queue: Arc<dyn Queue>,
+    pub bus: Arc<dyn Bus>,
+    pub blobs: Arc<dyn Blobs>,
+    pub clock: Arc<dyn Clock>,
+    pub model: Arc<dyn Model>,
+    pub ranker: Arc<dyn Ranker>,
+}
+
+impl Ground {
+    /// Nothing but memory, and a time that jumps over waits: for tests that say `start_paused`. What comes first is chosen by
+    /// the seed; in the order of asking when it is 0.
+    pub fn in_memory(seed: u64, model: Arc<dyn Model>) -> Self {
+        let clock = Arc::new(TestClock::new(seed));
+        let faults = || if seed == 0 { Faults::none() } else { Faults::interleaving() };
+        Self {
+            table: Arc::new(FakeTable::new(clock.clone(), seed, faults())),
+            queue: Arc::new(FakeQueue::new(clock.clone(), seed, faults(), 1_000)),
+            bus: Arc::new(FakeBus::new(seed, Faults::none())),
+            blobs: Arc::new(FakeBlobs::new(seed, Faults::none())),
+            clock,
+            model,
+            ranker: Arc::new(Bm25),
+        }
+    }
 }
 
 impl Hub {
@@ -53,16 +91,37 @@ impl Hub {
         let options = embedded::Options { durability: embedded::Durability::Normal, max_attempts: 1_000 };
         let path = folder.path().join("hub.sqlite3");
         let store = Arc::new(Store::open(path, clock.clone(), options).unwrap());
-        let files = folder.path().join("workspaces");
-        let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
-        let table: Arc<dyn Table> = Arc::new(Spilling::new(store.table(), blobs.clone()));
-        let queue: Arc<dyn Queue> = store.queue();
-        let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
-        let real: Arc<dyn Model> = Arc::new(Scripted::from_yaml(script).unwrap());
-        let model: Arc<dyn Model> = Arc::new(Understudy::new(real, table.clone(), PLAY));
+        let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(folder.path().join("workspaces")));
+        let ground = Ground {
+            table: store.table(),
+            queue: store.queue(),
+            bus: Arc::new(LocalBus::new()),
+            blobs,
+            clock,
+            model: Arc::new(Scripted::from_yaml(script).unwrap()),
+            ranker: Arc::new(Bm25),
+        };
+        Self { _store: Some(store), ..Self::on(ground, folder).await }
+    }
+
+    /// A hub on this ground, at work.
+    pub async fn on(ground: Ground, folder: &TempDir) -> Self {
+        Self::make(ground, folder, true).await
+    }
+
+    /// A hub on this ground that nobody works on.
+    pub async fn idle_on(ground: Ground, folder: &TempDir) -> Self {
+        Self::make(ground, folder, false).await
+    }
+
+    async fn make(ground: Ground, folder: &TempDir, works: bool) -> Self {
+        let Ground { table, queue, bus, blobs, clock, model, ranker } = ground;
+        let table: Arc<dyn Table> = Arc::new(Spilling::new(table, blobs.clone()));
+        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), folder.path().join("workspaces"));
+        let model: Arc<dyn Model> = Arc::new(Understudy::new(model, table.clone(), PLAY));
         let functions = Arc::new(Functions::builtin());
         let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
+        let slots = actor::Slots::new();
 
         let chats = Runtime::new(
             ChatMachine {
@@ -75,7 +134,7 @@ impl Hub {
                 tools: tools.clone(),
                 workspaces: workspaces.clone(),
                 clock: clock.clone(),
-                slots: actor::Slots::new(),
+                slots: slots.clone(),
             }),
             table.clone(),
             queue.clone(),
@@ -87,12 +146,12 @@ impl Hub {
         let cache = FlowCache::default();
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
         let effects = TaskEffects {
-            slots: actor::Slots::new(),
+            slots,
             flows: flows.clone(),
             tools,
             functions,
             workspaces: workspaces.clone(),
-            memory: Memory::new(table.clone()),
+            memory: Memory::new(table.clone()).with_ranker(ranker),
             artifacts: Artifacts::new(table.clone(), workspaces.clone()),
             table: table.clone(),
             mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
@@ -114,14 +173,18 @@ impl Hub {
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({
             let shutdown = shutdown.clone();
-            async move { worker.run(shutdown).await }
+            async move {
+                if works {
+                    worker.run(shutdown).await;
+                }
+            }
         });
 
         let tasks = Tasks::new(table.clone(), queue, bus, clock.clone(), workspaces.clone(), flows);
         let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table.clone(), clock, PLAY);
         let (workspace, by) = (WorkspaceId(Uuid::from_u128(7)), Principal::local());
         workspaces.create(workspace, "tests", &by).await.unwrap();
-        Self { tasks, evaluations, workspaces, workspace, table, by, shutdown, working, _store: store }
+        Self { tasks, evaluations, workspaces, workspace, table, by, shutdown, working, _store: None }
     }
 
     /// Ends its work as a process does that is told to.
@@ -131,7 +194,11 @@ impl Hub {
     }
 
     pub async fn write(&self, path: &str, text: &str) {
-        let files = self.workspaces.open(self.workspace).await.unwrap();
+        self.write_in(self.workspace, path, text).await;
+    }
+
+    async fn write_in(&self, workspace: WorkspaceId, path: &str, text: &str) {
+        let files = self.workspaces.open(workspace).await.unwrap();
         let writer = self.by.clone().into();
         files.write(&FilePath::parse(path).unwrap(), text.to_owned(), Expect::Any, &writer).await.unwrap();
     }
@@ -144,21 +211,70 @@ impl Hub {
 
     /// Puts a flow into the workspace.
     pub async fn flow<'a>(&self, name: &str, files: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        self.flow_in(self.workspace, name, files).await;
+    }
+
+    pub async fn flow_in<'a>(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) {
         for (path, text) in files {
-            self.write(&format!("/system/flows/{name}/{path}"), text).await;
+            self.write_in(workspace, &format!("/system/flows/{name}/{path}"), text).await;
         }
+    }
+
+    /// Another workspace: another tenant.
+    pub async fn another(&self) -> WorkspaceId {
+        let workspace = WorkspaceId(Uuid::now_v7());
+        self.workspaces.create(workspace, "another", &self.by).await.unwrap();
+        workspace
+    }
+
+    /// Makes a task.
+    pub async fn create(&self, flow: &str, input: Value) -> Result<TaskId, Error> {
+        self.create_in(self.workspace, flow, NewTask { input, ..NewTask::default() }).await
+    }
+
+    pub async fn create_in(&self, workspace: WorkspaceId, flow: &str, new: NewTask) -> Result<TaskId, Error> {
+        let accepted = self.tasks.create(workspace, TaskId(Uuid::now_v7()), flow, new, &self.by).await?;
+        Ok(accepted.task_id)
     }
 
     /// Runs a task to its end.
     pub async fn run(&self, flow: &str, input: Value) -> TaskView {
-        let task = TaskId(Uuid::now_v7());
-        let new = NewTask { input, ..NewTask::default() };
-        self.tasks.create(self.workspace, task, flow, new, &self.by).await.unwrap();
+        let task = self.create(flow, input).await.unwrap();
+        self.finished(task).await
+    }
+
+    pub async fn finished(&self, task: TaskId) -> TaskView {
+        self.until(task, |view| view.phase == TaskPhase::Finished).await
+    }
+
+    /// Waits until a task is like this.
+    pub async fn until(&self, task: TaskId, is_so: impl Fn(&TaskView) -> bool) -> TaskView {
         until(|| async {
-            let view = self.tasks.get(self.workspace, task).await.unwrap();
-            (view.phase == TaskPhase::Finished).then_some(view)
+            let view = self.tasks.get(self.workspace, task).await.ok()?;
+            is_so(&view).then_some(view)
         })
         .await
+    }
+
+    /// The children of a task, in their order.
+    pub async fn children(&self, task: TaskId) -> Vec<TaskView> {
+        let all = TaskFilter::default();
+        self.tasks.children(self.workspace, task, &all, 100, None).await.unwrap().tasks
+    }
+
+    /// An id for a command.
+    pub fn command(&self) -> CommandId {
+        CommandId(Uuid::now_v7())
+    }
+
+    pub async fn answer(&self, task: TaskId, node: &str, answers: Value) {
+        let answers = answers.as_object().unwrap().clone();
+        self.tasks.answer(self.workspace, task, node, answers, self.command(), &self.by).await.unwrap();
     }
 
     /// Runs an evaluation to its end.

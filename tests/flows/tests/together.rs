@@ -1,11 +1,9 @@
-//! Many tasks at once, what limits them, and what a stage can fail of, on a real hub.
+//! Many tasks at once, and what a stage can fail of, on a real hub.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, Status, TaskId, TaskPhase};
-use flow::NewTask;
-use flows::{Hub, until};
-use serde_json::{Value, json};
-use uuid::Uuid;
+use domain::Status;
+use flows::Hub;
+use serde_json::json;
 
 const ECHO: &str = r#"
 nodes:
@@ -18,20 +16,6 @@ const MEMORY: &str = "
 context_profiles:
   - {id: mine, max_tokens: 500, retrieval_policy: recency, sources: [{store: task}]}
 ";
-const WAITS: &str = r#"
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Go on?"}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges: [{from: begin, to: ask}, {from: ask, to: end}]
-"#;
-
-async fn create(hub: &Hub, flow: &str, input: Value) -> Result<TaskId, domain::Error> {
-    let task = TaskId(Uuid::now_v7());
-    let new = NewTask { input, ..NewTask::default() };
-    hub.tasks.create(hub.workspace, task, flow, new, &hub.by).await.map(|accepted| accepted.task_id)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s10_8_tasks_that_run_at_once_see_nothing_of_each_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,35 +24,13 @@ async fn s10_8_tasks_that_run_at_once_see_nothing_of_each_other() {
     let mut tasks = Vec::new();
     for number in 0..30 {
         let word = format!("word {number}");
-        tasks.push((create(&hub, "echo", json!({ "word": word })).await.unwrap(), word));
+        tasks.push((hub.create("echo", json!({ "word": word })).await.unwrap(), word));
     }
     for (task, word) in tasks {
-        let view = until(|| async {
-            let view = hub.tasks.get(hub.workspace, task).await.unwrap();
-            (view.phase == TaskPhase::Finished).then_some(view)
-        })
-        .await;
+        let view = hub.finished(task).await;
         assert_eq!(view.output, Some(json!({ "said": word, "seen": [word] })));
         assert_eq!((view.status, view.steps), (Status::Success, 3));
     }
-    hub.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = Hub::open(&folder, "rules: []").await;
-    hub.flow("waits", [("workflow.yaml", WAITS), ("execution.yaml", "max_queued: 2\nmax_concurrency: 1\n")]).await;
-    let first = create(&hub, "waits", Value::Null).await.unwrap();
-    create(&hub, "waits", Value::Null).await.unwrap();
-    let refused = create(&hub, "waits", Value::Null).await.unwrap_err();
-    assert_eq!(refused.code, Code::RateLimited);
-    assert!(refused.details.contains_key("retry_after_s"), "{refused:?}");
-    let answers = json!({ "approved": true }).as_object().unwrap().clone();
-    let command = domain::CommandId(Uuid::now_v7());
-    hub.tasks.answer(hub.workspace, first, "ask", answers, command, &hub.by).await.unwrap();
-    // Room again, as soon as one has ended.
-    until(|| async { create(&hub, "waits", Value::Null).await.ok() }).await;
     hub.close().await;
 }
 

@@ -1,0 +1,81 @@
+//! Work that takes a second, and knows how much of it there was at once.
+
+use async_trait::async_trait;
+use domain::{Error, Message, StopReason, Usage};
+use flow::memory::Ranker;
+use futures::{StreamExt, stream};
+use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+/// A model that says one word after a second, or never where it is asked to `hang`; and a ranker that takes a second. Both
+/// count by their first word of what they are asked: how many are at it, and how many were at most.
+#[derive(Clone, Default)]
+pub struct Slow(Arc<Mutex<BTreeMap<String, (usize, usize)>>>);
+
+impl Slow {
+    /// How many were at this at once, at most.
+    pub fn most(&self, what: &str) -> usize {
+        self.0.lock().unwrap().get(what).map_or(0, |(_, most)| *most)
+    }
+
+    fn enter(&self, asked: &str) -> Inside {
+        let what = asked.split_whitespace().next().unwrap_or_default().to_owned();
+        let mut all = self.0.lock().unwrap();
+        let (now, most) = all.entry(what.clone()).or_default();
+        *now += 1;
+        *most = (*most).max(*now);
+        Inside(self.clone(), what)
+    }
+}
+
+/// Somebody is at it, until this is dropped.
+struct Inside(Slow, String);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if let Some((now, _)) = self.0.0.lock().unwrap().get_mut(&self.1) {
+            *now -= 1;
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Slow {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let asked = match request.messages.last().map(AsRef::as_ref) {
+            Some(Message::User { content, .. }) => content.clone(),
+            _ => String::new(),
+        };
+        let inside = self.enter(&asked);
+        let answer = async move {
+            if inside.1 == "hang" {
+                std::future::pending::<()>().await;
+            }
+            // poll: time is what is tested here, and it jumps
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(inside);
+            let end = Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null };
+            stream::iter([Ok(Delta::Text("done".into())), Ok(end)])
+        };
+        Ok(stream::once(answer).flatten().boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+#[async_trait]
+impl Ranker for Slow {
+    async fn rank(&self, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error> {
+        let _inside = self.enter(query);
+        // poll: time is what is tested here, and it jumps
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(texts.iter().map(|_| 1.0).collect())
+    }
+}

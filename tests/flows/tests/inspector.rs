@@ -1,0 +1,226 @@
+//! The inspector and re-runs on a whole hub (seed 002 §10.7): what is said to a task holds for its tree, a retry runs what
+//! failed and nothing else, and a re-run sees what was seen then.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
+use flow::{NewTask, flow::StoreKind, memory};
+use flows::{Hub, until};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const ASKS_EACH: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: "[1, 2, 3]"}}
+  - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Is {{input}} right?"}}
+  - {id: note, kind: deterministic, role: linear, context: none, op: {expr: "input * 10"}}
+  - {id: gather, kind: deterministic, role: merge, context: none, op: {expr: "input.map(one, one.output)"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: each}
+  - {from: each, to: ask}
+  - {from: ask, to: note}
+  - {from: note, to: gather}
+  - {from: gather, to: end}
+"#;
+
+/// Three subtasks that wait for people.
+async fn asking(hub: &Hub) -> (TaskId, Vec<TaskId>) {
+    hub.flow("asks_each", [("workflow.yaml", ASKS_EACH)]).await;
+    let root = hub.create("asks_each", Value::Null).await.unwrap();
+    let children = until(|| async {
+        let children = hub.children(root).await;
+        let all = children.len() == 3 && children.iter().all(|child| child.phase == TaskPhase::Suspended);
+        all.then(|| children.iter().map(|child| child.task_id).collect::<Vec<_>>())
+    })
+    .await;
+    (root, children)
+}
+
+async fn has_heard(hub: &Hub, task: TaskId, wanted: impl Fn(&TaskEvent) -> bool) {
+    until(|| async {
+        let mut heard = false;
+        hub.tasks.each_event(hub.workspace, task, |_, event| heard |= wanted(event)).await.unwrap();
+        heard.then_some(())
+    })
+    .await;
+}
+
+fn is_paused(view: &TaskView) -> bool {
+    view.phase == TaskPhase::Paused
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_task_is_paused_stepped_and_resumed_with_all_below_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let (root, children) = asking(&hub).await;
+    let (command, yes) = (|| CommandId(Uuid::now_v7()), || json!({ "approved": true }));
+    hub.tasks.pause(hub.workspace, root, &[], command(), &hub.by).await.unwrap();
+    hub.until(root, is_paused).await;
+    for child in &children {
+        has_heard(&hub, *child, |event| matches!(event, TaskEvent::PauseRequested { .. })).await;
+    }
+    // Each pauses before what comes next for it.
+    for child in &children[..2] {
+        hub.answer(*child, "ask", yes()).await;
+        let view = hub.until(*child, is_paused).await;
+        assert_eq!(view.node, Some("note".into()));
+    }
+    // A step of the whole is one node of each that is paused; the third one waits for a person still.
+    hub.tasks.step(hub.workspace, root, command(), &hub.by).await.unwrap();
+    for child in &children[..2] {
+        assert_eq!(hub.finished(*child).await.steps, 2);
+    }
+    assert!(is_paused(&hub.tasks.get(hub.workspace, root).await.unwrap()));
+    // Nobody pauses any more.
+    hub.tasks.resume(hub.workspace, root, false, command(), &hub.by).await.unwrap();
+    has_heard(&hub, children[2], |event| matches!(event, TaskEvent::Continued { .. })).await;
+    hub.answer(children[2], "ask", yes()).await;
+    let view = hub.finished(root).await;
+    assert_eq!((view.status, view.output), (Status::Success, Some(json!([10, 20, 30]))));
+    let late = hub.tasks.step(hub.workspace, root, command(), &hub.by).await.unwrap_err();
+    assert_eq!(late.code, Code::Conflict);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_task_that_pauses_before_each_node_does_so_in_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    hub.flow("asks_each", [("workflow.yaml", ASKS_EACH)]).await;
+    let stepping = NewTask { stepping: true, ..NewTask::default() };
+    let root = hub.create_in(hub.workspace, "asks_each", stepping).await.unwrap();
+    let step = async || hub.tasks.step(hub.workspace, root, hub.command(), &hub.by).await.unwrap();
+    for node in ["begin", "each"] {
+        hub.until(root, |view| is_paused(view) && view.node == Some(node.into())).await;
+        step().await;
+    }
+    until(|| async {
+        let children = hub.children(root).await;
+        let paused = children.iter().filter(|child| is_paused(child) && child.node == Some("ask".into()));
+        (paused.count() == 3).then_some(())
+    })
+    .await;
+    hub.tasks.stop(hub.workspace, root, hub.command(), &hub.by).await.unwrap();
+    hub.finished(root).await;
+    hub.close().await;
+}
+
+/// Each subtask needs a file of its own. All that is computed says by which task it was.
+const FILES: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none, remember: {store: task, key: given}}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: "input"}}
+  - {id: mark, kind: deterministic, role: linear, context: none, op: {expr: "{'n': input, 'by': task.id}"}}
+  - id: look
+    kind: deterministic
+    role: linear
+    context: none
+    tools: [reader]
+    op: {tool: reader, args: {path: "/projects/{{input.n}}.md"}}
+    schema_out: found
+  - id: tell
+    kind: deterministic
+    role: linear
+    context: mine
+    op: {expr: "{'mark': outputs.mark, 'by': task.id, 'knows': context.items.map(item, item.key)}"}
+  - id: gather
+    kind: deterministic
+    role: merge
+    context: none
+    merge: {strategy: all, on_failure: include}
+    op: {expr: "{'all': input.map(one, one.output), 'by': task.id}"}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: each}
+  - {from: each, to: mark}
+  - {from: mark, to: look}
+  - {from: look, to: tell}
+  - {from: tell, to: gather}
+  - {from: gather, to: end}
+"#;
+const FILES_MEMORY: &str = "
+context_profiles:
+  - {id: mine, max_tokens: 500, retrieval_policy: recency, sources: [{store: task}]}
+";
+const FILES_TOOLS: &str = "tools:\n  - {id: reader, entrypoint: read_file, permissions: {root: /projects}}\n";
+const FOUND: &str = r#"{ "not": { "type": "object", "required": ["error"] } }"#;
+
+async fn retry(hub: &Hub, of: TaskId) -> Result<TaskView, domain::Error> {
+    let task = TaskId(Uuid::now_v7());
+    hub.tasks.retry(hub.workspace, of, task, &hub.by).await?;
+    Ok(hub.finished(task).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_retry_runs_only_what_failed_and_what_comes_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let files = [
+        ("workflow.yaml", FILES),
+        ("memory.yaml", FILES_MEMORY),
+        ("tools.yaml", FILES_TOOLS),
+        ("schemas/found.json", FOUND),
+    ];
+    hub.flow("files", files).await;
+    hub.write("/projects/1.md", "one").await;
+    hub.write("/projects/3.md", "three").await;
+    let first = hub.run("files", json!([1, 2, 3])).await;
+    assert_eq!(first.status, Status::Partial, "{first:?}");
+    let output = first.output.clone().unwrap();
+    assert!(output["all"][0]["by"].is_string() && output["all"][1].is_null(), "{output}");
+
+    // Nothing has changed: it fails as it did, and whatever else there was is as it was, made by whoever made it.
+    let in_vain = retry(&hub, first.task_id).await.unwrap();
+    assert_eq!((in_vain.status, in_vain.output), (Status::Partial, first.output.clone()));
+
+    hub.write("/projects/2.md", "two").await;
+    let again = retry(&hub, first.task_id).await.unwrap();
+    let (now, child) = (again.output.clone().unwrap(), &hub.children(again.task_id).await[1]);
+    assert_eq!(again.status, Status::Success, "{again:?}");
+    // The siblings keep what they gave.
+    for index in [0, 2] {
+        assert_eq!(now["all"][index], output["all"][index]);
+    }
+    // What came before the failure is as it was, what comes after it ran, and so did what is given something else by it.
+    let failed = hub.children(first.task_id).await[1].task_id;
+    assert_eq!(now["all"][1]["mark"], json!({ "n": 2, "by": failed }));
+    assert_eq!(now["all"][1]["by"], json!(child.task_id));
+    assert_eq!(now["by"], json!(again.task_id));
+    assert_eq!(now["all"][1]["knows"], json!(["given"]), "what recorded nodes remembered is there");
+
+    let refused = retry(&hub, again.task_id).await.unwrap_err();
+    assert_eq!(refused.code, Code::Conflict, "nothing of it failed");
+    hub.close().await;
+}
+
+const KEEPS: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none, remember: {store: project, key: said}}
+  - {id: tell, kind: deterministic, role: linear, context: ours, op: {expr: "context.items.map(item, item.content)"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: tell}, {from: tell, to: end}]
+"#;
+const KEEPS_MEMORY: &str = "
+context_profiles:
+  - {id: ours, max_tokens: 500, retrieval_policy: recency, sources: [{store: project}]}
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_re_run_takes_the_recorded_context_and_remembers_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    hub.flow("keeps", [("workflow.yaml", KEEPS), ("memory.yaml", KEEPS_MEMORY)]).await;
+    let (first, second) = (hub.run("keeps", json!("a")).await, hub.run("keeps", json!("b")).await);
+    assert_eq!((first.output.clone(), second.output), (Some(json!(["a"])), Some(json!(["b"]))));
+    let task = TaskId(Uuid::now_v7());
+    hub.tasks.replay(hub.workspace, first.task_id, task, None, &hub.by).await.unwrap();
+    let again = hub.finished(task).await;
+    assert_eq!(again.output, first.output, "what was remembered since changes nothing");
+    let memory = memory::Memory::new(hub.table.clone());
+    let scope = memory::Scope { workspace: hub.workspace, flow: "keeps".into(), root: task };
+    let said = memory.recall(&scope, StoreKind::Project, "said").await.unwrap().unwrap();
+    assert_eq!(said.content, json!("b"), "and what it gives is not remembered");
+    hub.close().await;
+}

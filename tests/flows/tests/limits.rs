@@ -1,0 +1,170 @@
+//! What runs at once is limited by flow, by node and by provider, a tenant at a time and in each worker process (seed 002
+//! §10.12). Everything takes a second of a time that jumps, and knows how much of it there was at once.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{Code, Status, TaskId};
+use flow::NewTask;
+use flows::{Ground, Hub, Slow};
+use serde_json::json;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+const AGENTS: &str = "agents:\n  - {id: first, llm: one/model}\n  - {id: second, llm: two/model}\n";
+
+/// Clones that ask two agents at once, one of each provider. What `more` says is about the first of them.
+fn two_agents(more: &str) -> String {
+    format!(
+        "
+nodes:
+  - {{id: begin, kind: deterministic, role: start, context: none}}
+  - {{id: both, kind: deterministic, role: branch, context: none}}
+  - {{id: a, kind: agent, role: linear, context: none, agent_id: first, prompt: 'first'{more}}}
+  - {{id: b, kind: agent, role: linear, context: none, agent_id: second, prompt: 'second'}}
+  - {{id: join, kind: deterministic, role: merge, context: none}}
+  - {{id: end, kind: deterministic, role: exit, context: none}}
+edges:
+  - {{from: begin, to: both}}
+  - {{from: both, to: a}}
+  - {{from: both, to: b}}
+  - {{from: a, to: join}}
+  - {{from: b, to: join}}
+  - {{from: join, to: end}}
+"
+    )
+}
+
+/// A deterministic node that takes a second: to put its context in order.
+fn ranked(more: &str) -> String {
+    format!(
+        "
+nodes:
+  - {{id: begin, kind: deterministic, role: start, context: none, remember: {{store: task}}}}
+  - {{id: work, kind: deterministic, role: linear, context: near{more}}}
+  - {{id: end, kind: deterministic, role: exit, context: none}}
+edges: [{{from: begin, to: work}}, {{from: work, to: end}}]
+"
+    )
+}
+const NEAR: &str = "
+context_profiles:
+  - {id: near, max_tokens: 500, retrieval_policy: semantic, sources: [{store: task}]}
+";
+
+async fn hub(folder: &TempDir) -> (Hub, Slow) {
+    let slow = Slow::default();
+    let ground = Ground { ranker: Arc::new(slow.clone()), ..Ground::in_memory(0, Arc::new(slow.clone())) };
+    (Hub::on(ground, folder).await, slow)
+}
+
+/// Runs so many tasks of a flow at once.
+async fn run(hub: &Hub, flow: &str, many: usize) {
+    let mut tasks: Vec<TaskId> = Vec::new();
+    for _ in 0..many {
+        tasks.push(hub.create(flow, json!("ranked")).await.unwrap());
+    }
+    for task in tasks {
+        assert_eq!(hub.finished(task).await.status, Status::Success);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_without_a_limit_everything_runs_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    hub.flow("asks", [("workflow.yaml", &*two_agents("")), ("agents.yaml", AGENTS)]).await;
+    hub.flow("ranks", [("workflow.yaml", &*ranked("")), ("memory.yaml", NEAR)]).await;
+    run(&hub, "asks", 6).await;
+    run(&hub, "ranks", 6).await;
+    assert_eq!((slow.most("first"), slow.most("second"), slow.most("ranked")), (6, 6, 6));
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_a_flow_executes_so_many_nodes_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    let two = ("execution.yaml", "max_concurrency: 2\n");
+    hub.flow("asks", [("workflow.yaml", &*two_agents("")), ("agents.yaml", AGENTS), two]).await;
+    hub.flow("ranks", [("workflow.yaml", &*ranked("")), ("memory.yaml", NEAR), two]).await;
+    run(&hub, "asks", 6).await;
+    run(&hub, "ranks", 6).await;
+    assert!(slow.most("first") <= 2 && slow.most("second") <= 2 && slow.most("first") + slow.most("second") >= 2);
+    assert_eq!(slow.most("ranked"), 2);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_a_node_is_executed_so_many_times_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    let workflow = two_agents(", max_concurrency: 2");
+    hub.flow("asks", [("workflow.yaml", &*workflow), ("agents.yaml", AGENTS)]).await;
+    let workflow = ranked(", max_concurrency: 3");
+    hub.flow("ranks", [("workflow.yaml", &*workflow), ("memory.yaml", NEAR)]).await;
+    run(&hub, "asks", 6).await;
+    run(&hub, "ranks", 6).await;
+    // The node beside it is not limited.
+    assert_eq!((slow.most("first"), slow.most("second"), slow.most("ranked")), (2, 6, 3));
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_a_provider_is_asked_so_many_times_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    let limits = ("execution.yaml", "providers: {one: 2}\n");
+    hub.flow("asks", [("workflow.yaml", &*two_agents("")), ("agents.yaml", AGENTS), limits]).await;
+    run(&hub, "asks", 6).await;
+    // The other provider is not limited.
+    assert_eq!((slow.most("first"), slow.most("second")), (2, 6));
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_limits_are_a_tenants_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    let other = hub.another().await;
+    let workflow = two_agents(", max_concurrency: 1");
+    let limits = ("execution.yaml", "max_concurrency: 1\nproviders: {one: 1, two: 1}\n");
+    for workspace in [hub.workspace, other] {
+        hub.flow_in(workspace, "asks", [("workflow.yaml", &*workflow), ("agents.yaml", AGENTS), limits]).await;
+    }
+    let began = Instant::now();
+    let mut tasks = Vec::new();
+    for workspace in [hub.workspace, other] {
+        for _ in 0..3 {
+            tasks.push((workspace, hub.create_in(workspace, "asks", NewTask::default()).await.unwrap()));
+        }
+    }
+    for (workspace, task) in tasks {
+        flows::until(|| async {
+            let view = hub.tasks.get(workspace, task).await.unwrap();
+            (view.phase == domain::TaskPhase::Finished).then_some(())
+        })
+        .await;
+    }
+    // Three tasks of two seconds each, one after the other; and another tenant's beside them.
+    let took = began.elapsed().as_secs();
+    assert!((6..12).contains(&took), "{took} s");
+    assert!(slow.most("first") <= 2 && slow.most("second") <= 2);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_an_agent_that_does_not_end_in_time_fails_its_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, _slow) = hub(&folder).await;
+    let workflow = two_agents(", timeout_seconds: 7").replace("'first'", "'hang for ever'");
+    hub.flow("asks", [("workflow.yaml", &*workflow), ("agents.yaml", AGENTS)]).await;
+    let began = Instant::now();
+    let view = hub.run("asks", json!(null)).await;
+    let took = began.elapsed().as_secs();
+    assert!((7..30).contains(&took), "{took} s");
+    assert_eq!(view.status, Status::Failure);
+    let clone = hub.children(view.task_id).await.into_iter().find(|child| child.status == Status::Failure).unwrap();
+    let error = clone.error.unwrap();
+    assert_eq!(error.code, Code::LimitReached, "{error:?}");
+    hub.close().await;
+}

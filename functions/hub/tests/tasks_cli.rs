@@ -167,6 +167,35 @@ fn s8_a_new_flow_is_sound_and_drawn_without_a_hub() {
 }
 
 #[test]
+fn s8_a_check_of_a_folder_that_is_not_there_says_so() {
+    for args in [["flow", "check", "/nonexist"], ["flow", "graph", "./nonexist"], ["flow", "run", "nonexist/flow"]] {
+        let output = command(&args).env("BUILDSCALE_URL", "http://127.0.0.1:1").output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{args:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains("there is no folder ") && told.contains("hint"), "{told}");
+        assert!(!told.contains("os error"), "{told}");
+    }
+    let output = command(&["flow", "check", "/nonexist", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(
+        (&told["error"]["code"], told["error"]["message"].as_str()),
+        (&json!("NOT_FOUND"), Some("there is no folder /nonexist"))
+    );
+    assert!(told["error"]["hint"].as_str().unwrap().contains("buildscale flow new"));
+}
+
+#[test]
+fn s8_what_an_entry_point_can_be_is_listed() {
+    let listed = text(&command(&["flow", "entrypoints"]).output().unwrap().stdout);
+    let read = listed.lines().find(|line| line.starts_with("read ")).unwrap();
+    assert!(read.contains("read_file") && listed.contains("\ntext:lines\n"), "{listed}");
+    let listed: Value =
+        serde_json::from_slice(&command(&["flow", "entrypoints", "--json"]).output().unwrap().stdout).unwrap();
+    assert_eq!((listed["tools"].as_array().unwrap().len(), listed["functions"].as_array().unwrap().len()), (16, 13));
+}
+
+#[test]
 fn s8_a_check_tells_every_fault_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let workflow = CHOICE.replace("role: decision", "role: decison").replace("to: bad,", "to: worse,");

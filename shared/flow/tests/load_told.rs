@@ -186,3 +186,26 @@ fn s5_what_reaches_the_network_is_known_and_no_built_in_tool_does() {
     let flow = load("base", sound(), &known).unwrap();
     assert!(flow.tools["look"].reaches_network && !flow.tools["change"].reaches_network);
 }
+
+#[test]
+fn s1_what_the_project_does_not_declare_is_not_there() {
+    let workflow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: end}]
+";
+    let files = |workflow: &str| BTreeMap::from([("workflow.yaml".to_owned(), workflow.to_owned())]);
+    let flow = load("bare", files(workflow), &Known::default()).unwrap();
+    assert_eq!(flow.graph.nodes().len(), 2, "no node but those of the manifest");
+    assert!(flow.agents.is_empty() && flow.tools.is_empty() && flow.schemas.is_empty());
+    assert!(flow.memory.profiles.is_empty() && flow.policy.is_empty() && flow.settings.providers.is_empty());
+    // Not even what is built in, unless the project says that it wants it.
+    let node = "- {id: end,";
+    let more = "- {id: work, kind: agent, role: linear, agent_id: assistant, context: recent, tools: [read], schema_out: answer}\n  ";
+    let edges = "edges: [{from: begin, to: work}, {from: work, to: end}]";
+    let workflow = workflow.replace(node, &format!("{more}{node}")).replace("edges: [{from: begin, to: end}]", edges);
+    let mut codes: Vec<_> = refused(files(&workflow)).faults.iter().map(|fault| fault.code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, ["unknown_agent", "unknown_profile", "unknown_schema", "unknown_tool"]);
+}

@@ -34,7 +34,7 @@ macro_rules! green {
     )*
 
         #[test]
-        fn every_flow_in_the_box_is_run_here() {
+        fn s9_every_flow_in_the_box_is_run_here() {
             assert_eq!(in_the_box::names().collect::<Vec<_>>(), [$(stringify!($flow)),*]);
         }
     };

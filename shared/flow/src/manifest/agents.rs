@@ -89,12 +89,12 @@ pub struct Tools {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolManifest {
-    /// Its id.
+    /// Its id: what nodes list, and what agents call it by.
     #[schemars(length(min = 1))]
     pub id: String,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for.
+    /// What it is for. Agents are told.
     pub description: Option<String>,
     /// What sort of tool it is, for people, such as `filesystem`.
     #[serde(rename = "type")]
@@ -114,9 +114,10 @@ pub struct ToolManifest {
 pub struct ToolPermissions {
     /// The folder of the workspace that it may touch, such as `/projects`; everything when nothing is said, or `false`.
     pub root: Option<Root>,
-    /// Whether it may reach the network.
+    /// Whether it may reach the network. No built-in tool and no registered function of ours can; what a host adds that can is
+    /// denied without this, and so is the network to a command in the sandbox.
     pub allow_network: bool,
-    /// Whether it may run commands.
+    /// Whether it may run a command. No built-in tool does; a tool with a `command` is denied without this.
     pub allow_shell: bool,
 }
 

@@ -123,14 +123,15 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
 /// Lists what tools.yaml can name as an entry point.
 pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, Failure> {
     let Known { tools, functions, .. } = known();
-    let usual = |tool: &str| alias::known().filter(|name| alias::alias(name) == Some(tool) && *name != tool);
+    let usual = |tool: &str| -> Vec<&'static str> {
+        alias::known().filter(|name| alias::alias(name) == Some(tool) && *name != tool).collect()
+    };
     if out.is_json() {
-        let tools: Vec<_> =
-            tools.iter().map(|tool| json!({ "name": tool, "also": usual(tool).collect::<Vec<_>>() })).collect();
+        let tools: Vec<_> = tools.iter().map(|tool| json!({ "name": tool, "also": usual(tool) })).collect();
         return out.json(&json!({ "tools": tools, "functions": functions })).map(|()| Exit::Done);
     }
     for tool in &tools {
-        let also = usual(tool).collect::<Vec<_>>().join(", ");
+        let also = usual(tool).join(", ");
         out.line(format_args!("{tool:18} {}", out.style().paint(Look::Dim, format_args!("or {also}"))))?;
     }
     functions.iter().try_for_each(|function| out.line(function))?;

@@ -24,17 +24,16 @@ use std::path::{Path, PathBuf};
 
 /// Runs one of the commands.
 pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failure> {
-    // What needs no hub comes first.
+    // What needs no hub comes first; nor does what can be nothing but a mistake.
+    if let Some(flow) = flow_of(&args.command).filter(|flow| is_path(flow) && !is_folder(flow)) {
+        return Err(Failure::NoFolder(flow.to_owned()));
+    }
     match &args.command {
         FlowCommand::New { dir, name } => return local::new(dir, name.as_deref(), out),
         FlowCommand::Schema { name } => return local::schema(name.as_deref(), out),
         FlowCommand::Entrypoints => return local::entrypoints(out),
         FlowCommand::Package { dir, verify } => return local::package(dir, *verify, out),
         FlowCommand::Check { flow } if is_folder(flow) => return local::check(Path::new(flow), out),
-        FlowCommand::Check { flow } if is_path(flow) => return Err(Failure::NoFolder(flow.clone())),
-        FlowCommand::Graph { flow: Some(flow), task: None, .. } if is_path(flow) && !is_folder(flow) => {
-            return Err(Failure::NoFolder(flow.clone()));
-        }
         FlowCommand::Graph { flow: Some(flow), format, task: None, output } if is_folder(flow) => {
             let picture = local::graph(Path::new(flow), *format, out)?;
             return picture.map_or(Ok(Exit::Failed), |picture| deliver(picture, output.as_deref(), out));
@@ -65,6 +64,21 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
 /// Whether what was typed is a folder here, and not the name of a flow in the workspace.
 fn is_folder(flow: &str) -> bool {
     Path::new(flow).is_dir()
+}
+
+/// The flow that a command is about, as it was typed: a folder or a name.
+fn flow_of(command: &FlowCommand) -> Option<&str> {
+    match command {
+        FlowCommand::Check { flow } | FlowCommand::Repl { flow, .. } => Some(flow),
+        FlowCommand::Graph { flow, .. } => flow.as_deref(),
+        FlowCommand::Run(args) => Some(&args.flow),
+        FlowCommand::Eval(args) => Some(&args.flow),
+        FlowCommand::List
+        | FlowCommand::New { .. }
+        | FlowCommand::Package { .. }
+        | FlowCommand::Schema { .. }
+        | FlowCommand::Entrypoints => None,
+    }
 }
 
 /// Whether what was typed can be no name of a flow, because only paths look like it.
@@ -129,13 +143,7 @@ impl Desk {
 
     /// The name of the flow; a folder is put into the workspace first.
     async fn name_of(&self, flow: &str, out: &mut Output) -> Result<String, Failure> {
-        if is_folder(flow) {
-            self.upload(Path::new(flow), out).await
-        } else if is_path(flow) {
-            Err(Failure::NoFolder(flow.to_owned()))
-        } else {
-            Ok(flow.to_owned())
-        }
+        if is_folder(flow) { self.upload(Path::new(flow), out).await } else { Ok(flow.to_owned()) }
     }
 
     async fn list(&self, out: &mut Output) -> Result<Exit, Failure> {

@@ -1,0 +1,103 @@
+//! The tools of agents on a real hub (seed 002 §5): exactly those that the node lists, by their ids, each within its permissions.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{Code, Status, TaskView};
+use flow::observe::Stage;
+use flows::Hub;
+use serde_json::{Value, json};
+
+const WORKFLOW: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: work, kind: agent, role: linear, agent_id: clerk, context: none, prompt: Go., tools: [look, keep, words, ask]}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: work}, {from: work, to: end}]
+";
+const AGENTS: &str = "agents: [{id: clerk, system: You are a clerk.}]";
+const TOOLS: &str = "
+tools:
+  - {id: look, type: filesystem, entrypoint: 'fs:read_file', permissions: {root: /projects/notes}}
+  - {id: keep, type: filesystem, entrypoint: 'fs:write_file', permissions: {root: /projects/notes}}
+  - {id: words, type: function, entrypoint: 'text:words'}
+  - {id: ask, type: human, entrypoint: ask_user}
+  - {id: read, type: filesystem, entrypoint: read}
+";
+const FROZEN: &str = "
+rules: [{id: frozen, target: tool, names: [keep], allow: false, reason: the week is frozen}]
+";
+
+/// Runs the flow with a model that makes these calls, one after the other, then says what the last of them gave.
+async fn run(policy: Option<&str>, calls: &[(&str, Value)]) -> (TaskView, Stage, Hub, tempfile::TempDir) {
+    let steps: Vec<Value> =
+        calls.iter().map(|(tool, args)| json!({ "calls": [{ "tool": tool, "args": args }] })).collect();
+    let last = json!({ "text": "{{result}}", "when": { "success": true }, "else": { "text": "refused" } });
+    let steps: Vec<Value> = steps.into_iter().chain([last]).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, &json!({ "rules": [{ "steps": steps }] }).to_string()).await;
+    hub.write("/projects/notes/a.md", "two words").await;
+    hub.write("/data/secret.md", "S3CRET").await;
+    hub.flow("clerk", [("workflow.yaml", WORKFLOW), ("agents.yaml", AGENTS), ("tools.yaml", TOOLS)]).await;
+    if let Some(policy) = policy {
+        hub.flow("clerk", [("policy.yaml", policy)]).await;
+    }
+    let view = hub.run("clerk", Value::Null).await;
+    let history = hub.tasks.history(hub.workspace, view.task_id, 0, 100).await.unwrap();
+    let stage = history.stages.into_iter().find(|stage| stage.node.as_str() == "work").unwrap();
+    (view, stage, hub, folder)
+}
+
+/// The tools that the agent called, and how that went.
+fn used(stage: &Stage) -> Vec<(&str, Status)> {
+    let answer = stage.conversation[0].reply.as_ref().unwrap();
+    answer.tools.iter().map(|used| (used.tool.as_str(), used.status)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s5_an_agent_calls_the_tools_of_its_node_by_their_ids_functions_among_them() {
+    let (view, stage, hub, _folder) = run(
+        None,
+        &[
+            ("look", json!({ "path": "/projects/notes/a.md" })),
+            ("keep", json!({ "path": "/projects/notes/b.md", "content": "kept" })),
+            ("words", json!({ "text": "two words" })),
+        ],
+    )
+    .await;
+    assert_eq!(used(&stage), ["look", "keep", "words"].map(|tool| (tool, Status::Success)));
+    assert_eq!((view.status, view.output), (Status::Success, Some(json!(r#"["two","words"]"#))));
+    assert_eq!(hub.read("/projects/notes/b.md").await.as_deref(), Some("kept"));
+    assert_eq!(stage.denials, []);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_5_a_denied_tool_of_an_agent_is_noted_and_the_agent_goes_on_with_the_others() {
+    let keep = ("keep", json!({ "path": "/projects/notes/b.md", "content": "kept" }));
+    let (view, stage, hub, _folder) = run(Some(FROZEN), &[keep, ("words", json!({ "text": "go on" }))]).await;
+    let denials: Vec<_> = stage.denials.iter().map(|denial| (denial.what.as_str(), denial.rule.as_str())).collect();
+    assert_eq!(denials, [("tool keep", "frozen")]);
+    assert_eq!(used(&stage), [("keep", Status::Partial), ("words", Status::Success)]);
+    assert_eq!((view.status, view.output), (Status::Success, Some(json!(r#"["go","on"]"#))), "no route is another one");
+    assert_eq!(hub.read("/projects/notes/b.md").await, None);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s5_a_tool_that_the_node_does_not_list_is_misuse_and_fails_it() {
+    for (tool, args) in [
+        // In tools.yaml, and not in the list of the node; a built-in tool by its own name; the name of a function.
+        ("read", json!({ "path": "/projects/notes/a.md" })),
+        ("write", json!({ "path": "/projects/notes/a.md", "content": "x" })),
+        ("text:words", json!({ "text": "x" })),
+        // Listed, and beyond its root; listed, and with arguments that it does not take.
+        ("look", json!({ "path": "/data/secret.md" })),
+        ("words", json!({ "texts": "x" })),
+    ] {
+        let (view, stage, hub, _folder) = run(None, &[(tool, args)]).await;
+        assert_eq!(used(&stage), [(tool, Status::Failure)]);
+        let error = view.error.unwrap();
+        assert_eq!((view.status, error.code), (Status::Failure, Code::Forbidden), "{tool}");
+        assert!(error.message.contains("misused the tool") && !error.message.contains("S3CRET"), "{error}");
+        hub.close().await;
+    }
+}

@@ -26,17 +26,21 @@ pub struct Env {
     pub unit: Duration,
     /// Whether time is skipped, so that minutes may be waited for.
     pub skips_time: bool,
+    /// Whether a queue orders by what comes in, and looks at a message only when somebody asks for one, as SQS does: one for
+    /// later is behind what waits in its group when it is due, and one that has used up its attempts is put aside when
+    /// somebody next receives.
+    pub is_lazy: bool,
 }
 
 impl Env {
     /// A runtime with paused time, and a clock that follows it.
     pub fn paused(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, unit: Duration::from_secs(30), skips_time: true }
+        Self { clock, unit: Duration::from_secs(30), skips_time: true, is_lazy: false }
     }
 
     /// Real time, for adapters that reach across a network: whole seconds, and nothing that takes minutes.
     pub fn real(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, unit: Duration::from_secs(3), skips_time: false }
+        Self { clock, unit: Duration::from_secs(3), skips_time: false, is_lazy: false }
     }
 
     /// Waits until the clock shows `at`.

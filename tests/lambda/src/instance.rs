@@ -1,0 +1,211 @@
+//! One instance of a function: its process, and the Runtime API that it asks for work.
+//!
+//! The API is that of <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>, version 2018-06-01.
+
+use crate::{Failure, Settings};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Path, State},
+    http::{StatusCode, header::HeaderName},
+    response::IntoResponse,
+    routing::{get, post},
+};
+use std::{
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Mutex as Queue, mpsc, oneshot, watch},
+    task::JoinHandle,
+    time::Instant,
+};
+
+/// How long a binary may take to its first poll. Lambda gives it ten seconds.
+const INIT: Duration = Duration::from_secs(60);
+
+/// A process that waits for an invocation, or runs one.
+pub struct Instance {
+    child: Child,
+    invocations: mpsc::Sender<Invocation>,
+    api: JoinHandle<()>,
+    /// From the start of the process to its first poll.
+    pub init: Duration,
+}
+
+struct Invocation {
+    id: String,
+    event: Bytes,
+    deadline: SystemTime,
+    answer: Answer,
+}
+
+type Answer = oneshot::Sender<Result<Bytes, Failure>>;
+
+struct Api {
+    next: Queue<mpsc::Receiver<Invocation>>,
+    running: Mutex<Option<(String, Answer)>>,
+    polled: watch::Sender<bool>,
+    function: String,
+}
+
+impl Instance {
+    /// Starts the binary and waits until it asks for work.
+    pub async fn start(settings: &Settings) -> Result<Self, Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let (invocations, next) = mpsc::channel(1);
+        let (polled, mut first) = watch::channel(false);
+        let api = Arc::new(Api {
+            next: Queue::new(next),
+            running: Mutex::new(None),
+            polled,
+            function: settings.name.clone(),
+        });
+        let router = Router::new()
+            .route("/2018-06-01/runtime/invocation/next", get(next_invocation))
+            .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
+            .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
+            .route("/2018-06-01/runtime/init/error", post(init_error))
+            .layer(axum::extract::DefaultBodyLimit::max(6 << 20))
+            .with_state(api);
+        let api = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
+        let began = Instant::now();
+        let child = spawn(settings, &address);
+        let mut instance = Self { child, invocations, api, init: Duration::ZERO };
+        let polled = tokio::select! {
+            polled = tokio::time::timeout(INIT, first.wait_for(|polled| *polled)) => polled.is_ok_and(|polled| polled.is_ok()),
+            () = instance.gone() => false,
+        };
+        instance.init = began.elapsed();
+        match polled {
+            true => Ok(instance),
+            false => Err(Failure::Init(format!("{} never asked for work", settings.binary.display()))),
+        }
+    }
+
+    /// Runs one invocation. An instance that failed by time-out or exit is dead.
+    pub async fn invoke(&mut self, event: Bytes, timeout: Duration) -> Result<Bytes, Failure> {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let id = format!("00000000-0000-4000-8000-{:012}", IDS.fetch_add(1, Ordering::Relaxed));
+        let (answer, answered) = oneshot::channel();
+        #[expect(clippy::disallowed_methods, reason = "the deadline is in wall-clock time, by protocol")]
+        let deadline = SystemTime::now() + timeout;
+        if self.invocations.send(Invocation { id, event, deadline, answer }).await.is_err() {
+            return Err(Failure::Exited);
+        }
+        tokio::select! {
+            answer = tokio::time::timeout(timeout, answered) => match answer {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) => Err(Failure::Exited),
+                Err(_) => { self.kill(); Err(Failure::TimedOut) }
+            },
+            () = self.gone() => Err(Failure::Exited),
+        }
+    }
+
+    /// The process id, to be killed by.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL, as Lambda does when the time is over.
+    pub fn kill(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
+    /// Returns when the process has ended.
+    async fn gone(&mut self) {
+        // poll: a process that somebody else may kill tells nobody else
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.kill();
+        self.api.abort();
+    }
+}
+
+fn spawn(settings: &Settings, address: &str) -> Child {
+    let mut command = Command::new(&settings.binary);
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("AWS_LAMBDA_RUNTIME_API", address)
+        .env("AWS_LAMBDA_FUNCTION_NAME", &settings.name)
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
+        .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", settings.name))
+        .env("AWS_LAMBDA_LOG_STREAM_NAME", "1")
+        .envs(settings.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0);
+    match &settings.log {
+        Some(log) => {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("a log file");
+            command.stderr(file.try_clone().expect("a log file")).stdout(file)
+        }
+        None => command.stderr(Stdio::null()),
+    };
+    command.spawn().unwrap_or_else(|error| panic!("{}: {error}", settings.binary.display()))
+}
+
+async fn next_invocation(State(api): State<Arc<Api>>) -> impl IntoResponse {
+    api.polled.send_replace(true);
+    let Some(invocation) = api.next.lock().await.recv().await else {
+        return (StatusCode::GONE, axum::http::HeaderMap::new(), Bytes::new());
+    };
+    let deadline = invocation.deadline.duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+    let arn = format!("arn:aws:lambda:eu-central-1:000000000000:function:{}", api.function);
+    *api.running.lock().unwrap() = Some((invocation.id.clone(), invocation.answer));
+    let headers: axum::http::HeaderMap = [
+        ("lambda-runtime-aws-request-id", invocation.id),
+        ("lambda-runtime-deadline-ms", deadline.to_string()),
+        ("lambda-runtime-invoked-function-arn", arn),
+        (
+            "lambda-runtime-trace-id",
+            "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0".to_owned(),
+        ),
+    ]
+    .into_iter()
+    .map(|(name, value)| (HeaderName::from_static(name), value.parse().expect("a header")))
+    .collect();
+    (StatusCode::OK, headers, invocation.event)
+}
+
+async fn response(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {
+    api.answer(&id, Ok(body))
+}
+
+async fn error(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {
+    api.answer(&id, Err(Failure::Function(String::from_utf8_lossy(&body).into_owned())))
+}
+
+async fn init_error(body: Bytes) -> StatusCode {
+    tracing::error!(error = %String::from_utf8_lossy(&body), "a function failed to start");
+    StatusCode::ACCEPTED
+}
+
+impl Api {
+    fn answer(&self, id: &str, answer: Result<Bytes, Failure>) -> StatusCode {
+        match self.running.lock().unwrap().take_if(|(running, _)| running == id) {
+            Some((_, waits)) => {
+                drop(waits.send(answer));
+                StatusCode::ACCEPTED
+            }
+            None => StatusCode::BAD_REQUEST,
+        }
+    }
+}

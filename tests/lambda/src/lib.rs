@@ -1,0 +1,23 @@
+//! AWS Lambda on one machine, for tests: function binaries as they are deployed, each instance behind a Runtime API of its own
+//! that sets deadlines and keeps them; queues that feed functions; and HTTP in front of them.
+//!
+//! ```text
+//!   HTTP ─ gateway ─┐
+//!                   ├─ Function: instances, one invocation each at a time ─ Runtime API ─ the binary
+//!   SQS ── mapping ─┘
+//! ```
+//!
+//! What it is strict about: an instance runs one invocation at a time; one that overruns its deadline is killed in the middle of
+//! whatever it does, as is one that a test kills; the environment of a function is what the test gives it and nothing else.
+#![expect(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "means of tests")]
+
+mod function;
+mod gateway;
+mod instance;
+mod mapping;
+mod proxy;
+
+pub use function::{Failure, Function, Settings};
+pub use gateway::Gateway;
+pub use mapping::{Mapping, MappingSettings};
+pub use proxy::{Call, Fault, Proxy};

@@ -1,0 +1,145 @@
+//! An event source mapping: it takes messages off a queue of SQS, gives them to a function in batches, and deletes all but those
+//! that the function reports (`ReportBatchItemFailures`). A batch whose invocation failed is left to its visibility time-out.
+
+use crate::Function;
+use aws_sdk_sqs::{
+    Client,
+    types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
+};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// How a queue feeds a function.
+#[derive(Clone, Debug)]
+pub struct MappingSettings {
+    pub queue_url: String,
+    /// At most 10.
+    pub batch: i32,
+    /// The most invocations at once.
+    pub concurrency: usize,
+}
+
+/// A queue that feeds a function, until it is stopped or dropped.
+pub struct Mapping {
+    stop: CancellationToken,
+    polling: tokio::task::JoinHandle<()>,
+}
+
+impl Mapping {
+    pub fn start(client: Client, function: Function, settings: MappingSettings) -> Self {
+        let stop = CancellationToken::new();
+        let polling = tokio::spawn(poll(client, function, settings, stop.clone()));
+        Self { stop, polling }
+    }
+
+    /// Takes no more and waits for the invocations that run.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        drop((&mut self.polling).await);
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn poll(client: Client, function: Function, settings: MappingSettings, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(settings.concurrency));
+    let mut running = JoinSet::new();
+    loop {
+        while running.try_join_next().is_some() {}
+        let place = places.clone().acquire_owned().await.expect("never closed");
+        let receive = client
+            .receive_message()
+            .queue_url(&settings.queue_url)
+            .max_number_of_messages(settings.batch)
+            .wait_time_seconds(1)
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .send();
+        let received = tokio::select! {
+            () = stop.cancelled() => break,
+            received = receive => received,
+        };
+        let messages = match received {
+            Ok(received) => received.messages.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(?error, queue = settings.queue_url, "the queue cannot be read");
+                // poll: the emulator may not be up again yet
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+        };
+        if messages.is_empty() {
+            continue;
+        }
+        let (client, function, url) = (client.clone(), function.clone(), settings.queue_url.clone());
+        running.spawn(async move {
+            feed(&client, &function, &url, messages).await;
+            drop(place);
+        });
+    }
+    while running.join_next().await.is_some() {}
+}
+
+async fn feed(client: &Client, function: &Function, url: &str, messages: Vec<Message>) {
+    let event = json!({ "Records": messages.iter().map(|message| record(url, message)).collect::<Vec<_>>() });
+    let answer = match function.invoke(event.to_string()).await {
+        Ok(answer) => answer,
+        Err(failure) => {
+            tracing::info!(?failure, function = function.settings().name, "a batch comes again");
+            return;
+        }
+    };
+    let Some(failed) = failures(&answer) else {
+        tracing::warn!(answer = %String::from_utf8_lossy(&answer), "the answer is no batch response; the batch comes again");
+        return;
+    };
+    let done = messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()));
+    let entries: Vec<DeleteMessageBatchRequestEntry> = done
+        .enumerate()
+        .map(|(index, message)| {
+            let entry = DeleteMessageBatchRequestEntry::builder().id(index.to_string());
+            entry.set_receipt_handle(message.receipt_handle.clone()).build().expect("an entry")
+        })
+        .collect();
+    if entries.is_empty() {
+        return;
+    }
+    if let Err(error) = client.delete_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
+        tracing::warn!(?error, "messages were not deleted; they come again");
+    }
+}
+
+/// The ids in `batchItemFailures`; nothing at all means that nothing failed, and none that the answer makes no sense, which
+/// counts as if everything had failed.
+fn failures(answer: &[u8]) -> Option<BTreeSet<String>> {
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let Some(list) = answer.get("batchItemFailures").filter(|list| !list.is_null()) else {
+        return (answer.is_null() || answer.is_object()).then(BTreeSet::new);
+    };
+    list.as_array()?.iter().map(|failure| failure["itemIdentifier"].as_str().map(str::to_owned)).collect()
+}
+
+fn record(url: &str, message: &Message) -> Value {
+    let attributes: Map<String, Value> = message
+        .attributes
+        .iter()
+        .flatten()
+        .map(|(name, value)| (name.as_str().to_owned(), Value::String(value.clone())))
+        .collect();
+    json!({
+        "messageId": message.message_id,
+        "receiptHandle": message.receipt_handle,
+        "body": message.body,
+        "attributes": attributes,
+        "messageAttributes": {},
+        "md5OfBody": message.md5_of_body,
+        "eventSource": "aws:sqs",
+        "eventSourceARN": format!("arn:aws:sqs:eu-central-1:000000000000:{}", url.rsplit('/').next().unwrap_or_default()),
+        "awsRegion": "eu-central-1",
+    })
+}

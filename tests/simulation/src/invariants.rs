@@ -19,7 +19,7 @@ pub use readers::{
 
 pub use tasks::{
     Family, arrivals_are_taken_in_once, children_were_forked, merges_begin_once, node_attempts_count_up,
-    tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed, tools_took_effect_once,
+    places_are_given_back, tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed, tools_took_effect_once,
 };
 
 use actor::Entry;

@@ -43,9 +43,13 @@ enum TaskAct {
     Approve(&'static str),
     /// Stops it.
     Stop,
+    /// Pauses it, with all below it.
+    Pause,
+    /// Lets it go on, with all below it.
+    Resume,
 }
 
-use TaskAct::{Approve, Pass, Stop, Wait};
+use TaskAct::{Approve, Pass, Pause, Resume, Stop, Wait};
 
 /// Every scenario.
 pub const ALL: &[TaskScenario] = &[
@@ -67,6 +71,7 @@ pub const ALL: &[TaskScenario] = &[
         acts: &[Wait(TaskPhase::Suspended), Stop],
         is_fixed: true,
     },
+    TaskScenario { name: "paused", workflow: NESTED, acts: &[Pass(3), Pause, Pass(200), Resume], is_fixed: true },
     TaskScenario { name: "agent", workflow: AGENT, acts: &[], is_fixed: true },
 ];
 
@@ -144,6 +149,8 @@ nodes:
 edges: [{from: s, to: thank}, {from: thank, to: done}]
 "#;
 
+/// Whoever asks again for a task that was made has its place already.
+const EXECUTION: &str = "max_queued: 1\n";
 const TOOLS: &str = "tools:\n- {id: put, entrypoint: write_file, permissions: {root: /data}}\n";
 const AGENTS: &str = "agents:\n- {id: kind}\n";
 
@@ -192,6 +199,7 @@ async fn run(
         must::arrivals_are_taken_in_once(&family),
         must::node_attempts_count_up(&family),
         must::tools_took_effect_once(&family, &versions, &records),
+        must::places_are_given_back(&world.table.items()),
         must::the_queue_is_empty(&world.queue.messages(), &world.queue.dead()),
     ];
     for log in family.values() {
@@ -209,7 +217,13 @@ async fn run(
 async fn write_flow(world: &World, scenario: &TaskScenario) {
     let workspaces = world.workspaces(0);
     let workspace = until_done(async || workspaces.open(world.workspace).await).await;
-    for (name, text) in [("workflow.yaml", scenario.workflow), ("tools.yaml", TOOLS), ("agents.yaml", AGENTS)] {
+    let files = [
+        ("workflow.yaml", scenario.workflow),
+        ("tools.yaml", TOOLS),
+        ("agents.yaml", AGENTS),
+        ("execution.yaml", EXECUTION),
+    ];
+    for (name, text) in files {
         #[expect(clippy::expect_used, reason = "a path of ours")]
         let path = FilePath::parse(&format!("/system/flows/it/{name}")).expect("a path");
         let writer = Writer::new(Principal::local());
@@ -282,6 +296,13 @@ impl Person {
                     let answer =
                         async |tasks: &Tasks| tasks.answer(workspace, task, node, answers.clone(), command, &by).await;
                     self.until_seen(answer).await;
+                }
+                Pause => {
+                    self.until_seen(async |tasks: &Tasks| tasks.pause(workspace, task, &[], command, &by).await).await;
+                }
+                Resume => {
+                    self.until_seen(async |tasks: &Tasks| tasks.resume(workspace, task, false, command, &by).await)
+                        .await;
                 }
                 Stop => self.until_seen(async |tasks: &Tasks| tasks.stop(workspace, task, command, &by).await).await,
             }

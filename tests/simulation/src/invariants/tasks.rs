@@ -3,7 +3,7 @@
 use super::{Held, Versioned, broken};
 use actor::Entry;
 use domain::{CallId, Status, TaskConfig, TaskEvent, TaskId, task::ToolUse};
-use ports::{DeadLetter, Outgoing};
+use ports::{DeadLetter, Item, Outgoing};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,6 +157,15 @@ pub fn tools_took_effect_once(family: &Family, versions: &[Versioned], records: 
         }
     }
     Ok(())
+}
+
+/// When all has ended, no task holds a place in its flow, and none is kept to be begun once more.
+pub fn places_are_given_back(items: &[Item]) -> Held {
+    let left = items.iter().find(|item| item.key.pk.contains("/admitted/") && item.key.sk != "gate");
+    match left {
+        Some(item) => broken("places_are_given_back", format!("{} is still there", item.key.sk)),
+        None => Ok(()),
+    }
 }
 
 /// Nothing is left in the queue, and nothing was put aside.

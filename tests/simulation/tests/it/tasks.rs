@@ -132,3 +132,16 @@ fn a_tool_call_that_leaves_no_record_is_found_out() {
     let found = outcome.violations.iter().any(|violation| violation.invariant == "tools_took_effect_once");
     assert!(found, "{outcome}");
 }
+
+#[test]
+fn a_place_that_is_not_given_back_is_found_out() {
+    let item = |sk: &str| ports::Item {
+        key: ports::Key::new("w/admitted/it", sk),
+        rev: 1,
+        body: "{}".into(),
+        index: None,
+        expires_at: None,
+    };
+    assert!(simulation::invariants::places_are_given_back(&[item("gate")]).is_ok());
+    assert!(simulation::invariants::places_are_given_back(&[item("gate"), item("task/1")]).is_err());
+}

@@ -14,7 +14,7 @@ use domain::{FileId, Status, TaskId, TaskPhase, WorkspaceId};
 use flow::{AcceptedTask, NewTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
@@ -45,15 +45,19 @@ pub(crate) struct TaskToMake {
     #[schema(value_type = Vec<Uuid>)]
     files: Vec<FileId>,
     /// Which tasks go first when not all can run: higher ones do.
-    #[serde(default)]
-    #[schema(minimum = -100, maximum = 100)]
-    priority: i8,
+    #[serde(default = "usual_priority")]
+    #[schema(value_type = i8, minimum = -100, maximum = 100)]
+    priority: Number,
     /// Whether it pauses before each node.
     #[serde(default)]
     stepping: bool,
     /// Nodes that it pauses before.
     #[serde(default)]
     breakpoints: Vec<String>,
+}
+
+fn usual_priority() -> Number {
+    0.into()
 }
 
 /// Which tasks.
@@ -98,6 +102,8 @@ pub(crate) async fn create_task(
     Json(new): Json<TaskToMake>,
 ) -> Answer<impl IntoResponse> {
     let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
+    // What is no `i8` is out of range, too: the task's own check says what that is.
+    let priority = priority.as_i64().and_then(|priority| i8::try_from(priority).ok()).unwrap_or(i8::MAX);
     let new = NewTask { input, start, files, priority, stepping, breakpoints };
     let task = context.tasks.create(at.workspace_id, TaskId(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))

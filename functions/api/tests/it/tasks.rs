@@ -56,7 +56,10 @@ async fn a_task_that_cannot_be_is_refused_plainly() {
     make(json!({ "start": "good" })).await.refuses(400, "INVALID_ARGUMENT");
     make(json!({ "breakpoints": ["nothing"] })).await.refuses(400, "INVALID_ARGUMENT");
     make(json!({ "priority": 101 })).await.refuses(400, "INVALID_ARGUMENT");
-    make(json!({ "priority": 1000 })).await.refuses(400, "INVALID_ARGUMENT");
+    for priority in [json!(1000), json!(-1000), json!(u64::MAX), json!(1.5)] {
+        let refused = make(json!({ "priority": priority })).await.refuses(400, "INVALID_ARGUMENT");
+        assert_eq!(refused.json["error"]["message"], "a priority is a number from -100 to 100");
+    }
     make(json!({ "inputs": 1 })).await.refuses(400, "INVALID_ARGUMENT");
     make(json!({ "input": "x".repeat(300_000) })).await.refuses(413, "PAYLOAD_TOO_LARGE");
     make(json!({ "files": ["019bf537-f228-7cd3-aa1c-3da8af302e12"] })).await.refuses(404, "NOT_FOUND");

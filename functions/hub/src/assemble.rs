@@ -4,15 +4,18 @@ use crate::{
     Failure,
     config::{Config, Durability},
     observing::Observing,
-    parts,
+    parts, providers, secrets,
 };
 use actor::{Kind, Mailbox, Runtime, Slots};
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::artifact::Artifacts;
 use flow::{
-    Evaluations, FlowCache, Flows, TaskEffects, TaskMachine, Tasks, Understudy, load::Known, memory::Memory,
+    Evaluations, FlowCache, Flows, TaskEffects, TaskMachine, Tasks, Understudy,
+    load::Known,
+    memory::Memory,
     op::Functions,
+    provider::{FlowModels, FlowProviders},
 };
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc, time::Duration};
@@ -68,10 +71,28 @@ pub fn assemble(
     let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
 
     let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+    let known_secrets = config.secrets.clone();
+    secrets::learn_environment(environment, &known_secrets);
+    secrets::learn_folder(data, &known_secrets);
+    let keys = secrets::of_host(data, environment, &known_secrets);
+
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
-    // Cases of evaluations may bring a script that plays the model; everything else goes to the real one.
-    let model: Arc<dyn Model> = Arc::new(Understudy::new(models.clone(), table.clone(), play));
-    let tools = Arc::new(Registry::builtin());
+    // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
+    let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "scripted/*"].map(str::to_owned);
+    let models_known = models.catalog().into_iter().map(|info| info.id).chain(served);
+    let known = Known { models: Some(models_known.collect()), ..Known::default() };
+    let cache = FlowCache::default();
+    let within = Arc::new(providers::Within { allow_private: config.providers.allow_private });
+    let flow_providers = FlowProviders::new(keys.clone(), Arc::new(models::Adapters::new(models.clone(), within)));
+    let flows =
+        Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).with_providers(Arc::new(flow_providers));
+    // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours.
+    // None of them is told a secret of this host, and what they know of one is not written down.
+    let own = Arc::new(FlowModels::new(models.clone(), flows.clone()));
+    let model: Arc<dyn Model> = Arc::new(Understudy::new(own, table.clone(), play));
+    let model: Arc<dyn Model> = Arc::new(models::Redacting::new(model, known_secrets.clone()));
+    let functions = Arc::new(Functions::builtin());
+    let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
 
     let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
     let machine = ChatMachine {
@@ -96,31 +117,26 @@ pub fn assemble(
         clock.clone(),
         transcript.clone(),
         actor::Options { inactivity: config.ai.inactivity(), ..actor::Options::default() },
-    );
+    )
+    .without(known_secrets.clone());
     let mut working = worker::Options::default();
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
-    let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "scripted/*"].map(str::to_owned);
-    let models_known = model.catalog().into_iter().map(|info| info.id).chain(served);
-    let known = Known { models: Some(models_known.collect()), ..Known::default() };
-    let cache = FlowCache::default();
-    let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known);
     let effects = TaskEffects {
         slots,
         flows: flows.clone(),
         tools: tools.clone(),
-        functions: Arc::new(Functions::builtin()),
+        functions,
         workspaces: workspaces.clone(),
-        memory: Memory::new(table.clone()),
+        memory: Memory::new(table.clone()).without(known_secrets.clone()),
         artifacts: Artifacts::new(table.clone(), workspaces.clone()),
         table: table.clone(),
         mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
         clock: clock.clone(),
         context_tokens: config.ai.context_tokens,
     };
-    let observing = Observing::new(data, config, environment, &cache, clock.clone())?;
+    let observing = Observing::new(data, config, environment, &cache, keys, clock.clone())?;
     // Fewer than of chats: tasks come in thousands, and what one has to say when it is loaded again is short.
     let task_runtime = Runtime::new(
         TaskMachine { flows: cache },
@@ -131,7 +147,8 @@ pub fn assemble(
         clock.clone(),
         Arc::new(observing.followers()),
         actor::Options { inactivity: config.ai.inactivity(), warm_actors: 256, ..actor::Options::default() },
-    );
+    )
+    .without(known_secrets.clone());
     let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
     let worker = Worker::new(kinds, queue.clone(), working);
 

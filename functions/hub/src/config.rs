@@ -3,8 +3,9 @@
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
-use crate::Failure;
+use crate::{Failure, secrets};
 use domain::Limits;
+use ports::KnownSecrets;
 use serde::Deserialize;
 use std::{path::Path, time::Duration};
 use toml::{Table, Value};
@@ -24,6 +25,11 @@ pub struct Config {
     pub ai: Ai,
     /// Who is told what tasks do.
     pub observe: Observe,
+    /// What flows may reach by providers of their own.
+    pub providers: Providers,
+    /// All secrets that are known so far: those of this configuration, and what was learned since.
+    #[serde(skip)]
+    pub secrets: KnownSecrets,
 }
 
 /// `[server]`
@@ -47,6 +53,14 @@ pub struct Server {
 #[serde(default, deny_unknown_fields)]
 pub struct Observe {
     /// Whether the observers that flows list in `plugins.yaml` may be in private networks and on this machine.
+    pub allow_private: bool,
+}
+
+/// `[providers]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Providers {
+    /// Whether the providers that flows name in `providers.yaml` may be in private networks and on this machine.
     pub allow_private: bool,
 }
 
@@ -130,7 +144,12 @@ impl Config {
                 set(&mut table, &keys, value).map_err(|reason| Failure::Config(format!("{name}: {reason}")))?;
             }
         }
-        Self::deserialize(Value::Table(table)).map_err(wrong)
+        let secrets = KnownSecrets::default();
+        secrets::learn_configuration(&table, &secrets);
+        // What is wrong with a value may be told with the value.
+        let config = Self::deserialize(Value::Table(table))
+            .map_err(|error| Failure::Config(secrets.redactor().text(error.message()).into_owned()))?;
+        Ok(Self { secrets, ..config })
     }
 }
 

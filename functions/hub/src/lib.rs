@@ -6,6 +6,8 @@ pub mod config;
 pub mod driver;
 pub mod observing;
 mod parts;
+mod providers;
+mod secrets;
 pub mod serve;
 
 /// Why the hub did not start or did not go on.

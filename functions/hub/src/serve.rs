@@ -1,6 +1,13 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, config::Config};
+use crate::{
+    Failure, assemble,
+    assemble::Hub,
+    config::Config,
+    secrets::{self, CleanStderr},
+};
+use axum::middleware::from_fn_with_state;
+use ports::KnownSecrets;
 use std::{
     io::{IsTerminal, Write},
     net::SocketAddr,
@@ -42,13 +49,15 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Serves until SIGINT or SIGTERM.
 pub async fn run(args: ServeArgs) -> Result<(), Failure> {
-    log_to_stderr("info");
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let path = args.config.clone().unwrap_or_else(|| args.data_dir.join("buildscale.toml"));
     let mut config = Config::load(&path, &environment)?;
+    let known = config.secrets.clone();
+    log_to_stderr("info", known.clone());
     if let Some(token) = &args.auth_token {
+        known.learn([&ports::Secret::new(token.clone())]);
         config.server.auth_token = Some(models::Secret::new(token.clone()));
     }
     config.server.allow_public |= args.allow_public;
@@ -67,7 +76,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
 
     let server = stream::serve(
         listener,
-        api::router(hub.context.clone()),
+        api::router(hub.context.clone()).layer(from_fn_with_state(known.clone(), secrets::clean)),
         ServeOptions::default(),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
@@ -84,6 +93,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
     let mending = tokio::spawn(mend_transcripts(hub.context.clone(), hub.transcript.clone(), shutdown.clone()));
+    let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -113,7 +123,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::error!(%error, "the worker ended badly");
     }
     hub.observing.observers.close(LAST_WORDS).await;
-    for task in [checkpointing, mending] {
+    for task in [checkpointing, mending, learning] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
         }
@@ -183,6 +193,21 @@ async fn checkpoint_mirrors(workspaces: workspace::Workspaces, shutdown: Cancell
     }
 }
 
+/// A secret that somebody puts into the folder while the hub runs is known soon, also before a flow refers to it.
+async fn learn_secrets(data: PathBuf, known: KnownSecrets, shutdown: CancellationToken) {
+    const EVERY: Duration = Duration::from_secs(30);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let (data, known) = (data.clone(), known.clone());
+        if let Err(error) = tokio::task::spawn_blocking(move || secrets::learn_folder(&data, &known)).await {
+            tracing::warn!(%error, "the folder of secrets was not read");
+        }
+    }
+}
+
 /// A power cut may have taken the end of a chat's file, which is never synced. The chats that were active last are brought in line
 /// with their logs now, the others when they are next loaded.
 async fn mend_transcripts(context: Arc<api::Context>, transcript: Arc<chat::Transcript>, shutdown: CancellationToken) {
@@ -231,10 +256,10 @@ async fn ended_by_signal() {
     }
 }
 
-/// JSON lines on stderr; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
-pub(crate) fn log_to_stderr(default: &str) {
+/// JSON lines on stderr, without secrets; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
+pub(crate) fn log_to_stderr(default: &str, known: KnownSecrets) {
     let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(CleanStderr(known));
     // A test may have set one up already.
     drop(subscriber.try_init());
 }

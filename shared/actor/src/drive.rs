@@ -3,8 +3,8 @@
 mod take;
 
 use crate::{
-    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, draft::Draft, effect::Running,
-    load::Loaded, log, retry::while_unavailable, runtime::Ports,
+    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, clean, draft::Draft,
+    effect::Running, load::Loaded, log, retry::while_unavailable, runtime::Ports,
 };
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
@@ -167,7 +167,8 @@ impl<'a, M: Machine> Drive<'a, M> {
         self.add(draft, decision, stamp)
     }
 
-    fn add(&mut self, draft: &mut Draft<M>, decision: Decision<M>, stamp: &Stamp) -> Result<(), Error> {
+    fn add(&mut self, draft: &mut Draft<M>, mut decision: Decision<M>, stamp: &Stamp) -> Result<(), Error> {
+        clean::decision(&mut decision, &self.ports.secrets.redactor());
         for key in &decision.cancel {
             self.running.cancel(key);
         }

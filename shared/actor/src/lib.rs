@@ -7,6 +7,7 @@
 //! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] says how to settle the delivery.
 //! What comes together and needs nothing from outside in between is one entry: [`draft`].
 
+mod clean;
 mod draft;
 mod drive;
 mod effect;

@@ -12,7 +12,7 @@ use crate::{
 use NotDriven::{Failed, Outdated};
 use domain::CommandId;
 use futures::FutureExt;
-use ports::{Bus, Clock, Delivery, Queue, Table};
+use ports::{Bus, Clock, Delivery, KnownSecrets, Queue, Table};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,7 @@ pub(crate) struct Ports<M: Machine> {
     pub bus: Arc<dyn Bus>,
     pub clock: Arc<dyn Clock>,
     pub follow: Arc<dyn Follow<M>>,
+    pub secrets: KnownSecrets,
 }
 
 /// Drives the actors of one machine.
@@ -96,8 +97,17 @@ impl<M: Machine> Runtime<M> {
         follow: Arc<dyn Follow<M>>,
         options: Options,
     ) -> Self {
-        let ports = Ports { machine, perform, table, queue, bus, clock, follow };
+        let secrets = KnownSecrets::default();
+        let ports = Ports { machine, perform, table, queue, bus, clock, follow, secrets };
         Self { ports, warm: Warm::new(options.warm_actors), options }
+    }
+
+    /// The same, with these secrets taken out of whatever happens before it is written down: so no log, no stream, no view and
+    /// no message has one, and an actor that is read from its log again is the one that was in memory.
+    #[must_use]
+    pub fn without(mut self, secrets: KnownSecrets) -> Self {
+        self.ports.secrets = secrets;
+        self
     }
 
     /// See [`crate::Kind::deliver`].

@@ -43,6 +43,29 @@ impl LocalSecrets {
         Self { lookup: Arc::new(lookup), ..self }
     }
 
+    /// All secrets of the folder, by whatever name, so that none of them is written anywhere. Blocks while it reads.
+    pub fn of_folder(&self) -> Vec<Secret> {
+        let mut found = Vec::new();
+        let mut folders: Vec<PathBuf> = self.folder.iter().cloned().collect();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                // What a link leads to counts: container platforms mount secrets as links.
+                match std::fs::metadata(entry.path()) {
+                    Ok(about) if about.is_file() && about.len() <= MAX => {
+                        let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                        found.push(Secret::new(text.trim()));
+                    }
+                    // A folder that is linked may lead back to where it is.
+                    Ok(about) if about.is_dir() && entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
+                        folders.push(entry.path());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
     async fn file(&self, reference: &SecretRef, path: &str) -> Result<Option<String>> {
         let Some(folder) = self.folder.clone() else {
             return Err(refused(reference, "this host has no folder of secrets"));
@@ -135,6 +158,20 @@ mod tests {
         let absolute = folder.path().join("token").to_string_lossy().into_owned();
         assert_eq!(found(&secrets, SecretRef::File(absolute)).await.unwrap(), "from-a-file");
         assert_eq!(found(&secrets, SecretRef::File("missing/token".into())).await, None);
+    }
+
+    #[test]
+    fn s10_11_all_secrets_of_the_folder_are_known_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("..data/inner")).unwrap();
+        std::fs::write(folder.path().join("..data/inner/token"), "from-inside\n").unwrap();
+        std::os::unix::fs::symlink("..data/inner/token", folder.path().join("token")).unwrap();
+        std::os::unix::fs::symlink(".", folder.path().join("again")).unwrap();
+        std::fs::write(folder.path().join("binary"), [0xff, 0xfe]).unwrap();
+        let mut found = secrets(Some(folder.path())).of_folder();
+        found.retain(|secret| !secret.expose().is_empty());
+        assert_eq!(found.iter().map(Secret::expose).collect::<Vec<_>>(), ["from-inside", "from-inside"]);
+        assert!(secrets(None).of_folder().is_empty());
     }
 
     #[tokio::test]

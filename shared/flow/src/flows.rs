@@ -11,6 +11,7 @@ use crate::{
     evaluate::PROVIDER,
     in_the_box,
     load::{self, Known, Report},
+    provider::FlowProviders,
     tasks::internal,
 };
 use domain::{Code, Error, FilePath, WorkspaceId, task::FlowRef};
@@ -39,6 +40,7 @@ pub struct Flows {
     known: Arc<Known>,
     /// What this process has kept: the same flow is kept once a workspace.
     kept: Arc<Mutex<HashSet<(WorkspaceId, FlowRef)>>>,
+    providers: Arc<FlowProviders>,
 }
 
 /// A flow as lists show it.
@@ -64,7 +66,19 @@ impl Flows {
         if let Some(models) = &mut known.models {
             models.insert(format!("{PROVIDER}/*"));
         }
-        Self { table, workspaces, cache, known: Arc::new(known), kept: Arc::default() }
+        Self { table, workspaces, cache, known: Arc::new(known), kept: Arc::default(), providers: Arc::default() }
+    }
+
+    /// The same, on a host that reaches the providers of flows (`providers.yaml`). Without this, agents of a flow that
+    /// declares one fail before they say anything.
+    #[must_use]
+    pub fn with_providers(self, providers: Arc<FlowProviders>) -> Self {
+        Self { providers, ..self }
+    }
+
+    /// What opens the providers of flows.
+    pub fn providers(&self) -> &FlowProviders {
+        &self.providers
     }
 
     /// What manifests may name.

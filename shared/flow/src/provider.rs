@@ -2,7 +2,13 @@
 //!
 //! The graph knows no provider: an agent says `provider/model`, a tool its entry point, a plugin its type. This registry
 //! checks what `providers.yaml` says about them, binds their credentials, and records a fingerprint of each, so that a run
-//! tells which code and which configuration it was made with (§10.2).
+//! tells which code and which configuration it was made with (§10.2). [`FlowProviders`] opens models by it.
+
+mod models;
+mod open;
+
+pub use models::FlowModels;
+pub use open::FlowProviders;
 
 use crate::{
     manifest::{Credential, ProviderManifest},
@@ -169,8 +175,8 @@ impl Adapters {
             bound.fingerprints.push(adapter.fingerprint(&provider.id, &configuration(provider, credentials)));
             let (adapter, base_url) = (adapter.name.clone(), provider.base_url.clone());
             let (models, max_concurrency) = (provider.models.clone(), provider.max_concurrency);
-            let id = provider.id.clone();
-            bound.providers.insert(id, Provider { adapter, base_url, models, max_concurrency, secret });
+            let (id, config) = (provider.id.clone(), provider.config.clone().unwrap_or_default());
+            bound.providers.insert(id, Provider { adapter, base_url, models, max_concurrency, config, secret });
         }
         if let Some(first) = faults.first() {
             let message = format!("the provider {} cannot be used: {}", first.provider, first.message);
@@ -212,12 +218,14 @@ pub struct Provider {
     pub models: Vec<String>,
     /// Calls at once.
     pub max_concurrency: Option<u32>,
+    /// What else its adapter takes.
+    pub config: Map<String, Value>,
     /// Its key.
     pub secret: Option<Secret>,
 }
 
 /// The providers of a flow, bound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bound {
     providers: BTreeMap<String, Provider>,
     fingerprints: Vec<Fingerprint>,

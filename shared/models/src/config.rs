@@ -93,6 +93,12 @@ pub enum Effort {
 }
 
 impl Config {
+    /// What does not depend on a provider.
+    pub(crate) fn without_providers(&self) -> Self {
+        let (prices, retry) = (self.prices.clone(), self.retry.clone());
+        Self { prices, retry, reasoning: self.reasoning, max_output_tokens: self.max_output_tokens, ..Self::default() }
+    }
+
     /// The file's configuration with the environment's on top; `lookup` answers what a variable is set to. A variable
     /// that is set to nothing counts as not set, because container files cannot leave one out.
     pub fn from_lookup(file: Option<Self>, lookup: impl Fn(&str) -> Option<String>) -> Self {

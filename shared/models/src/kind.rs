@@ -59,6 +59,16 @@ impl Kind {
         }
     }
 
+    pub(crate) fn config_mut(self, config: &mut Config) -> &mut ProviderConfig {
+        match self {
+            Self::OpenAi | Self::OpenAiResponses => &mut config.openai,
+            Self::Anthropic => &mut config.anthropic,
+            Self::Gemini => &mut config.gemini,
+            Self::OpenRouter => &mut config.openrouter,
+            Self::Ollama => &mut config.ollama,
+        }
+    }
+
     /// How genai talks to it.
     pub(crate) fn adapter(self) -> AdapterKind {
         match self {

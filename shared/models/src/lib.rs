@@ -13,6 +13,7 @@
 //!
 //! What this crate does not do: it keeps no state between requests, runs no tool, and decides nothing about a turn.
 
+mod adapters;
 mod answer;
 mod check;
 mod config;
@@ -22,6 +23,7 @@ mod history;
 mod kind;
 mod price;
 mod provider;
+mod redacting;
 mod retry;
 mod router;
 mod script;
@@ -29,10 +31,12 @@ mod scripted;
 mod secret;
 mod template;
 
+pub use adapters::{Adapters, Reach};
 pub use check::check;
 pub use config::{Config, ConfigError, Effort, ProviderConfig};
 pub use guard::PrefixGuard;
 pub use price::Price;
+pub use redacting::Redacting;
 pub use retry::{RetryPolicy, Retrying};
 pub use router::Router;
 pub use script::ScriptError;

@@ -1,6 +1,7 @@
 //! One provider behind HTTP.
 
 use crate::{
+    adapters::Reach,
     answer::Answer,
     config::{Config, ConfigError, Effort},
     failure, history,
@@ -42,25 +43,38 @@ pub(crate) struct Provider {
 /// The HTTP client of all providers, made when the first of them is asked: reading the machine's root certificates takes
 /// time at start, and a hub that only plays the demo must also run where there are none.
 #[derive(Default)]
-pub(crate) struct Http(OnceLock<Result<Client, String>>);
+pub(crate) struct Http {
+    made: OnceLock<Result<Client, String>>,
+    /// What it may reach; anything when none: then whoever runs the host has chosen the addresses.
+    reach: Option<Arc<dyn Reach>>,
+}
 
 impl Http {
+    /// One that reaches only what it may.
+    pub(crate) fn within(reach: Arc<dyn Reach>) -> Self {
+        Self { made: OnceLock::new(), reach: Some(reach) }
+    }
+
     fn client(&self) -> Result<&Client, ModelError> {
-        self.0.get_or_init(make_client).as_ref().map_err(|error| ModelError::Unavailable(error.clone()))
+        let made = self.made.get_or_init(|| make_client(self.reach.as_deref()));
+        made.as_ref().map_err(|error| ModelError::Unavailable(error.clone()))
     }
 }
 
 /// A client of ours, because genai's would not know whose cryptography to use, and because it must not follow
 /// redirects: they would carry the key to wherever they point.
-fn make_client() -> Result<Client, String> {
+fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
     // Somebody may have chosen before; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .redirect(reqwest::redirect::Policy::none())
-        .tcp_nodelay(true)
-        .build()
-        .map_err(|error| format!("the HTTP client cannot be made: {error:?}"))?;
+        .tcp_nodelay(true);
+    let http = match reach {
+        Some(reach) => reach.client(http),
+        None => http,
+    };
+    let http = http.build().map_err(|error| format!("the HTTP client cannot be made: {error:?}"))?;
     Client::builder().with_reqwest(http).build().map_err(|error| error.to_string())
 }
 

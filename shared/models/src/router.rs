@@ -14,7 +14,7 @@ use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use reqwest::Url;
 use std::{collections::BTreeMap, sync::Arc};
 
-const SCRIPTED: &str = "scripted";
+pub(crate) const SCRIPTED: &str = "scripted";
 const DEMO: &str = "demo";
 const NOT_CONFIGURED: &str = "No model is configured: this is the offline demo script. \
      Set OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_BASE_URL, or see BUILDSCALE_MODEL.";
@@ -51,6 +51,11 @@ impl Router {
         let mut router = Self { config, providers, scripted, default: String::new() };
         router.default = router.choose_default();
         Ok(router)
+    }
+
+    /// What it was made with.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Also serves `model` as `scripted/<name>`: for tests and benches.

@@ -1,9 +1,10 @@
 //! The model port: a request in, a stream of deltas out.
 
+use crate::Secret;
 use async_trait::async_trait;
-use domain::{Message, ToolSpec, Usage, event::StopReason};
+use domain::{Message, ToolSpec, Usage, WorkspaceId, event::StopReason, task::FlowRef};
 use futures::stream::BoxStream;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 
 /// One request to a model.
@@ -23,6 +24,34 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// The most tokens of the answer, where somebody chose.
     pub max_tokens: Option<u32>,
+    /// The flow whose `providers.yaml` says how the model is reached, and the workspace that it is of; for anybody but an agent
+    /// of a flow that declares the model's provider none: then the installation's own is asked.
+    pub flow: Option<(WorkspaceId, FlowRef)>,
+}
+
+/// A provider as a flow configures it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// The adapter that speaks with it, such as `openai`.
+    pub adapter: String,
+    /// Where it is; where its adapter looks when none.
+    pub base_url: Option<String>,
+    /// Its key.
+    pub key: Option<Secret>,
+    /// What else its adapter takes.
+    pub config: Map<String, Value>,
+}
+
+/// Makes models of what flows configure.
+///
+/// Guarantees: no connection is made, and no error has the key or the address in it.
+pub trait ModelAdapters: Send + Sync {
+    /// A model whose requests name it as the provider does, without a prefix.
+    ///
+    /// # Errors
+    /// `Rejected` for an adapter that there is not, an address that may not be reached, and a configuration that the adapter
+    /// does not take.
+    fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Model>, ModelError>;
 }
 
 /// A piece of a model's answer.

@@ -4,7 +4,11 @@ use crate::Result;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 /// What stands where a secret would.
 pub const REDACTED: &str = "[redacted]";
@@ -96,6 +100,8 @@ impl Redactor {
     const SHORTEST: usize = 6;
     /// A line of a longer secret, such as a certificate, is one by itself from this length on.
     const LINE: usize = 20;
+    /// How often a secret may have been put into a JSON text that was put into a JSON text.
+    const QUOTED: usize = 3;
 
     /// For these secrets, as they are, and as they look inside of JSON texts.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
@@ -107,13 +113,34 @@ impl Redactor {
             }
             let lines = text.lines().map(str::trim).filter(|line| line.len() >= Self::LINE && *line != text);
             needles.extend(lines.map(str::to_owned));
-            let quoted = Value::String(text.into()).to_string();
-            needles.push(quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned());
-            needles.push(text.to_owned());
+            // As it is, inside of a JSON text, and inside of a JSON text that is a text of another one: the arguments of a call in
+            // a log entry that is itself a message.
+            let mut needle = text.to_owned();
+            for _ in 0..=Self::QUOTED {
+                let quoted = Value::String(needle.clone()).to_string();
+                needles.push(needle);
+                needle = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
+            }
         }
         needles.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         needles.dedup();
         Self { needles: needles.into() }
+    }
+
+    /// The end of `text` that may be the beginning of a secret, in bytes: what comes in pieces has to be held back from there.
+    pub fn unsure(&self, text: &str) -> usize {
+        let longest = |needle: &String| {
+            let most = needle.len().saturating_sub(1).min(text.len());
+            let begins =
+                |length: &usize| text.as_bytes().ends_with(needle.as_bytes().get(..*length).unwrap_or_default());
+            (1..=most).rev().find(begins).unwrap_or_default()
+        };
+        let mut unsure = self.needles.iter().map(longest).max().unwrap_or_default();
+        // Never inside of a character.
+        while !text.is_char_boundary(text.len() - unsure) {
+            unsure += 1;
+        }
+        unsure
     }
 
     /// Whether there is nothing to take out.
@@ -172,11 +199,114 @@ impl Redactor {
     }
 }
 
+/// Every secret that a process has come to know: from its configuration, its environment, its files, and by looking one up
+/// for a flow. Whoever writes something down takes these out of it first. Cheap to clone; clones share what is learned.
+#[derive(Clone, Default)]
+pub struct KnownSecrets(Arc<RwLock<Known>>);
+
+#[derive(Default)]
+struct Known {
+    secrets: Vec<Secret>,
+    redactor: Redactor,
+}
+
+impl fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KnownSecrets({:?})", self.redactor())
+    }
+}
+
+impl KnownSecrets {
+    /// Remembers these, for as long as the process lives: a key that was replaced may still be in somebody's text.
+    pub fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<Secret> = secrets.into_iter().filter(|secret| !known.secrets.contains(secret)).cloned().collect();
+        drop(known);
+        if new.is_empty() {
+            return;
+        }
+        let known = &mut *self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for secret in new {
+            if !known.secrets.contains(&secret) {
+                known.secrets.push(secret);
+            }
+        }
+        known.redactor = Redactor::new(&known.secrets);
+    }
+
+    /// What takes out all that are known by now.
+    pub fn redactor(&self) -> Redactor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).redactor.clone()
+    }
+}
+
+/// Secrets that are remembered by [`KnownSecrets`] the moment that they are looked up, before anybody can write one down.
+pub struct Noted {
+    inner: Arc<dyn Secrets>,
+    known: KnownSecrets,
+}
+
+impl Noted {
+    /// `inner`, with whatever it gives noted in `known`.
+    pub fn new(inner: Arc<dyn Secrets>, known: KnownSecrets) -> Self {
+        Self { inner, known }
+    }
+}
+
+#[async_trait]
+impl Secrets for Noted {
+    async fn get(&self, reference: &SecretRef) -> Result<Option<Secret>> {
+        let found = self.inner.get(reference).await?;
+        self.known.learn(&found);
+        Ok(found)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use futures::FutureExt;
     use serde_json::json;
+
+    #[test]
+    fn s10_11_what_comes_in_pieces_is_held_back_where_a_secret_may_begin() {
+        let redactor = Redactor::new(&["hunter2-ä-hunter2", "2-hu-other"].map(Secret::new));
+        for (text, unsure) in
+            [("", 0), ("say hun", 3), ("hunter2-", 8), ("hunter2-ä", 10), ("hunter2-x", 0), ("a2-", 2)]
+        {
+            assert_eq!(redactor.unsure(text), unsure, "{text}");
+        }
+        assert_eq!(Redactor::default().unsure("anything"), 0);
+    }
+
+    #[test]
+    fn s10_11_a_secret_inside_of_json_inside_of_json_is_found() {
+        let redactor = Redactor::new([&Secret::new("pl4nted-\"s3cret\"\\value")]);
+        let mut text = json!({ "key": "pl4nted-\"s3cret\"\\value" }).to_string();
+        for _ in 0..3 {
+            assert!(!redactor.text(&text).contains("s3cret"), "{text}");
+            text = json!({ "args": text }).to_string();
+        }
+    }
+
+    #[test]
+    fn s10_11_what_is_looked_up_is_known_from_then_on() {
+        struct Host;
+        #[async_trait]
+        impl Secrets for Host {
+            async fn get(&self, _: &SecretRef) -> Result<Option<Secret>> {
+                Ok(Some(Secret::new("looked-up-secret")))
+            }
+        }
+        let known = KnownSecrets::default();
+        known.learn(&[Secret::new("first-secret"), Secret::new("first-secret")]);
+        let secrets = Noted::new(Arc::new(Host), known.clone());
+        assert_eq!(known.redactor().text("looked-up-secret"), "looked-up-secret");
+        secrets.get(&SecretRef::Named("x".into())).now_or_never().unwrap().unwrap();
+        assert_eq!(known.redactor().text("looked-up-secret first-secret"), "[redacted] [redacted]");
+        assert!(!format!("{known:?}").contains("secret"), "{known:?}");
+    }
 
     #[test]
     fn s10_11_a_secret_shows_itself_to_nobody() {

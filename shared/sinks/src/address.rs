@@ -1,10 +1,10 @@
-//! Which addresses sinks may reach. A manifest comes from whoever may write files; it must not make the host speak with what
+//! Which addresses sinks, and providers of flows, may reach. A manifest comes from whoever may write files; it must not make the host speak with what
 //! only the host can reach.
 
 use domain::{Code, Error};
 use futures::FutureExt;
 use reqwest::{
-    Client, Url,
+    Client, ClientBuilder, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     redirect::Policy,
 };
@@ -22,13 +22,22 @@ pub(crate) fn client(allow_private: bool) -> Result<Client, Error> {
     // The second time it is there already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = Client::builder().redirect(Policy::none()).timeout(TIMEOUT).connect_timeout(TIMEOUT / 4);
-    // A proxy would look names up where nobody checks what they lead to.
-    let http = if allow_private { http } else { http.no_proxy().dns_resolver(Arc::new(PublicOnly)) };
+    let http = if allow_private { http } else { public_only(http) };
     http.build().map_err(|error| Error::new(Code::Internal, format!("no HTTP client: {error}")))
 }
 
-/// The address, if a sink may be there.
-pub(crate) fn check(text: &str, allow_private: bool) -> Result<Url, Error> {
+/// A client to be that connects to public addresses only, whatever names lead to.
+pub fn public_only(client: ClientBuilder) -> ClientBuilder {
+    // A proxy would look names up where nobody checks what they lead to.
+    client.no_proxy().dns_resolver(Arc::new(PublicOnly))
+}
+
+/// The address, if something that a manifest names may be there. It looks at the address only: what its name leads to is the
+/// client's to refuse ([`public_only`]).
+///
+/// # Errors
+/// It is none of HTTP, it has a password in it, or it is private.
+pub fn check(text: &str, allow_private: bool) -> Result<Url, Error> {
     let url: Url = text.parse().map_err(|_| Error::invalid("url", "this is no URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Error::invalid("url", "only http and https are spoken"));
@@ -46,7 +55,7 @@ pub(crate) fn check(text: &str, allow_private: bool) -> Result<Url, Error> {
 }
 
 fn private() -> Error {
-    Error::new(Code::Forbidden, "sinks in private networks are not allowed here")
+    Error::new(Code::Forbidden, "addresses in private networks are not allowed here")
         .hint("whoever runs this host can allow them")
 }
 

@@ -4,7 +4,7 @@
 //! told is free of secrets already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and
 //! looked up when they are needed.
 
-mod address;
+pub mod address;
 mod config;
 mod json_lines;
 mod otlp;

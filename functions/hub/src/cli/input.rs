@@ -3,9 +3,13 @@
 //! A thread of its own reads them, since a read of a terminal cannot be given up. It begins only when a line is wanted: a
 //! command that asks nothing leaves the input to the next one in the script.
 
-use crate::cli::failure::Failure;
+use crate::cli::{
+    editor::{Terminal, Typed, Words},
+    failure::Failure,
+};
 use std::{
     io::{self, BufRead},
+    sync::Arc,
     thread,
 };
 use tokio::{signal::unix::Signal, sync::mpsc};
@@ -14,13 +18,36 @@ use tokio::{signal::unix::Signal, sync::mpsc};
 #[derive(Default)]
 pub(crate) struct Lines {
     receiver: Option<mpsc::Receiver<String>>,
+    /// Where a person edits lines, if one does.
+    terminal: Option<Terminal>,
     ended: bool,
 }
 
 impl Lines {
     /// An input that has ended: there was none, or it is used up.
     pub(crate) fn none() -> Self {
-        Self { receiver: None, ended: true }
+        Self { ended: true, ..Self::default() }
+    }
+
+    /// Lines of a person at this terminal.
+    pub(crate) fn of(terminal: Terminal) -> Self {
+        Self { terminal: Some(terminal), ..Self::default() }
+    }
+
+    /// The terminal, if a person edits lines.
+    pub(crate) fn terminal(&self) -> Option<&Terminal> {
+        self.terminal.as_ref()
+    }
+
+    /// A line that a person edits after this prompt, plain and as it looks; the next line where nobody does. May be dropped at any
+    /// time without losing a line.
+    pub(crate) async fn edit(&mut self, prompt: (String, String), words: &Arc<Words>) -> Typed {
+        let typed = match &mut self.terminal {
+            Some(terminal) => terminal.edit(prompt, words.clone()).await,
+            None => self.next().await.map_or(Typed::End, Typed::Line),
+        };
+        self.ended |= typed == Typed::End;
+        typed
     }
 
     /// The next line without its end; none at the end. May be dropped at any time without losing a line.
@@ -28,7 +55,13 @@ impl Lines {
         if self.ended {
             return None;
         }
-        let line = self.receiver.get_or_insert_with(start).recv().await;
+        let line = match &mut self.terminal {
+            None => self.receiver.get_or_insert_with(start).recv().await,
+            Some(terminal) => match terminal.read().await {
+                Typed::Line(line) => Some(line),
+                Typed::Interrupted | Typed::End => None,
+            },
+        };
         self.ended = line.is_none();
         line
     }

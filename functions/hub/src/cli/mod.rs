@@ -17,6 +17,7 @@ mod args;
 mod asks;
 mod chat;
 mod client;
+mod editor;
 mod failure;
 mod files;
 mod flows;

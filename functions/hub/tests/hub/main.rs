@@ -3,5 +3,7 @@
 mod journey;
 mod observed;
 mod openai;
+mod providers;
 mod support;
 mod survives;
+mod terminal;

@@ -19,7 +19,10 @@ use tokio::{
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// How long anything may take before the test fails: far more than it ever does.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Where a hub logs to if there is such a file in its data directory.
+pub const LOG: &str = "hub.log";
 
 /// How long to leave the machine to others before one looks again.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -105,8 +108,11 @@ impl Hub {
 async fn launch(data: &Path, environment: &[(String, String)]) -> Result<(Child, String)> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_buildscale"));
     command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--data-dir"]).arg(data).env_clear();
-    command.envs(environment.iter().cloned()).env("BUILDSCALE_LOG", "warn");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn()?;
+    command.env("BUILDSCALE_LOG", "warn").envs(environment.iter().cloned());
+    // A test that reads the log gives it a file.
+    let log = std::fs::OpenOptions::new().append(true).open(data.join(LOG));
+    let stderr = log.map_or_else(|_| Stdio::inherit(), Stdio::from);
+    let mut child = command.stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true).spawn()?;
     let mut lines = BufReader::new(child.stdout.take().ok_or("no stdout")?).lines();
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await??.ok_or("it ended before it was ready")?;
     let ready: Value = serde_json::from_str(&line)?;

@@ -131,6 +131,7 @@ impl<M: Machine> Drive<'_, M> {
         if !self.loaded.parked {
             self.decide(&mut draft, Input::Park { reason }, &stamp)?;
         }
+        let mail = (mail.0, self.ports.secrets.redactor().text(&mail.1).into_owned());
         draft.parking = Some(Parking { parked: true, mail: if known { Vec::new() } else { vec![mail] } });
         self.commit(draft).await
     }

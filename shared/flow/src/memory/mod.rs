@@ -19,7 +19,7 @@ pub use rank::{Bm25, Ranker};
 pub use snapshot::Snapshot;
 
 use domain::{Code, Error, TaskId, WorkspaceId};
-use ports::Table;
+use ports::{KnownSecrets, Table};
 use std::sync::Arc;
 
 /// Tokens of a context that takes everything ([`crate::flow::ContextUse::Global`]).
@@ -43,6 +43,7 @@ pub struct Scope {
 pub struct Memory {
     table: Arc<dyn Table>,
     ranker: Arc<dyn Ranker>,
+    secrets: KnownSecrets,
 }
 
 impl std::fmt::Debug for Memory {
@@ -54,7 +55,13 @@ impl std::fmt::Debug for Memory {
 impl Memory {
     /// Over a table, with text ranking in the place of meaning.
     pub fn new(table: Arc<dyn Table>) -> Self {
-        Self { table, ranker: Arc::new(Bm25) }
+        Self { table, ranker: Arc::new(Bm25), secrets: KnownSecrets::default() }
+    }
+
+    /// The same, which remembers none of these secrets.
+    #[must_use]
+    pub fn without(self, secrets: KnownSecrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The same with another ranking, such as by embeddings.

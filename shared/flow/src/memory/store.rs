@@ -102,7 +102,9 @@ impl Memory {
         if tags.len() > MAX_TAGS || tags.iter().any(|tag| tag.len() > MAX_TAG) {
             return Err(Error::invalid("tags", format!("at most {MAX_TAGS} tags of at most {MAX_TAG} bytes each")));
         }
-        let kept = Kept { key: key.into(), content: content.clone(), tags: tags.to_vec(), at };
+        let mut content = content.clone();
+        self.secrets.redactor().value(&mut content);
+        let kept = Kept { key: key.into(), content, tags: tags.to_vec(), at };
         let body = serde_json::to_string(&kept).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         if body.len() > MAX_CONTENT {
             let message = format!("what {key:?} is to remember has {} bytes; {MAX_CONTENT} fit", body.len());

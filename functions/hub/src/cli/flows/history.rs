@@ -30,9 +30,19 @@ impl History {
 
     fn at_path(path: Option<&Path>, most: usize) -> Self {
         let read = path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-        let skipped = read.lines().count().saturating_sub(most);
-        let lines = read.lines().skip(skipped).map(str::to_owned).collect();
+        let all = read.lines().count();
+        let lines: Vec<String> = read.lines().skip(all.saturating_sub(most)).map(str::to_owned).collect();
+        if let Some(path) = path
+            && all > most.saturating_mul(2)
+        {
+            shorten(path, &lines);
+        }
         Self { lines, file: path.and_then(append_to) }
+    }
+
+    /// The lines, the oldest first.
+    pub(super) fn lines(&self) -> &[String] {
+        &self.lines
     }
 
     /// Keeps a line.
@@ -71,11 +81,26 @@ fn place(named: Option<&str>) -> Option<PathBuf> {
     Some(state.join("buildscale").join(name))
 }
 
-/// Opens the file to be written at its end. What people type is theirs: nobody else may read it.
+/// Opens the file to be written at its end. What people type is theirs: nobody else may read it, whatever made the file.
 fn append_to(path: &Path) -> Option<fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     fs::create_dir_all(path.parent()?).ok()?;
-    fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path).ok()
+    let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path).ok()?;
+    file.set_permissions(fs::Permissions::from_mode(0o600)).ok()?;
+    Some(file)
+}
+
+/// Leaves these lines in the file. They take its place at once, so that no other session sees half of them.
+fn shorten(path: &Path, lines: &[String]) {
+    let beside = path.with_extension("new");
+    let _ = fs::remove_file(&beside);
+    let written = append_to(&beside).and_then(|mut file| {
+        lines.iter().try_for_each(|line| writeln!(file, "{line}")).ok()?;
+        fs::rename(&beside, path).ok()
+    });
+    if written.is_none() {
+        let _ = fs::remove_file(&beside);
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +121,21 @@ mod tests {
         for nothing in ["!0", "!3", "!x", "2", ""] {
             assert_eq!(second.at(nothing), None, "{nothing}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn s10_9_the_history_is_nobody_elses_and_does_not_grow_for_ever() -> std::io::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("repl_history");
+        fs::write(&path, (0..25).map(|number| format!("line {number}\n")).collect::<String>())?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+        History::at_path(Some(&path), 10).add("last");
+        assert_eq!(fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
+        let left = fs::read_to_string(&path)?;
+        assert!(left.starts_with("line 15\n") && left.ends_with("line 24\nlast\n"), "{left}");
+        assert_eq!(fs::read_dir(folder.path())?.count(), 1);
         Ok(())
     }
 

@@ -6,22 +6,31 @@ use super::{
     profiles::{Profile, Wanted},
 };
 use crate::cli::{
+    editor::{Terminal, Typed, Words},
     failure::{Exit, Failure},
     input::Lines,
     locate::{self, absolute},
-    output::{Output, one_line},
+    output::{Look, Output, one_line},
     tasks::{Manner, Watch},
     value::{list, number, text},
 };
+use futures::FutureExt;
 use serde_json::{Map, Value, json};
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+};
+use tokio::signal::unix::{SignalKind, signal};
 
 const HELP: &str = "Each line is the input of one task: JSON, or a text.
   /files                  the attached files; /files +PATH attaches one, /files -PATH takes it away
+  /flow [NAME]            the flow, or changes to another one, with its profiles
   /profile [NAME]         the profiles, or changes to one
   /history [N]            the last lines; !N runs one again
   /telemetry on|off       whether stages and figures are shown
   /quit                   leaves, as Ctrl-D does. Ctrl-C stops the task that runs";
+/// What there is in every profile; the words that may follow are in [`Repl::look_around`].
+const COMMANDS: [&str; 8] = ["/files", "/flow", "/profile", "/history", "/telemetry", "/help", "/quit", "/exit"];
 /// Lines of the history that are shown when no number is given.
 const SHOWN: usize = 20;
 
@@ -35,16 +44,40 @@ impl Desk {
             repl.choose(&wanted)?;
         }
         let terminal = io::stdin().is_terminal();
+        let mut lines = Lines::default();
         if terminal {
             out.notice("Each line is one task. (/help)")?;
+            // Where lines cannot be edited they are read as they come.
+            let editor = if out.is_live() { Terminal::open() } else { None };
+            lines = editor.map_or(lines, Lines::of);
+            repl.look_around().await;
+            repl.recall(&lines);
         }
-        let mut lines = Lines::default();
+        let mut interrupts = signal(SignalKind::interrupt())?;
         loop {
-            if terminal {
-                out.prompt(format_args!("{}> ", one_line(repl.profile.id(), 40)))?;
+            let prompt = format!("{}> ", one_line(repl.profile.id(), 40));
+            let painted = out.err_style().paint(Look::Ask, &prompt);
+            out.flush()?;
+            if terminal && lines.terminal().is_none() {
+                out.prompt(&prompt)?;
             }
-            let Some(line) = lines.next().await else { break };
-            match repl.take(line.trim(), &mut lines, out).await {
+            let typed = tokio::select! {
+                typed = lines.edit((prompt, painted), &repl.words) => typed,
+                _ = interrupts.recv() => Typed::Interrupted,
+            };
+            let line = match typed {
+                Typed::Line(line) => line,
+                Typed::Interrupted if terminal => {
+                    out.notice("(Ctrl-D leaves)")?;
+                    continue;
+                }
+                Typed::Interrupted => return Err(Failure::Interrupted),
+                Typed::End => break,
+            };
+            let taken = repl.take(line.trim(), &mut lines, out).await;
+            // One that came while a task ran was for the task.
+            while interrupts.recv().now_or_never().is_some() {}
+            match taken {
                 Ok(true) => break,
                 Ok(false) => {}
                 // A person can try again; a script has to know.
@@ -79,6 +112,10 @@ struct Repl {
     /// Attached files, by path.
     files: Vec<String>,
     history: History,
+    /// The flows of the workspace, as far as they are known.
+    flows: Vec<String>,
+    /// What can be completed.
+    words: Arc<Words>,
     /// How the last task ended.
     last: Exit,
 }
@@ -87,7 +124,39 @@ impl Repl {
     fn new(desk: Desk, flow: String, profiles: Vec<Profile>) -> Self {
         let profile = profiles.first().cloned().unwrap_or_else(Profile::plain);
         let (telemetry, history) = (profile.0.telemetry_overlays.enabled, History::open(&profile.0.session_policies));
-        Self { desk, flow, profiles, profile, telemetry, files: Vec::new(), history, last: Exit::Done }
+        let (files, flows, words) = (Vec::new(), Vec::new(), Arc::default());
+        Self { desk, flow, profiles, profile, telemetry, files, history, flows, words, last: Exit::Done }
+    }
+
+    /// Learns which flows there are, for completion; without them everything works as well.
+    async fn look_around(&mut self) {
+        if let Ok(answer) = self.desk.client.get(&self.desk.at(&["flows"]), &[]).await {
+            self.flows = list(&answer, "flows").iter().map(|flow| text(flow, "name").to_owned()).collect();
+        }
+        self.know_words();
+    }
+
+    /// Brings what can be completed in line with what there is.
+    fn know_words(&mut self) {
+        let profiles: Vec<String> = self.profiles.iter().map(|profile| profile.id().to_owned()).collect();
+        let after = |command: &str| match command {
+            "/flow" => self.flows.clone(),
+            "/profile" => profiles.clone(),
+            "/telemetry" => vec!["on".to_owned(), "off".to_owned()],
+            "/files" => self.files.iter().map(|file| format!("-{file}")).collect(),
+            _ => Vec::new(),
+        };
+        let own = self.profile.0.custom_commands.iter();
+        let own = own.flat_map(|command| std::iter::once(&command.name).chain(&command.aliases));
+        let words = COMMANDS.map(|command| (command.to_owned(), after(command))).into_iter();
+        self.words = Arc::new(Words(words.chain(own.map(|name| (format!("/{name}"), Vec::new()))).collect()));
+    }
+
+    /// Lets the lines of the profile's history be recalled on this terminal.
+    fn recall(&self, lines: &Lines) {
+        if let Some(terminal) = lines.terminal() {
+            terminal.recall(self.history.lines().to_vec());
+        }
     }
 
     /// Takes a line; true when it says to leave.
@@ -97,14 +166,28 @@ impl Repl {
             ("", _) => {}
             ("/quit" | "/exit", _) => return Ok(true),
             ("/help", _) => self.help(out)?,
-            ("/files", change) => self.attach(change, out).await?,
+            ("/files", change) => {
+                self.attach(change, out).await?;
+                self.know_words();
+            }
+            ("/flow", "") => out.notice(one_line(&self.flow, 60))?,
+            ("/flow", name) => {
+                self.profiles = self.desk.profiles(name).await?;
+                self.flow = name.to_owned();
+                let first = self.profiles.first().map(|profile| profile.id().to_owned()).unwrap_or_default();
+                self.choose(&first)?;
+                self.recall(lines);
+            }
             ("/profile", "") => {
                 for profile in &self.profiles {
                     let mark = if profile.id() == self.profile.id() { "*" } else { " " };
                     out.notice(format_args!("{mark} {}", one_line(profile.id(), 60)))?;
                 }
             }
-            ("/profile", name) => self.choose(name)?,
+            ("/profile", name) => {
+                self.choose(name)?;
+                self.recall(lines);
+            }
             ("/telemetry", "on") => self.telemetry = true,
             ("/telemetry", "off") => self.telemetry = false,
             ("/telemetry", _) => out.notice(if self.telemetry { "telemetry is on" } else { "telemetry is off" })?,
@@ -141,6 +224,7 @@ impl Repl {
         self.profile = found.clone();
         self.telemetry = self.profile.0.telemetry_overlays.enabled;
         self.history = History::open(&self.profile.0.session_policies);
+        self.know_words();
         Ok(())
     }
 

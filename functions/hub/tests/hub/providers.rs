@@ -1,0 +1,292 @@
+//! Flows with providers and keys of their own: who is asked with which key, and that no secret, wherever it comes from, is in
+//! anything that the hub says or writes down (seed 002 §10.6, §10.11).
+
+use crate::support::{Client, Hub, LOG, Result};
+use axum::{Router, body::Bytes, extract::State, http::Uri, response::IntoResponse, routing::post};
+use http::{HeaderMap, StatusCode};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+const WORKFLOW: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: think, kind: agent, role: linear, context: none, agent_id: thinker, remember: {store: project, key: thought}}
+  - {id: look, kind: deterministic, role: linear, context: none, tools: [read], continue_on_failure: true, op: {tool: read, args: {path: '/projects/{{input}}.md'}}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: think}
+  - {from: think, to: look}
+  - {from: look, to: end}
+";
+const AGENTS: &str = "agents:\n  - {id: thinker, llm: house/small}\n";
+const TOOLS: &str = "tools:\n  - {id: read}\n";
+
+/// A provider: which keys it takes, and those that it was asked with.
+#[derive(Clone, Default)]
+struct Stub {
+    takes: Arc<Mutex<String>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stub {
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().map(|asked| asked.clone()).unwrap_or_default()
+    }
+
+    fn take_only(&self, key: &str) {
+        *self.takes.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = key.to_owned();
+    }
+}
+
+/// Says in pieces with which key it was asked, and refuses every other one than it takes.
+async fn answer(State(stub): State<Stub>, headers: HeaderMap) -> impl IntoResponse {
+    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let key = bearer.trim_start_matches("Bearer ").to_owned();
+    let takes = stub.takes.lock().map(|takes| takes.clone()).unwrap_or_default();
+    if let Ok(mut asked) = stub.asked.lock() {
+        asked.push(key.clone());
+    }
+    if !takes.is_empty() && takes != key {
+        let error = json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }).to_string();
+        return (StatusCode::UNAUTHORIZED, [("content-type", "application/json")], error);
+    }
+    let half = key.len() / 2;
+    let choice =
+        |text: &str| json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": null }] });
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+    let frames = [choice("Your key is "), choice(&key[..half]), choice(&key[half..]), choice("!"), end];
+    let frames: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
+    (StatusCode::OK, [("content-type", "text/event-stream")], format!("{frames}data: [DONE]\n\n"))
+}
+
+async fn stub() -> Result<(Stub, String)> {
+    let stub = Stub::default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let base = format!("http://{}/v1", listener.local_addr()?);
+    let service = Router::new().route("/v1/chat/completions", post(answer)).with_state(stub.clone());
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    Ok((stub, base))
+}
+
+async fn flow(client: &Client, api: &str, name: &str, files: &[(&str, &str)]) -> Result {
+    for (path, content) in files {
+        let path = format!("/system/flows/{name}/{path}");
+        client.post(&format!("{api}/files"), json!({ "path": path, "content": content })).await?;
+    }
+    Ok(())
+}
+
+async fn run(client: &Client, api: &str, flow: &str, input: &str) -> Result<Value> {
+    let made = client.post(&format!("{api}/flows/{flow}/tasks"), json!({ "input": input })).await?;
+    let task = format!("{api}/tasks/{}", made["task_id"].as_str().ok_or("no task_id")?);
+    client.until(&task, |task| task["phase"] == "finished").await?;
+    client.get(&task).await
+}
+
+fn providers(base: &str, credential: &str) -> String {
+    format!(
+        "providers:\n  - {{id: house, adapter: openai, base_url: '{base}', credentials: {credential}, models: [small]}}\n"
+    )
+}
+
+#[tokio::test]
+async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_names() -> Result {
+    let (stub, base) = stub().await?;
+    let data = tempfile::tempdir()?;
+    let secrets = data.path().join("secrets");
+    std::fs::create_dir_all(&secrets)?;
+    std::fs::write(secrets.join("house"), "the-first-key\n")?;
+    let allowed = [("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")];
+    let hub = Hub::start_scripted(data.path(), &allowed).await?;
+    let client = hub.client();
+    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
+    let credentials = "provider_credentials:\n  - {id: key, secret: house}\n  - {id: none, env: NO_SUCH_KEY}\n";
+    let files = |providers: String| {
+        [
+            ("workflow.yaml", WORKFLOW.to_owned()),
+            ("agents.yaml", AGENTS.to_owned()),
+            ("tools.yaml", TOOLS.to_owned()),
+            ("provider_credentials.yaml", credentials.to_owned()),
+            ("providers.yaml", providers),
+        ]
+    };
+    for (name, providers) in [("good", providers(&base, "key")), ("keyless", providers(&base, "none"))] {
+        let files = files(providers);
+        flow(&client, &api, name, &files.each_ref().map(|(path, text)| (*path, text.as_str()))).await?;
+    }
+
+    let task = run(&client, &api, "good", "x").await?;
+    assert_eq!(stub.asked(), ["the-first-key"], "{task}");
+    let id = task["task_id"].as_str().ok_or("no task_id")?;
+    let history = client.get(&format!("{api}/tasks/{id}/history")).await?;
+    let thought = history["stages"].as_array().into_iter().flatten().find(|stage| stage["node"] == "think").cloned();
+    assert_eq!(thought.ok_or("no stage")?["output"], "Your key is [redacted]!");
+    // Which adapter it was, and in which version, is part of what the run was made with; the key is not.
+    let metadata = client.get(&format!("{api}/tasks/{id}/metadata")).await?;
+    let adapters = metadata["adapters"].as_array().cloned().unwrap_or_default();
+    let house = adapters.iter().find(|adapter| adapter["id"] == "house").ok_or("no fingerprint")?;
+    assert_eq!((&house["adapter"], &house["version"]), (&json!("openai"), &json!(env!("CARGO_PKG_VERSION"))));
+    assert!(!metadata.to_string().contains("the-first-key"), "{metadata}");
+
+    // A key that is replaced is used without a restart.
+    stub.take_only("the-second-key");
+    std::fs::write(secrets.join("house"), "the-second-key\n")?;
+    run(&client, &api, "good", "x").await?;
+    assert_eq!(stub.asked().last().map(String::as_str), Some("the-second-key"));
+
+    // One that is not there is told before anybody is asked.
+    let before = stub.asked().len();
+    let failed = run(&client, &api, "keyless", "x").await?;
+    assert_eq!((&failed["status"], stub.asked().len()), (&json!("failure"), before), "{failed}");
+    let error = failed["error"]["message"].as_str().unwrap_or_default();
+    assert!(error.contains("the provider house") && error.contains("environment variable NO_SUCH_KEY"), "{failed}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn s10_6_a_provider_in_a_private_network_is_refused_unless_allowed() -> Result {
+    let (stub, base) = stub().await?;
+    let data = tempfile::tempdir()?;
+    let hub = Hub::start_scripted(data.path(), &[("HOUSE_KEY", "some-house-key")]).await?;
+    let client = hub.client();
+    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
+    let credentials = "provider_credentials:\n  - {id: key, env: HOUSE_KEY}\n";
+    let (providers, tools) = (providers(&base, "key"), TOOLS);
+    let files = [
+        ("workflow.yaml", WORKFLOW),
+        ("agents.yaml", AGENTS),
+        ("tools.yaml", tools),
+        ("provider_credentials.yaml", credentials),
+        ("providers.yaml", providers.as_str()),
+    ];
+    flow(&client, &api, "inside", &files).await?;
+    let failed = run(&client, &api, "inside", "x").await?;
+    let error = failed["error"]["message"].as_str().unwrap_or_default();
+    assert!(error.contains("private networks") && stub.asked().is_empty(), "{failed}");
+    Ok(())
+}
+
+type Came = Arc<Mutex<String>>;
+
+async fn collect(State(came): State<Came>, uri: Uri, body: Bytes) {
+    let mut came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    came.push_str(&format!("{uri} {}\n", String::from_utf8_lossy(&body)));
+}
+
+/// One secret of each origin is planted, everything is made to say all of them, and then everything is searched.
+#[tokio::test]
+async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -> Result {
+    const PLANTED: [(&str, &str); 6] = [
+        ("the configuration file", "pl4nted-in-the-file"),
+        ("an address", "pl4nted-in-an-address"),
+        ("a variable of the configuration", "pl4nted-in-a-variable"),
+        ("the environment", "pl4nted-in-environment"),
+        ("the folder of secrets", "pl4nted-in-the-folder"),
+        ("a reference of a flow", "pl4nted-by-reference"),
+    ];
+    let (stub, base) = stub().await?;
+    let came = Came::default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let collector = format!("http://{}", listener.local_addr()?);
+    let service = Router::new().fallback(collect).with_state(came.clone());
+    tokio::spawn(async move { axum::serve(listener, service).await });
+
+    let data = tempfile::tempdir()?;
+    std::fs::write(data.path().join(LOG), "")?;
+    std::fs::create_dir_all(data.path().join("secrets"))?;
+    std::fs::write(data.path().join("secrets/nobody-names-it"), "pl4nted-in-the-folder\n")?;
+    let file = "[ai.anthropic]\napi_key = \"pl4nted-in-the-file\"\n[ai.ollama]\nbase_url = \"http://u:pl4nted-in-an-address@127.0.0.1:1/v1\"\n";
+    std::fs::write(data.path().join("buildscale.toml"), file)?;
+    let environment = [
+        ("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true"),
+        ("BUILDSCALE__AI__GEMINI__API_KEY", "pl4nted-in-a-variable"),
+        ("SOME_PASSWORD", "pl4nted-in-environment"),
+        // Its name tells nothing: it is a secret because a flow refers to it.
+        ("HOUSE_WORD", "pl4nted-by-reference"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.as_str()),
+        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
+        ("BUILDSCALE_LOG", "debug"),
+    ];
+    let mut hub = Hub::start_scripted(data.path(), &environment).await?;
+    let client = hub.client();
+    let workspace = client.workspace().await?;
+    let api = format!("/api/v1/workspaces/{workspace}");
+    let providers = providers(&base, "key");
+    let files = [
+        ("workflow.yaml", WORKFLOW),
+        ("agents.yaml", AGENTS),
+        ("tools.yaml", TOOLS),
+        ("provider_credentials.yaml", "provider_credentials:\n  - {id: key, env: HOUSE_WORD}\n"),
+        ("providers.yaml", providers.as_str()),
+        ("plugins.yaml", "plugins:\n  - {id: lines, type: json_lines, config: {path: lines.jsonl}}\n"),
+    ];
+    flow(&client, &api, "leaky", &files).await?;
+    // The provider is asked once, so that the reference is looked up before somebody says what it leads to.
+    run(&client, &api, "leaky", "first").await?;
+    assert_eq!(stub.asked(), ["pl4nted-by-reference"]);
+
+    // What people say, what a model says, what a tool's error repeats, what a refusal repeats.
+    let all = PLANTED.map(|(_, secret)| secret).join(" ");
+    let task = run(&client, &api, "leaky", &all).await?;
+    let id = task["task_id"].as_str().ok_or("no task_id")?.to_owned();
+    let mut said = vec![("the view", task.to_string())];
+    for part in ["history", "trace", "artifacts", "memory", "metadata", "events"] {
+        let path = format!("{api}/tasks/{id}/{part}");
+        let text = match part {
+            "events" => format!(
+                "{:?}",
+                client.open(&path).await?.until(|seen| seen.iter().any(|event| event.name == "done")).await?
+            ),
+            _ => client.get(&path).await?.to_string(),
+        };
+        assert!(text.len() > 2, "{part}: {text}");
+        said.push((part, text));
+    }
+    let goal = json!({ "goal": format!("say {all}") });
+    let chat = client.post(&format!("{api}/chats"), goal).await?;
+    let chat = format!("{api}/chats/{}", chat["chat_id"].as_str().ok_or("no chat_id")?);
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+    said.push(("a chat's events", format!("{:?}", watch.events())));
+    said.push(("a chat", client.get(&chat).await?.to_string()));
+    let (status, refusal) =
+        client.call(Method::GET, &format!("{api}/flows/{}", all.replace(' ', "%20")), Value::Null).await?;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    said.push(("a refusal", refusal.to_string()));
+    client.until_settled().await?;
+    assert!(hub.terminate().await?.success());
+
+    said.push(("a sink", std::fs::read_to_string(data.path().join("observers").join(&workspace).join("lines.jsonl"))?));
+    said.push(("the collector", came.lock().map(|came| came.clone()).unwrap_or_default()));
+    let log = std::fs::read_to_string(data.path().join(LOG))?;
+    assert!(log.contains("[redacted]"), "something was about to be logged: {log}");
+    said.push(("the log", log));
+    let latest = data.path().join("workspaces").join(&workspace).join("latest");
+    for folder in ["tasks", "chats"] {
+        read_all(&latest.join(folder), &mut said)?;
+    }
+    for (what, text) in &said {
+        for (origin, secret) in PLANTED {
+            assert!(!text.contains(secret), "{what} has the secret of {origin}: {text}");
+        }
+    }
+    let redacted = said.iter().filter(|(_, text)| text.contains("[redacted]")).count();
+    assert!(redacted >= 8, "it was there to be taken out: {redacted} of {}", said.len());
+    Ok(())
+}
+
+fn read_all(folder: &Path, said: &mut Vec<(&'static str, String)>) -> Result {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            read_all(&path, said)?;
+        } else {
+            said.push(("a file", String::from_utf8_lossy(&std::fs::read(&path)?).into_owned()));
+        }
+    }
+    Ok(())
+}

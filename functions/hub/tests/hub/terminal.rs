@@ -1,0 +1,193 @@
+//! The REPL as a person meets it: on a terminal, with keys (seed 002 §10.9).
+
+use crate::support::{Client, Hub, PATIENCE, Result};
+use pty_process::{Command, Pty, Size};
+use serde_json::json;
+use std::{os::unix::fs::PermissionsExt, path::Path};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const CHOICE: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: say, kind: deterministic, role: linear, context: none, op: {template: 'it is {{input.good}}'}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: say}
+  - {from: say, to: end}
+"#;
+const APPROVAL: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: review, kind: deterministic, role: linear, context: none, ask: {approve: 'Publish {{input}}?'}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: review}
+  - {from: review, to: end}
+";
+const PROFILES: &str = "
+profiles:
+  - {id: usual, session_policies: {persist_history: true}}
+  - {id: thorough, custom_commands: [{name: draft, input: {good: '{{text}}'}}]}
+";
+
+const UP: &str = "\x1b[A";
+const LEFT: &str = "\x1b[D";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+
+/// A program on a terminal.
+struct Screen {
+    pty: Pty,
+    child: tokio::process::Child,
+    /// What was shown and not looked at yet.
+    shown: String,
+}
+
+impl Screen {
+    fn start(hub: &Client, state: &Path, args: &[&str]) -> Result<Self> {
+        let (pty, pts) = pty_process::open()?;
+        pty.resize(Size::new(24, 100))?;
+        let command = Command::new(env!("CARGO_BIN_EXE_buildscale")).args(args).env_clear();
+        let command = command.env("TERM", "xterm").env("BUILDSCALE_URL", hub.address("")).env("XDG_STATE_HOME", state);
+        let child = command.kill_on_drop(true).spawn(pts)?;
+        Ok(Self { pty, child, shown: String::new() })
+    }
+
+    async fn keys(&mut self, keys: &str) -> Result {
+        Ok(self.pty.write_all(keys.as_bytes()).await?)
+    }
+
+    /// Waits until this is shown, and forgets what was shown up to its end.
+    async fn until(&mut self, text: &str) -> Result {
+        let looking = async {
+            loop {
+                if let Some(at) = self.shown.find(text) {
+                    self.shown.drain(..at + text.len());
+                    return Ok(());
+                }
+                let mut bytes = [0; 4096];
+                match self.pty.read(&mut bytes).await {
+                    // That is how a terminal says that nobody is at its other end.
+                    Ok(0) | Err(_) => return Err(format!("it ended before {text:?}")),
+                    Ok(read) => self.shown.push_str(&String::from_utf8_lossy(bytes.get(..read).unwrap_or_default())),
+                }
+            }
+        };
+        let looked = tokio::time::timeout(PATIENCE, looking).await;
+        let looked = looked.unwrap_or_else(|_| Err(format!("{text:?} is not shown")));
+        looked.map_err(|why| format!("{why}; there is: {:?}", self.shown).into())
+    }
+
+    /// Waits until the next line can be typed after this prompt. A prompt alone may be the one before, drawn anew.
+    async fn prompt(&mut self, prompt: &str) -> Result {
+        // Pastes are bracketed while a line is edited.
+        self.until("\x1b[?2004h").await?;
+        self.until(prompt).await
+    }
+
+    /// Waits until it has ended.
+    async fn ended(mut self) -> Result<Option<i32>> {
+        let mut rest = Vec::new();
+        // Reading on, so that nothing waits for room on the screen; how it ends is no matter.
+        let _ = tokio::time::timeout(PATIENCE, self.pty.read_to_end(&mut rest)).await?;
+        Ok(tokio::time::timeout(PATIENCE, self.child.wait()).await??.code())
+    }
+}
+
+async fn flow(client: &Client, name: &str, files: &[(&str, &str)]) -> Result {
+    let workspaces = client.get("/api/v1/workspaces").await?;
+    let workspace = match workspaces["workspaces"][0]["workspace_id"].as_str() {
+        Some(workspace) => workspace.to_owned(),
+        None => client.workspace().await?,
+    };
+    for (path, content) in files {
+        let file = json!({ "path": format!("/system/flows/{name}/{path}"), "content": content });
+        client.post(&format!("/api/v1/workspaces/{workspace}/files"), file).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn s10_9_lines_are_edited_recalled_and_completed_on_a_terminal() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = Hub::start(data.path()).await?;
+    let client = hub.client();
+    flow(&client, "choice", &[("workflow.yaml", CHOICE), ("cli_profiles.yaml", PROFILES)]).await?;
+    flow(&client, "approval", &[("workflow.yaml", APPROVAL)]).await?;
+    let state = data.path().join("state");
+    let mut screen = Screen::start(&client, &state, &["flow", "repl", "choice"])?;
+    screen.prompt("usual> ").await?;
+
+    // A slip is mended in the middle of the line.
+    screen.keys(&format!("{{\"good\": tue}}{LEFT}{LEFT}{LEFT}r\r")).await?;
+    screen.until("it is true").await?;
+    screen.prompt("usual> ").await?;
+    // The line before comes again, and can be changed.
+    screen.keys(&format!("{UP}{LEFT}{LEFT}{LEFT}{LEFT}{LEFT}\x0b1}}\r")).await?;
+    screen.until("it is 1").await?;
+    screen.prompt("usual> ").await?;
+
+    // Commands, and what may come after them.
+    screen.keys("/tel\ton\r").await?;
+    screen.prompt("usual> ").await?;
+    screen.keys("/telemetry\r").await?;
+    screen.until("telemetry is on").await?;
+    screen.prompt("usual> ").await?;
+    screen.keys("/pro\tth\t\r").await?;
+    screen.prompt("thorough> ").await?;
+    // One of the profile's own.
+    screen.keys("/dr\t yes\r").await?;
+    screen.until("it is yes").await?;
+    screen.prompt("thorough> ").await?;
+    // Another flow.
+    screen.keys("/fl\tappr\t\r").await?;
+    screen.prompt("default> ").await?;
+
+    // Ctrl-C drops what was typed, Ctrl-D leaves.
+    screen.keys(&format!("{{half a line{CTRL_C}")).await?;
+    screen.until("(Ctrl-D leaves)").await?;
+    screen.prompt("default> ").await?;
+    screen.keys(CTRL_D).await?;
+    assert_eq!(screen.ended().await?, Some(0));
+
+    // What was run is kept for the next session, for nobody else to read.
+    let file = state.join("buildscale/repl_history");
+    assert_eq!(std::fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&file)?, "{\"good\": true}\n{\"good\": 1}\n");
+    let mut screen = Screen::start(&client, &state, &["flow", "repl", "choice"])?;
+    screen.prompt("usual> ").await?;
+    screen.keys(&format!("{UP}{UP}\r")).await?;
+    screen.until("it is true").await?;
+    screen.prompt("usual> ").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn s10_9_ctrl_c_stops_the_task_that_runs_and_answers_are_typed_in_between() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = Hub::start(data.path()).await?;
+    let client = hub.client();
+    flow(&client, "approval", &[("workflow.yaml", APPROVAL)]).await?;
+    let mut screen = Screen::start(&client, &data.path().join("state"), &["flow", "repl", "approval"])?;
+    screen.prompt("default> ").await?;
+    screen.keys("the report\r").await?;
+    screen.until("Publish the report?").await?;
+    screen.until("answer").await?;
+    screen.keys(CTRL_C).await?;
+    screen.until("stopping the task").await?;
+    screen.until("stopped").await?;
+    // The session goes on.
+    screen.prompt("default> ").await?;
+    screen.keys("the poem\r").await?;
+    screen.until("Publish the poem?").await?;
+    screen.until("answer").await?;
+    screen.keys("y\r").await?;
+    screen.until("success").await?;
+    screen.until("the poem").await?;
+    screen.prompt("default> ").await?;
+    screen.keys(CTRL_D).await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}

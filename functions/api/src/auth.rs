@@ -1,39 +1,52 @@
-//! Who asks. On a laptop: whoever reaches the loopback address. With a token: whoever has it.
+//! Who asks. On a laptop: whoever reaches the loopback address. Else: whoever has the hub's token, a signed token, an API key,
+//! or, for one event stream, a ticket.
 //!
-//! The result is a [`Principal`] in the request's extensions; handlers know no credentials. Signed tokens with accounts
-//! become one more [`Auth`], and nothing else changes.
+//! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
+//! handlers know no credentials.
 
-use crate::{Context, error::Failure};
+use crate::{Context, access::Standing, error::Failure};
 use axum::{
-    extract::{Request, State},
+    extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
     response::Response,
 };
-use domain::{Code, Error, Principal};
-use http::{HeaderMap, header};
+use domain::{Code, Error, WorkspaceId};
+use http::{HeaderMap, header, request::Parts};
+use identity::{Action, Allowance, ApiKeys, Caller, Means, Role, Scopes, Stream, Tickets, Verifier, same};
 use sha2::{Digest, Sha256};
 use std::{net::IpAddr, sync::Arc};
 
 /// Open to all: they say whether the process lives and what it can do, and nothing about anybody.
 const OPEN: [&str; 3] = ["/health", "/ready", "/openapi.json"];
+/// The streams that a ticket can open.
+const CHAT_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events";
+const TASK_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events";
 
-/// Who may come in.
+/// Who may come in, and how often.
 #[derive(Clone)]
-pub struct Auth(Kind);
+pub struct Auth {
+    door: Door,
+    tickets: Tickets,
+    allowance: Option<Allowance>,
+}
 
 #[derive(Clone)]
-enum Kind {
+enum Door {
     Loopback,
-    /// The digest of the token: two digests take the same time to compare, wherever they differ.
-    Token([u8; 32]),
+    Guarded {
+        /// The digest of the machine's own token: two digests take the same time to compare, wherever they differ.
+        token: Option<[u8; 32]>,
+        verifier: Option<Arc<Verifier>>,
+    },
 }
 
 /// Never shows a token.
 impl std::fmt::Debug for Auth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0 {
-            Kind::Loopback => "Auth::loopback",
-            Kind::Token(_) => "Auth::token",
+        f.write_str(match &self.door {
+            Door::Loopback => "Auth::loopback",
+            Door::Guarded { verifier: None, .. } => "Auth::token",
+            Door::Guarded { .. } => "Auth::accounts",
         })
     }
 }
@@ -44,41 +57,124 @@ impl Auth {
     /// A web page in that person's browser reaches it, too. So requests that a page of another origin makes, and those under
     /// a name that somebody else's DNS may have pointed here, are refused.
     pub fn loopback() -> Self {
-        Self(Kind::Loopback)
+        Self::with(Door::Loopback)
     }
 
-    /// Whoever sends `Authorization: Bearer <token>`.
+    /// Whoever sends `Authorization: Bearer <token>` is the machine's one person. Their API keys work, too.
     pub fn token(token: &str) -> Self {
-        Self(Kind::Token(Sha256::digest(token).into()))
+        Self::with(Door::Guarded { token: Some(digest(token)), verifier: None })
     }
 
-    fn principal(&self, headers: &HeaderMap, origins: &[String]) -> Result<Principal, Error> {
-        match &self.0 {
-            Kind::Loopback => from_this_machine(headers, origins),
-            Kind::Token(expected) => {
-                let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-                let Some(given) = given.and_then(bearer) else {
-                    return Err(Error::new(Code::Unauthorized, "a token is needed")
-                        .hint("send the header Authorization: Bearer <token>, with the token of --auth-token"));
-                };
-                let given: [u8; 32] = Sha256::digest(given).into();
-                if given.iter().zip(expected).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0 {
-                    return Ok(Principal::local());
-                }
-                Err(Error::new(Code::Unauthorized, "the token is not valid")
-                    .hint("use the token that the server was started with"))
-            }
+    /// People with signed tokens, each in the workspaces that they are members of; and their API keys.
+    pub fn accounts(verifier: Verifier) -> Self {
+        Self::with(Door::Guarded { token: None, verifier: Some(Arc::new(verifier)) })
+    }
+
+    fn with(door: Door) -> Self {
+        Self { door, tickets: Tickets::of_this_process(), allowance: None }
+    }
+
+    /// The same, and whoever has this token is the machine's one person.
+    #[must_use]
+    pub fn or_token(mut self, token: &str) -> Self {
+        if let Door::Guarded { token: known, .. } = &mut self.door {
+            *known = Some(digest(token));
+        }
+        self
+    }
+
+    /// The same with tickets that other processes sign and check, too.
+    #[must_use]
+    pub fn tickets(mut self, tickets: Tickets) -> Self {
+        self.tickets = tickets;
+        self
+    }
+
+    /// The same with limits for each person.
+    #[must_use]
+    pub fn limited(mut self, allowance: Allowance) -> Self {
+        self.allowance = Some(allowance);
+        self
+    }
+
+    pub(crate) fn allowance(&self) -> Option<Allowance> {
+        self.allowance
+    }
+
+    pub(crate) fn ticket_office(&self) -> &Tickets {
+        &self.tickets
+    }
+
+    /// Whose signed tokens are taken.
+    pub(crate) fn issuer(&self) -> Option<&str> {
+        match &self.door {
+            Door::Guarded { verifier: Some(verifier), .. } => Some(&verifier.trust().issuer),
+            Door::Guarded { .. } | Door::Loopback => None,
         }
     }
+
+    async fn caller(
+        &self,
+        context: &Context,
+        parts: &Parts,
+        sought: Option<(WorkspaceId, Stream)>,
+    ) -> Result<Caller, Error> {
+        let (token, verifier) = match &self.door {
+            Door::Loopback => return from_this_machine(&parts.headers, &context.origins),
+            Door::Guarded { token, verifier } => (token, verifier),
+        };
+        let Some(given) = bearer(&parts.headers) else {
+            return match (ticket(parts), sought) {
+                (Some(ticket), Some((workspace, stream))) => self.ticket_holder(context, ticket, workspace, stream),
+                _ => Err(Error::new(Code::Unauthorized, "a token is needed")
+                    .hint("send the header Authorization: Bearer <token>, with your token or API key")),
+            };
+        };
+        if token.is_some_and(|token| same(&token, &digest(given))) {
+            return Ok(Caller::machine());
+        }
+        if ApiKeys::looks_like_one(given) {
+            return context.api_keys().verify(given).await;
+        }
+        match verifier {
+            Some(verifier) => {
+                let subject = verifier.verify(given).await?;
+                Ok(Caller::account(subject.user, subject.name))
+            }
+            None => Err(Error::new(Code::Unauthorized, "the token is not valid")
+                .hint("use the token that the server was started with, or an API key")),
+        }
+    }
+
+    fn ticket_holder(
+        &self,
+        context: &Context,
+        ticket: &str,
+        workspace: WorkspaceId,
+        stream: Stream,
+    ) -> Result<Caller, Error> {
+        let user = self.tickets.verify(ticket, workspace, stream, context.clock.now())?;
+        let (scopes, workspaces) = (Scopes::of([Action::Read]), Some([workspace].into()));
+        Ok(Caller { user, subject: None, means: Means::Ticket, scopes, workspaces })
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
 }
 
 /// The token of `Bearer <token>`; the scheme in any case (RFC 9110 §11.1).
-fn bearer(value: &str) -> Option<&str> {
-    let (scheme, token) = value.split_once(' ')?;
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
 }
 
-fn from_this_machine(headers: &HeaderMap, origins: &[String]) -> Result<Principal, Error> {
+/// The value of `?ticket=`; no character of a ticket is ever escaped.
+fn ticket(parts: &Parts) -> Option<&str> {
+    parts.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="))
+}
+
+fn from_this_machine(headers: &HeaderMap, origins: &[String]) -> Result<Caller, Error> {
     let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or("?"));
     let host = text(header::HOST);
     if host.is_some_and(|host| !is_own_name(host)) {
@@ -86,9 +182,9 @@ fn from_this_machine(headers: &HeaderMap, origins: &[String]) -> Result<Principa
             .hint("use its address or localhost, or start it with --auth-token"));
     }
     match text(header::ORIGIN) {
-        None => Ok(Principal::local()),
-        Some(origin) if origins.iter().any(|allowed| allowed == origin) => Ok(Principal::local()),
-        Some(origin) if origin.split_once("://").is_some_and(|(_, of)| Some(of) == host) => Ok(Principal::local()),
+        None => Ok(Caller::machine()),
+        Some(origin) if origins.iter().any(|allowed| allowed == origin) => Ok(Caller::machine()),
+        Some(origin) if origin.split_once("://").is_some_and(|(_, of)| Some(of) == host) => Ok(Caller::machine()),
         Some(_) => Err(Error::new(Code::Forbidden, "web pages of other origins may not call this server")
             .hint("allow the origin where the server is configured")),
     }
@@ -103,17 +199,64 @@ fn is_own_name(host: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
 
+/// What the path of a request names, as far as it decides who may come in.
+#[derive(Default)]
+struct Named {
+    workspace: Option<WorkspaceId>,
+    stream: Option<Stream>,
+}
+
+impl Named {
+    async fn by(parts: &mut Parts) -> Self {
+        let route = parts.extensions.get::<MatchedPath>().cloned();
+        // A path that leads nowhere has no parameters.
+        let Ok(parameters) = RawPathParams::from_request_parts(parts, &()).await else { return Self::default() };
+        let value = |name| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+        let stream = match route.as_ref().map(MatchedPath::as_str) {
+            Some(CHAT_EVENTS) => value("chat_id").and_then(|id| id.parse().ok()).map(Stream::Chat),
+            Some(TASK_EVENTS) => value("task_id").and_then(|id| id.parse().ok()).map(Stream::Task),
+            _ => None,
+        };
+        // What is no id names no workspace: nobody has a role there, and the handler says what is wrong with it.
+        Self { workspace: value("workspace_id").and_then(|id| id.parse().ok()), stream }
+    }
+}
+
+/// What the caller is in a workspace.
+async fn role(context: &Context, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>, Error> {
+    let role = context.members().role(caller, workspace).await?;
+    if role.is_some() || !caller.reaches(workspace) {
+        return Ok(role);
+    }
+    // No member. The workspaces of an evaluation's cases have none: who began it may look into them.
+    let made_for_them = match context.workspaces.get(workspace).await {
+        Ok(found) => found.owner == caller.user && !context.members().has_owners(workspace).await?,
+        Err(error) if error.code == Code::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    Ok(made_for_them.then_some(Role::Owner))
+}
+
 /// The middleware.
 pub(crate) async fn authorise(
     State(context): State<Arc<Context>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    if !OPEN.contains(&request.uri().path()) {
-        let principal = context.auth.principal(request.headers(), &context.origins)?;
-        request.extensions_mut().insert(principal);
+    if OPEN.contains(&request.uri().path()) {
+        return Ok(next.run(request).await);
     }
-    Ok(next.run(request).await)
+    let (mut parts, body) = request.into_parts();
+    let named = Named::by(&mut parts).await;
+    let caller = context.auth.caller(&context, &parts, named.workspace.zip(named.stream)).await?;
+    if let Some(workspace) = named.workspace {
+        let role = role(&context, &caller, workspace).await?;
+        // The very words for one that does not exist.
+        let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+        parts.extensions.insert(Standing(role));
+    }
+    parts.extensions.insert(caller);
+    Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
 #[cfg(test)]
@@ -126,20 +269,20 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_and_compared() {
-        let auth = Auth::token("s3cret");
-        let check = |value: &'static str| auth.principal(&headers(&[(header::AUTHORIZATION, value)]), &[]).is_ok();
-        assert!(check("Bearer s3cret") && check("bearer  s3cret"));
-        assert!(!check("Bearer s3cre") && !check("Bearer s3cret2") && !check("Basic s3cret") && !check("s3cret"));
-        assert!(auth.principal(&HeaderMap::new(), &[]).is_err());
-        assert!(!format!("{auth:?}").contains("s3cret"));
+    fn a_bearer_is_one_word_behind_the_scheme() {
+        let given = |value: &'static str| bearer(&headers(&[(header::AUTHORIZATION, value)])).map(str::to_owned);
+        assert_eq!(given("Bearer s3cret").as_deref(), Some("s3cret"));
+        assert_eq!(given("bearer  s3cret ").as_deref(), Some("s3cret"));
+        for none in ["Basic s3cret", "s3cret", "Bearer", "Bearer  "] {
+            assert_eq!(given(none), None, "{none}");
+        }
+        assert!(!format!("{:?}", Auth::token("s3cret")).contains("s3cret"));
     }
 
     #[test]
     fn pages_of_others_and_names_of_others_are_kept_out() {
         let origins = ["http://localhost:5173".to_owned()];
-        let check =
-            |pairs: &[(HeaderName, &'static str)]| Auth::loopback().principal(&headers(pairs), &origins).is_ok();
+        let check = |pairs: &[(HeaderName, &'static str)]| from_this_machine(&headers(pairs), &origins).is_ok();
         let (host, origin) = (header::HOST, header::ORIGIN);
         assert!(check(&[]));
         for own in ["127.0.0.1:8686", "localhost:8686", "[::1]:8686", "a.localhost"] {

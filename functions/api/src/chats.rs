@@ -2,9 +2,11 @@
 
 use crate::{
     Context,
+    access::{Access, Converse, Read},
     error::Answer,
-    extract::{By, Json, Path, Query},
+    extract::{Json, Query},
     idempotency::Ids,
+    pace::Paced,
     schema,
     workspaces::{InWorkspace, Paging},
 };
@@ -111,8 +113,8 @@ struct WithHistory {
     request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
 pub(crate) async fn create_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, InWorkspace>,
+    _: Paced,
     ids: Ids,
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
@@ -130,7 +132,7 @@ pub(crate) async fn create_chat(
     responses((status = 200, description = "A page of them.", body = schema::ChatPage)))]
 pub(crate) async fn list_chats(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.chats.list(at.workspace_id, paging.limit(), paging.cursor).await?))
@@ -141,7 +143,7 @@ pub(crate) async fn list_chats(
     responses((status = 200, description = "The chat.", body = schema::ChatWithHistory)))]
 pub(crate) async fn get_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
+    Access { at, .. }: Access<Read, InChat>,
     Query(part): Query<Part>,
 ) -> Answer<impl IntoResponse> {
     // The view first: a turn that ends in between is then still whole in the history.
@@ -181,8 +183,7 @@ fn shown(message: &mut Message) {
     request_body = Setup, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn configure_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, InChat>,
     Json(setup): Json<Setup>,
 ) -> Answer<impl IntoResponse> {
     let Setup { title, model, mode } = setup;
@@ -205,8 +206,7 @@ pub(crate) async fn configure_chat(
     responses((status = 204, description = "It is gone.")))]
 pub(crate) async fn delete_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, InChat>,
 ) -> Answer<impl IntoResponse> {
     context.chats.delete(at.workspace_id, at.chat_id, &by).await?;
     Ok(StatusCode::NO_CONTENT)

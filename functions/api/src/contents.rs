@@ -2,8 +2,9 @@
 
 use crate::{
     Context,
+    access::{Access, Read, Write},
     error::{Answer, Failure},
-    extract::{By, Path, Raw},
+    extract::Raw,
     files::InFile,
     schema,
     writes::{etag, write},
@@ -56,7 +57,7 @@ const ACTIVE: [&str; 5] = ["text/html", "image/svg+xml", "text/javascript", "app
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_content(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
+    Access { at, .. }: Access<Read, InFile>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
@@ -76,8 +77,7 @@ pub(crate) async fn get_content(
     responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_content(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {

@@ -2,10 +2,12 @@
 
 use crate::{
     Context,
+    access::{Access, Read, Run},
     error::Answer,
-    extract::{By, Json, Path, Query},
+    extract::{Json, Query},
     flows::InFlow,
     idempotency::Ids,
+    pace::Paced,
     schema,
     workspaces::{InWorkspace, Paging},
 };
@@ -61,8 +63,8 @@ enum ReportFormat {
     responses((status = 202, description = "It is accepted.", body = schema::Evaluation)))]
 pub(crate) async fn create_evaluation(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFlow>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InFlow>,
+    _: Paced,
     ids: Ids,
     Json(selection): Json<Selection>,
 ) -> Answer<impl IntoResponse> {
@@ -77,7 +79,7 @@ pub(crate) async fn create_evaluation(
     responses((status = 200, description = "A page of them.", body = schema::EvaluationPage)))]
 pub(crate) async fn list_evaluations(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.evaluations.list(at.workspace_id, paging.limit(), paging.cursor).await?))
@@ -90,7 +92,7 @@ pub(crate) async fn list_evaluations(
         content((schema::Evaluation = "application/json"), (String = "application/xml")))))]
 pub(crate) async fn get_evaluation(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InEvaluation>,
+    Access { at, .. }: Access<Read, InEvaluation>,
     Query(shown): Query<Shown>,
 ) -> Answer<Response> {
     let evaluation = context.evaluations.get(at.workspace_id, at.evaluation_id).await?;

@@ -2,9 +2,10 @@
 
 use crate::{
     Context,
+    access::{Access, Read},
     chats::InChat,
     error::Answer,
-    extract::{Path, Query},
+    extract::Query,
     tasks::InTask,
 };
 use actor::ActorId;
@@ -51,7 +52,7 @@ pub(crate) struct Watch {
         example = json!("id: 4\nevent: chunk\ndata: {\"text\":\"Hello\",\"message_id\":\"019bf537-…\"}\n\n"))))]
 pub(crate) async fn watch_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
+    Access { at, .. }: Access<Read, InChat>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
@@ -74,7 +75,7 @@ pub(crate) async fn watch_chat(
         example = json!("id: 3\nevent: node_started\ndata: {\"node\":\"draft\",\"attempt\":1}\n\n"))))]
 pub(crate) async fn watch_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {

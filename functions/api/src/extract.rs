@@ -11,38 +11,55 @@ use axum::{
     },
 };
 use bytes::Bytes;
-use domain::{Code, Error, Principal};
+use domain::{Code, Error};
 use http::{StatusCode, header, request::Parts};
+use identity::Caller;
 use serde::de::DeserializeOwned;
 use std::error::Error as _;
 use workspace::MAX_FILE;
 
-/// Who asks; put there by [`crate::auth`].
-pub(crate) struct By(pub Principal);
+/// Who asks, for what is in no workspace; [`crate::access::Access`] is for the rest.
+pub(crate) struct By(pub Caller);
 
 impl<S: Sync> FromRequestParts<S> for By {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        // No principal means that the route is open to all, and then it must not act for anybody.
-        parts.extensions.get::<Principal>().cloned().map(Self).ok_or_else(crate::error::internal)
+        caller(parts).map(Self)
     }
 }
+
+/// Who asks; put there by [`crate::auth`].
+pub(crate) fn caller(parts: &Parts) -> Result<Caller, Failure> {
+    // No caller means that the route is open to all, and then it must not act for anybody.
+    parts.extensions.get::<Caller>().cloned().ok_or_else(crate::error::internal)
+}
+
+/// Parameters of paths that lead into no workspace. Those of a workspace come with [`crate::access::Access`] and in no other way.
+pub(crate) trait Open {}
 
 /// The parameters of the path, by name.
 pub(crate) struct Path<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+impl<S: Send + Sync, T: Open + DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
-            Ok(axum::extract::Path(value)) => Ok(Self(value)),
-            Err(PathRejection::FailedToDeserializePathParams(rejection)) => Err(match rejection.into_kind() {
-                ErrorKind::ParseErrorAtKey { key, value, .. } => unfit(&key, &value).into(),
-                ErrorKind::DeserializeError { key, value, .. } => unfit(&key, &value).into(),
-                other => Error::invalid("path", other.to_string()).into(),
-            }),
-            Err(_) => Err(crate::error::internal()),
-        }
+        parameters(parts, state).await.map(Self)
+    }
+}
+
+/// The parameters of any path.
+pub(crate) async fn parameters<T: DeserializeOwned + Send>(
+    parts: &mut Parts,
+    state: &(impl Send + Sync),
+) -> Result<T, Failure> {
+    match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+        Ok(axum::extract::Path(value)) => Ok(value),
+        Err(PathRejection::FailedToDeserializePathParams(rejection)) => Err(match rejection.into_kind() {
+            ErrorKind::ParseErrorAtKey { key, value, .. } => unfit(&key, &value).into(),
+            ErrorKind::DeserializeError { key, value, .. } => unfit(&key, &value).into(),
+            other => Error::invalid("path", other.to_string()).into(),
+        }),
+        Err(_) => Err(crate::error::internal()),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::{
     Context,
+    access::{Access, Read, Write},
     error::Answer,
-    extract::{By, Json, Path, Query},
+    extract::{Json, Query},
     idempotency::Ids,
     schema,
     workspaces::InWorkspace,
@@ -133,7 +134,7 @@ impl Encoding {
     responses((status = 200, description = "A page of it.", body = schema::Listing)))]
 pub(crate) async fn list_files(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(folder): Query<InFolder>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
@@ -147,8 +148,7 @@ pub(crate) async fn list_files(
     request_body = NewFile, responses((status = 201, description = "It is there.", body = schema::Change)))]
 pub(crate) async fn create_file(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InWorkspace>,
     ids: Ids,
     Json(new): Json<NewFile>,
 ) -> Answer<impl IntoResponse> {
@@ -171,7 +171,7 @@ pub(crate) async fn create_file(
     responses((status = 200, description = "The file or folder.", body = schema::Info)))]
 pub(crate) async fn get_file_by_path(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
     Ok(Shown(context.workspaces.open(at.workspace_id).await?.stat(&path).await?))
@@ -180,7 +180,10 @@ pub(crate) async fn get_file_by_path(
 /// A file or folder by its identity, wherever it is now.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}", tag = "files", params(InFile),
     responses((status = 200, description = "The file or folder.", body = schema::Info)))]
-pub(crate) async fn get_file(State(context): State<Arc<Context>>, Path(at): Path<InFile>) -> Answer<impl IntoResponse> {
+pub(crate) async fn get_file(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Read, InFile>,
+) -> Answer<impl IntoResponse> {
     Ok(Shown(context.workspaces.open(at.workspace_id).await?.by_id(at.file_id).await?))
 }
 
@@ -190,8 +193,7 @@ pub(crate) async fn get_file(State(context): State<Arc<Context>>, Path(at): Path
     request_body = NewContent, responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_file(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
@@ -205,8 +207,7 @@ pub(crate) async fn put_file(
     request_body = Move, responses((status = 200, description = "It is there.", body = schema::Change)))]
 pub(crate) async fn move_file(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Json(to): Json<Move>,
 ) -> Answer<impl IntoResponse> {
@@ -222,8 +223,7 @@ pub(crate) async fn move_file(
     responses((status = 200, description = "It is in the trash.", body = schema::Change)))]
 pub(crate) async fn delete_file(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InFile>,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;

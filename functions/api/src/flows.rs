@@ -2,8 +2,9 @@
 
 use crate::{
     Context,
+    access::{Access, Read},
     error::Answer,
-    extract::{Json, Path, Query},
+    extract::{Json, Open, Path, Query},
     schema::{self, FlowReport, Flows},
     workspaces::InWorkspace,
 };
@@ -79,12 +80,14 @@ pub(crate) struct OfManifest {
     name: String,
 }
 
+impl Open for OfManifest {}
+
 /// The flows of a workspace, those with faults included.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/flows", tag = "flows", params(InWorkspace),
     responses((status = 200, description = "All of them, by name.", body = Flows)))]
 pub(crate) async fn list_flows(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<impl IntoResponse> {
     let flows = context.tasks.flows().list(at.workspace_id).await?;
     Ok(axum::Json(serde_json::json!({ "flows": flows })))
@@ -95,7 +98,7 @@ pub(crate) async fn list_flows(
     responses((status = 200, description = "The flow.", body = schema::Flow)))]
 pub(crate) async fn get_flow(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFlow>,
+    Access { at, .. }: Access<Read, InFlow>,
 ) -> Answer<axum::Json<schema::Flow>> {
     Ok(axum::Json(schema::Flow::of(&*context.tasks.flows().load(at.workspace_id, &at.flow).await?)))
 }
@@ -105,7 +108,7 @@ pub(crate) async fn get_flow(
     request_body = ToCheck, responses((status = 200, description = "The report.", body = FlowReport)))]
 pub(crate) async fn check_flow(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFlow>,
+    Access { at, .. }: Access<Read, InFlow>,
     Json(given): Json<ToCheck>,
 ) -> Answer<axum::Json<FlowReport>> {
     let flows = context.tasks.flows();
@@ -122,7 +125,7 @@ pub(crate) async fn check_flow(
         (String = "image/svg+xml"), (String = "text/vnd.graphviz"), (String = "text/vnd.mermaid")))))]
 pub(crate) async fn draw_flow(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFlow>,
+    Access { at, .. }: Access<Read, InFlow>,
     Query(drawing): Query<Drawing>,
 ) -> Answer<impl IntoResponse> {
     let flows = context.tasks.flows();

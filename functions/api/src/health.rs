@@ -1,6 +1,6 @@
 //! For those who run this: whether it lives, whether it can work, what it counts.
 
-use crate::{Context, error::Answer, metrics::Requests, openapi::Text, schema::Health};
+use crate::{Context, error::Answer, extract::By, metrics::Requests, openapi::Text, schema::Health};
 use axum::{
     Extension, Json,
     extract::State,
@@ -9,6 +9,7 @@ use axum::{
 use domain::{Code, Error};
 use futures::future::{BoxFuture, join_all};
 use http::header;
+use identity::Means;
 use std::{sync::Arc, time::Duration};
 
 /// How long a part may take to answer.
@@ -53,19 +54,25 @@ pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<He
     Err(missing.into_iter().fold(error, |error, (name, why)| error.detail(name, why)).into())
 }
 
-/// Counters in Prometheus' text format.
+/// Counters in Prometheus' text format, for the machine's own person: they are about everybody.
 #[utoipa::path(get, path = "/metrics", tag = "health",
     responses((status = 200, description = "All of them.", body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(
     State(context): State<Arc<Context>>,
+    By(caller): By,
     Extension(requests): Extension<Arc<Requests>>,
-) -> Response {
+) -> Answer<Response> {
+    if caller.means != Means::Machine {
+        return Err(Error::new(Code::Forbidden, "only who runs this server sees its counters")
+            .hint("use the token that the server was started with")
+            .into());
+    }
     let mut out = String::with_capacity(16 * 1024);
     requests.write(&mut out);
     for write in &context.metrics {
         write(&mut out);
     }
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out).into_response()
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out).into_response())
 }
 
 /// This document.

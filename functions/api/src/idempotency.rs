@@ -2,7 +2,7 @@
 //!
 //! Before the command there is a record of the key with the request's digest, after it one with the answer. The ids that a
 //! command makes are derived from the key, so a crash in between is harmless: the request, sent again, makes the same
-//! things under the same ids. A refusal frees the key. Without the header nothing is written at all.
+//! things under the same ids. A refusal frees the key, and so does an answer with a secret in it (`Cache-Control: no-store`). Without the header nothing is written at all.
 
 use crate::{
     Context, MAX_JSON,
@@ -16,8 +16,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use domain::{Code, Error, Principal};
+use domain::{Code, Error};
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use identity::Means;
 use ports::{Expect, Key, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -81,9 +82,14 @@ pub(crate) async fn once(State(context): State<Arc<Context>>, request: Request, 
     let (mut parts, body) = request.into_parts();
     let body = extract::read(body, MAX_JSON).await?;
     let digest = digest(&parts, &body);
-    let user = parts.extensions.get::<Principal>().map(Principal::user).ok_or_else(crate::error::internal)?;
+    let caller = extract::caller(&parts)?;
+    // An API key has records of its own: it may not be allowed what its person was answered.
+    let who = match caller.means {
+        Means::Key(key) => format!("{}/{key}", caller.user),
+        Means::Machine | Means::Token | Means::Ticket => caller.user.to_string(),
+    };
     let workspace = parts.uri.path().strip_prefix("/api/v1/workspaces/").and_then(|rest| rest.split('/').next());
-    let scope = format!("idempotency/{}/{user}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));
+    let scope = format!("idempotency/{}/{who}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));
     let place = Key::new(&scope, &key);
 
     if let Some(answer) = begin(&context, &place, &digest).await? {
@@ -143,8 +149,9 @@ async fn finish(context: &Context, place: Key, digest: String, response: Respons
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| crate::error::internal())?;
     let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(String::from);
+    let is_secret = parts.headers.get(header::CACHE_CONTROL).is_some_and(|control| control == "no-store");
     let write = match std::str::from_utf8(&body) {
-        Ok(words) if parts.status.is_success() && body.len() <= MAX_ANSWER => {
+        Ok(words) if !is_secret && parts.status.is_success() && body.len() <= MAX_ANSWER => {
             let (location, etag) = (text(header::LOCATION), text(header::ETAG));
             let kept = Kept { status: parts.status.as_u16(), location, etag, body: words.to_owned() };
             put(context, &place, &Record { request: digest, answer: Some(kept) }, Expect::Any)?

@@ -3,8 +3,9 @@
 
 use crate::{
     Context,
+    access::{Access, Read},
     error::Answer,
-    extract::{Path, Query},
+    extract::Query,
     schema,
     tasks::InTask,
 };
@@ -48,7 +49,7 @@ pub(crate) struct Compared {
     params(InTask, Page), responses((status = 200, description = "A page of them.", body = schema::TaskHistory)))]
 pub(crate) async fn get_history(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
     Query(page): Query<Page>,
 ) -> Answer<impl IntoResponse> {
     let after = match page.cursor.as_deref() {
@@ -65,7 +66,7 @@ pub(crate) async fn get_history(
     responses((status = 200, description = "The trace.", body = String, content_type = "application/jsonl")))]
 pub(crate) async fn get_trace(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
 ) -> Answer<impl IntoResponse> {
     let trace = context.tasks.trace_stream(at.workspace_id, at.task_id).await?;
     let body = Body::from_stream(trace.map_err(|error| std::io::Error::other(error.message)));
@@ -77,7 +78,7 @@ pub(crate) async fn get_trace(
     responses((status = 200, description = "The memory.", body = schema::TaskMemory)))]
 pub(crate) async fn get_memory(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
 ) -> Answer<impl IntoResponse> {
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
     let memory = Memory::new(context.table.clone());
@@ -97,7 +98,7 @@ pub(crate) async fn get_memory(
     params(InTask, Page), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
 pub(crate) async fn list_artifacts(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
     Query(page): Query<Page>,
 ) -> Answer<impl IntoResponse> {
     context.tasks.get(at.workspace_id, at.task_id).await?;
@@ -112,7 +113,7 @@ pub(crate) async fn list_artifacts(
     responses((status = 200, description = "The metadata.", body = schema::TaskMetadata)))]
 pub(crate) async fn get_metadata(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.tasks.metadata(at.workspace_id, at.task_id).await?))
 }
@@ -123,7 +124,7 @@ pub(crate) async fn get_metadata(
     responses((status = 200, description = "The comparison.", body = schema::TaskDiff)))]
 pub(crate) async fn diff_tasks(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
+    Access { at, .. }: Access<Read, InTask>,
     Query(compared): Query<Compared>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.tasks.diff(at.workspace_id, at.task_id, compared.with).await?))

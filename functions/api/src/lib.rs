@@ -1,7 +1,8 @@
 //! The HTTP commands and reads of the agentic engine, `/api/v1`: requests in, domain calls, answers out.
 //!
 //! ```text
-//!   request ─ observe (id, span, metrics, envelope) ─ auth ─ idempotency ─ handler ─ chats, tasks, workspaces, tools
+//!   request ─ observe (id, span, metrics, envelope) ─ auth (who, and their role here) ─ idempotency ─ handler ─ chats, tasks, …
+//!                                                                  Access<what they want> ┘
 //! ```
 //!
 //! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file a resource. Every route is
@@ -11,6 +12,7 @@
 //! What it does not do: hold event streams. [`Streams`] does, in another function in the cloud and in this process in the
 //! hub; here it is only decided who may watch, and from where on.
 
+mod access;
 mod auth;
 mod chats;
 mod contents;
@@ -23,14 +25,19 @@ mod flows;
 mod health;
 mod idempotency;
 mod insight;
+mod jwks;
+mod keys;
+mod members;
 mod metrics;
 mod models;
 mod observe;
 mod openapi;
+mod pace;
 mod personas;
 pub mod schema;
 mod steering;
 mod tasks;
+mod tickets;
 mod tools;
 mod trash;
 mod turns;
@@ -43,6 +50,7 @@ pub use auth::Auth;
 pub use error::{Failure, status_of};
 pub use events::Streams;
 pub use health::{Check, Probe};
+pub use jwks::PublishedKeys;
 pub use openapi::document;
 
 use ports::{Clock, Model, Table};
@@ -83,6 +91,18 @@ pub struct Context {
     pub ready: Vec<Probe>,
     /// Counters of others, for `/metrics`.
     pub metrics: Vec<Counters>,
+}
+
+impl Context {
+    /// Who is in which workspace.
+    pub(crate) fn members(&self) -> identity::Members {
+        identity::Members::new(self.table.clone(), self.clock.clone())
+    }
+
+    /// The keys of programs.
+    pub(crate) fn api_keys(&self) -> identity::ApiKeys {
+        identity::ApiKeys::new(self.table.clone(), self.clock.clone())
+    }
 }
 
 /// The whole of door 1, to be served as it is.

@@ -1,8 +1,8 @@
 //! Every route with its description. A route is here or nowhere: what is registered is what is described.
 
 use crate::{
-    Context, chats, contents, evaluations, events, files, flows, health, insight, models, personas, schema, steering,
-    tasks, tools, trash, turns, usage, versions, workspaces,
+    Context, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models, personas,
+    schema, steering, tasks, tickets, tools, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
     components(schemas(schema::ErrorEnvelope)),
     tags(
         (name = "workspaces", description = "A logical volume of files with its chats."),
+        (name = "members", description = "Who is in a workspace, as what."),
+        (name = "keys", description = "API keys: for programs that work for you."),
         (name = "chats", description = "Durable conversations with agents."),
         (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
@@ -46,6 +48,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
+        .routes(routes!(members::list_members, members::add_member))
+        .routes(routes!(members::get_me))
+        .routes(routes!(members::change_member, members::remove_member))
+        .routes(routes!(keys::list_keys, keys::create_key))
+        .routes(routes!(keys::revoke_key))
+        .routes(routes!(tickets::create_ticket))
         .routes(routes!(chats::create_chat, chats::list_chats))
         .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))
         .routes(routes!(events::watch_chat))

@@ -2,8 +2,8 @@
 
 use crate::{
     Context,
+    access::{Access, Read},
     error::Answer,
-    extract::Path,
     schema::{Agents, Described, Skills},
     workspaces::InWorkspace,
 };
@@ -16,7 +16,7 @@ use std::sync::Arc;
     responses((status = 200, description = "All of them.", body = Agents)))]
 pub(crate) async fn list_agents(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<Json<Agents>> {
     Ok(Json(Agents { agents: listed(&context, at, Shelf::Agents).await? }))
 }
@@ -26,7 +26,7 @@ pub(crate) async fn list_agents(
     responses((status = 200, description = "All of them.", body = Skills)))]
 pub(crate) async fn list_skills(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<Json<Skills>> {
     Ok(Json(Skills { skills: listed(&context, at, Shelf::Skills).await? }))
 }

@@ -2,9 +2,11 @@
 
 use crate::{
     Context,
+    access::{Access, Run},
     error::Answer,
-    extract::{By, Json, Path},
+    extract::Json,
     idempotency::Ids,
+    pace::Paced,
     schema,
     tasks::{InTask, accepted},
 };
@@ -71,22 +73,20 @@ pub(crate) struct AtNode {
         body = schema::TaskTold)))]
 pub(crate) async fn stop_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InTask>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
     context.tasks.stop(at.workspace_id, at.task_id, CommandId(ids.id("command")), &by).await?;
     Ok(schema::TaskTold::of(at.task_id))
 }
 
-/// Pauses a task before its next node, or before these nodes. A node that executes ends first. `CONFLICT` when the task has
-/// ended.
+/// Pauses a task before its next node, or before these nodes, and with it all clones and subtasks below it, now and later. A
+/// node that executes ends first. `CONFLICT` when the task has ended.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause", tag = "tasks", params(InTask),
     request_body = PauseAt, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
 pub(crate) async fn pause_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InTask>,
     ids: Ids,
     Json(pause): Json<PauseAt>,
 ) -> Answer<impl IntoResponse> {
@@ -95,26 +95,25 @@ pub(crate) async fn pause_task(
     Ok(schema::TaskTold::of(at.task_id))
 }
 
-/// Lets a paused task execute one node and pause again. `CONFLICT` when it is not paused.
+/// Lets a paused task execute one node and pause again; where it waits for clones and subtasks, each paused one of these.
+/// `CONFLICT` when it neither is paused nor waits for them.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/step", tag = "tasks", params(InTask),
     responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
 pub(crate) async fn step_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InTask>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
     context.tasks.step(at.workspace_id, at.task_id, CommandId(ids.id("command")), &by).await?;
     Ok(schema::TaskTold::of(at.task_id))
 }
 
-/// Lets a task go on that is paused, or was put aside because a command failed again and again.
+/// Lets a task go on that is paused, with all below it, or that was put aside because a command failed again and again.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/resume", tag = "tasks", params(InTask),
     request_body = GoOn, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
 pub(crate) async fn resume_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InTask>,
     ids: Ids,
     Json(go_on): Json<GoOn>,
 ) -> Answer<impl IntoResponse> {
@@ -129,8 +128,7 @@ pub(crate) async fn resume_task(
     responses((status = 202, description = "They are accepted.", body = schema::TaskTold)))]
 pub(crate) async fn answer_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<AtNode>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, AtNode>,
     ids: Ids,
     Json(given): Json<StepAnswers>,
 ) -> Answer<impl IntoResponse> {
@@ -146,8 +144,8 @@ pub(crate) async fn answer_task(
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn replay_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InTask>,
+    _: Paced,
     ids: Ids,
     Json(again): Json<RunAgain>,
 ) -> Answer<impl IntoResponse> {
@@ -156,14 +154,14 @@ pub(crate) async fn replay_task(
     Ok(accepted(at.workspace_id, task))
 }
 
-/// Runs a failed task again as a new one: what came before the node that failed keeps its recorded output. `CONFLICT` when
-/// no node failed.
+/// Runs what failed in a task again, as a new one: whatever succeeded keeps its recorded output, in clones and subtasks too,
+/// unless it is given something else by what runs now. `CONFLICT` when no node failed.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", tag = "tasks", params(InTask),
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn retry_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InTask>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InTask>,
+    _: Paced,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
     let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId(ids.id("task")), &by).await?;

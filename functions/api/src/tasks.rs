@@ -2,10 +2,12 @@
 
 use crate::{
     Context,
+    access::{Access, Read, Run},
     error::Answer,
-    extract::{By, Json, Path, Query},
+    extract::{Json, Query},
     flows::InFlow,
     idempotency::Ids,
+    pace::Paced,
     schema,
     workspaces::InWorkspace,
 };
@@ -48,10 +50,10 @@ pub(crate) struct TaskToMake {
     #[serde(default = "usual_priority")]
     #[schema(value_type = i8, minimum = -100, maximum = 100)]
     priority: Number,
-    /// Whether it pauses before each node.
+    /// Whether it pauses before each node, and so do its clones and subtasks.
     #[serde(default)]
     stepping: bool,
-    /// Nodes that it pauses before.
+    /// Nodes that it pauses before, whoever executes them.
     #[serde(default)]
     breakpoints: Vec<String>,
 }
@@ -91,13 +93,14 @@ pub(crate) fn accepted(workspace: WorkspaceId, task: AcceptedTask) -> impl IntoR
 }
 
 /// Makes a task of a flow, with the flow's manifests as they are now. When this answers, the command is durable.
-/// `UNPROCESSABLE` when the flow has faults, `RATE_LIMITED` when too many tasks of it wait.
+/// `UNPROCESSABLE` when the flow has faults. `RATE_LIMITED`, with `Retry-After`, when as many tasks of it run or wait as its
+/// `execution.yaml` allows, or when the workspace has too much waiting altogether.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow),
     request_body = TaskToMake, responses((status = 202, description = "It is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn create_task(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFlow>,
-    By(by): By,
+    Access { at, by, .. }: Access<Run, InFlow>,
+    _: Paced,
     ids: Ids,
     Json(new): Json<TaskToMake>,
 ) -> Answer<impl IntoResponse> {
@@ -114,7 +117,7 @@ pub(crate) async fn create_task(
     responses((status = 200, description = "A page of them.", body = schema::TaskPage)))]
 pub(crate) async fn list_tasks(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(which): Query<Which>,
 ) -> Answer<impl IntoResponse> {
     let Which { flow, status, phase, parent, limit, cursor } = which;
@@ -129,6 +132,9 @@ pub(crate) async fn list_tasks(
 /// A task as it is: what it does, how it is, its lineage, its output once it has ended.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
     responses((status = 200, description = "The task.", body = schema::Task)))]
-pub(crate) async fn get_task(State(context): State<Arc<Context>>, Path(at): Path<InTask>) -> Answer<impl IntoResponse> {
+pub(crate) async fn get_task(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Read, InTask>,
+) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.tasks.get(at.workspace_id, at.task_id).await?))
 }

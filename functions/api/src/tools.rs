@@ -2,8 +2,9 @@
 
 use crate::{
     Context,
+    access::{Access, Read, Write},
     error::Answer,
-    extract::{By, Json, Path},
+    extract::Json,
     idempotency::Ids,
     schema,
     workspaces::InWorkspace,
@@ -34,7 +35,7 @@ pub(crate) struct ToolCall {
     responses((status = 200, description = "All of them.", body = schema::Tools)))]
 pub(crate) async fn list_tools(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<axum::Json<schema::Tools>> {
     context.workspaces.get(at.workspace_id).await?;
     let specs = context.tools.specs();
@@ -51,8 +52,7 @@ pub(crate) async fn list_tools(
     request_body = ToolCall, responses((status = 200, description = "What came of it.", body = schema::ToolResult)))]
 pub(crate) async fn call_tool(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InWorkspace>,
     ids: Ids,
     Json(asked): Json<ToolCall>,
 ) -> Answer<axum::Json<schema::ToolResult>> {

@@ -2,8 +2,9 @@
 
 use crate::{
     Context,
+    access::{Access, Administer, Read, Write},
     error::Answer,
-    extract::{By, Path, Query},
+    extract::Query,
     files::InFile,
     idempotency::Ids,
     schema,
@@ -19,7 +20,7 @@ use std::sync::Arc;
     responses((status = 200, description = "A page of it.", body = schema::TrashPage)))]
 pub(crate) async fn list_trash(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
@@ -31,8 +32,7 @@ pub(crate) async fn list_trash(
     responses((status = 200, description = "It is back.", body = schema::Change)))]
 pub(crate) async fn restore_file(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, InFile>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
@@ -44,8 +44,7 @@ pub(crate) async fn restore_file(
     responses((status = 200, description = "It is gone.", body = schema::Change)))]
 pub(crate) async fn purge_file(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
-    By(by): By,
+    Access { at, by, .. }: Access<Administer, InFile>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     Ok(Changed(StatusCode::OK, workspace.purge(at.file_id, &by.into()).await?))

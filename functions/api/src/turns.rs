@@ -2,10 +2,12 @@
 
 use crate::{
     Context,
+    access::{Access, Approve, Converse},
     chats::InChat,
     error::Answer,
-    extract::{By, Json, Path},
+    extract::Json,
     idempotency::Ids,
+    pace::Paced,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -123,8 +125,8 @@ pub(crate) struct AtPermission {
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, InChat>,
+    _: Paced,
     ids: Ids,
     Json(message): Json<NewMessage>,
 ) -> Answer<impl IntoResponse> {
@@ -140,8 +142,7 @@ pub(crate) async fn post_message(
     responses((status = 200, description = "It was told to stop.", body = Cancelled)))]
 pub(crate) async fn stop_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, InChat>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
     context.chats.stop(at.workspace_id, at.chat_id, CommandId(ids.id("command")), &by).await?;
@@ -154,8 +155,7 @@ pub(crate) async fn stop_chat(
     responses((status = 202, description = "They are accepted.", body = schema::Accepted)))]
 pub(crate) async fn answer_question(
     State(context): State<Arc<Context>>,
-    Path(at): Path<AtQuestion>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, AtQuestion>,
     ids: Ids,
     Json(given): Json<Answers>,
 ) -> Answer<impl IntoResponse> {
@@ -172,8 +172,7 @@ pub(crate) async fn answer_question(
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn decide_permission(
     State(context): State<Arc<Context>>,
-    Path(at): Path<AtPermission>,
-    By(by): By,
+    Access { at, by, .. }: Access<Approve, AtPermission>,
     ids: Ids,
     Json(decision): Json<Decision>,
 ) -> Answer<impl IntoResponse> {
@@ -189,8 +188,7 @@ pub(crate) async fn decide_permission(
     request_body = Resume, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn resume_chat(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InChat>,
-    By(by): By,
+    Access { at, by, .. }: Access<Converse, InChat>,
     ids: Ids,
     Json(resume): Json<Resume>,
 ) -> Answer<impl IntoResponse> {

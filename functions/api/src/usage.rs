@@ -2,8 +2,9 @@
 
 use crate::{
     Context,
+    access::{Access, Read},
     error::Answer,
-    extract::{Path, Query},
+    extract::Query,
     schema::{Used, UsedBy, UsedIn},
     workspaces::InWorkspace,
 };
@@ -35,7 +36,7 @@ pub(crate) struct Days {
     responses((status = 200, description = "The sum, and its parts by day, chat and model.", body = UsedIn)))]
 pub(crate) async fn get_usage(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
     Query(days): Query<Days>,
 ) -> Answer<Json<UsedIn>> {
     let now = jiff::Timestamp::from_millisecond(context.clock.now().as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

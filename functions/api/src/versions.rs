@@ -1,9 +1,11 @@
 //! The versions of a file: each immutable, each to be read and to be made current again.
 
 use crate::{
-    Context, contents,
+    Context,
+    access::{Access, Read, Write},
+    contents,
     error::Answer,
-    extract::{By, Path, Query},
+    extract::Query,
     files::InFile,
     idempotency::Ids,
     schema,
@@ -52,7 +54,7 @@ pub(crate) struct Compared {
     params(InFile, Paging), responses((status = 200, description = "A page of them.", body = schema::VersionPage)))]
 pub(crate) async fn list_versions(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
+    Access { at, .. }: Access<Read, InFile>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
@@ -70,7 +72,7 @@ pub(crate) async fn list_versions(
     params(AtVersion), responses((status = 200, description = "The version.", body = schema::Version)))]
 pub(crate) async fn get_version(
     State(context): State<Arc<Context>>,
-    Path(at): Path<AtVersion>,
+    Access { at, .. }: Access<Read, AtVersion>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     Ok(axum::Json(workspace.version(at.file_id, at.v).await?.0))
@@ -84,7 +86,7 @@ pub(crate) async fn get_version(
         (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream")))]
 pub(crate) async fn get_version_content(
     State(context): State<Arc<Context>>,
-    Path(at): Path<AtVersion>,
+    Access { at, .. }: Access<Read, AtVersion>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
@@ -100,8 +102,7 @@ pub(crate) async fn get_version_content(
     responses((status = 200, description = "It is current.", body = schema::Change)))]
 pub(crate) async fn restore_version(
     State(context): State<Arc<Context>>,
-    Path(at): Path<AtVersion>,
-    By(by): By,
+    Access { at, by, .. }: Access<Write, AtVersion>,
     ids: Ids,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
@@ -115,7 +116,7 @@ pub(crate) async fn restore_version(
     params(InFile, Compared), responses((status = 200, description = "The difference.", body = schema::Diff)))]
 pub(crate) async fn diff_versions(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InFile>,
+    Access { at, .. }: Access<Read, InFile>,
     Query(Compared { from, to }): Query<Compared>,
 ) -> Answer<impl IntoResponse> {
     if from == 0 || to == 0 {

@@ -2,18 +2,22 @@
 
 use crate::{
     Context,
+    access::{Access, Administer, Own, Read, scoped},
     error::Answer,
-    extract::{By, Json, Path, Query},
+    extract::{By, Json, Query},
     idempotency::Ids,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{CommandId, TaskPhase, WorkspaceId};
+use domain::{Code, CommandId, Error, Principal, TaskPhase, WorkspaceId};
 use flow::TaskFilter;
+use futures::future::join_all;
 use http::{StatusCode, header};
+use identity::Action;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
+use workspace::WorkspacePage;
 
 /// The workspace of a path.
 #[derive(Deserialize, IntoParams)]
@@ -57,23 +61,47 @@ pub(crate) struct Named {
     responses((status = 201, description = "It was made.", body = schema::Workspace)))]
 pub(crate) async fn create_workspace(
     State(context): State<Arc<Context>>,
-    By(by): By,
+    By(caller): By,
     ids: Ids,
     Json(new): Json<Named>,
 ) -> Answer<impl IntoResponse> {
-    let made = context.workspaces.create(WorkspaceId(ids.id("workspace")), &new.name, &by).await?;
+    scoped(&caller, Action::Own)?;
+    if caller.workspaces.is_some() {
+        return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
+    }
+    let id = WorkspaceId(ids.id("workspace"));
+    context.members().found(id, &caller).await?;
+    let made = context.workspaces.create(id, &new.name, &caller.principal()).await?;
     let place = format!("/api/v1/workspaces/{}", made.workspace_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
 }
 
-/// The workspaces, oldest first.
+/// The workspaces that one is a member of, oldest first; for the machine's own person all of them.
 #[utoipa::path(get, path = "/api/v1/workspaces", tag = "workspaces", params(Paging),
     responses((status = 200, description = "A page of them.", body = schema::WorkspacePage)))]
 pub(crate) async fn list_workspaces(
     State(context): State<Arc<Context>>,
+    By(caller): By,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.workspaces.list(paging.limit(), paging.cursor).await?))
+    scoped(&caller, Action::Read)?;
+    if caller.user == Principal::local().user() {
+        let mut page = context.workspaces.list(paging.limit(), paging.cursor).await?;
+        page.workspaces.retain(|workspace| caller.reaches(workspace.workspace_id));
+        return Ok(axum::Json(page));
+    }
+    let of = context.members().of(caller.user, paging.limit(), paging.cursor).await?;
+    let reached = of.memberships.iter().filter(|membership| caller.reaches(membership.workspace));
+    let mut workspaces = Vec::new();
+    for found in join_all(reached.map(|membership| context.workspaces.get(membership.workspace))).await {
+        match found {
+            Ok(workspace) => workspaces.push(workspace),
+            // It was deleted, or its maker never got to make it.
+            Err(error) if error.code == Code::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(axum::Json(WorkspacePage { workspaces, next_cursor: of.next_cursor }))
 }
 
 /// One workspace.
@@ -81,7 +109,7 @@ pub(crate) async fn list_workspaces(
     responses((status = 200, description = "The workspace.", body = schema::Workspace)))]
 pub(crate) async fn get_workspace(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Read, InWorkspace>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.workspaces.get(at.workspace_id).await?))
 }
@@ -91,7 +119,7 @@ pub(crate) async fn get_workspace(
     request_body = Named, responses((status = 200, description = "It has the name.", body = schema::Workspace)))]
 pub(crate) async fn rename_workspace(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
+    Access { at, .. }: Access<Administer, InWorkspace>,
     Json(new): Json<Named>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.workspaces.rename(at.workspace_id, &new.name).await?))
@@ -102,8 +130,7 @@ pub(crate) async fn rename_workspace(
     responses((status = 204, description = "It is gone.")))]
 pub(crate) async fn delete_workspace(
     State(context): State<Arc<Context>>,
-    Path(at): Path<InWorkspace>,
-    By(by): By,
+    Access { at, by, .. }: Access<Own, InWorkspace>,
 ) -> Answer<impl IntoResponse> {
     // What runs in it would go on, and cost, without it.
     loop {
@@ -128,5 +155,6 @@ pub(crate) async fn delete_workspace(
         }
     }
     context.workspaces.delete(at.workspace_id).await?;
+    context.members().dissolve(at.workspace_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

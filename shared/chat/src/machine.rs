@@ -8,8 +8,8 @@ use crate::{
 use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, View};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId, FilePath,
-    MessageId, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, WorkspaceId, event::StopReason,
-    native,
+    MessageId, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId, WorkspaceId,
+    event::StopReason, native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -141,6 +141,11 @@ pub(crate) fn usage_partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/usage")
 }
 
+/// Where the index has what the turns of a person used, by the time at which they ended.
+pub(crate) fn spent_partition(user: UserId) -> String {
+    format!("spent/{user}")
+}
+
 impl Machine for ChatMachine {
     const KIND: &'static str = "chat";
     type State = ChatState;
@@ -213,7 +218,9 @@ impl Machine for ChatMachine {
             calls: turn.steps,
             usage: turn.usage,
         };
-        Some(View { key, index: None, body: Some(serde_json::to_string(&record).ok()?) })
+        // Limits ask what a person used in the last minute, wherever; the record that is written anyway says it.
+        let index = Some(Key::new(spent_partition(config.user), format!("{at}/{}", turn.id)));
+        Some(View { key, index, body: Some(serde_json::to_string(&record).ok()?) })
     }
 }
 

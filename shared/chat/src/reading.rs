@@ -3,9 +3,9 @@
 use crate::{
     Chats,
     chats::internal,
-    machine::{actor_id, task_partition, usage_partition, view_key},
+    machine::{actor_id, spent_partition, task_partition, usage_partition, view_key},
 };
-use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, TurnId, Usage, WorkspaceId};
+use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
 use ports::Query;
 use serde::Serialize;
 
@@ -139,6 +139,30 @@ impl Chats {
             }
             match page.next {
                 None => return Ok(records),
+                cursor => range.cursor = cursor,
+            }
+        }
+    }
+}
+
+impl Chats {
+    /// What the turns of a person used that ended at `since` or later, in tokens, newest first; no further back than where the
+    /// sum has reached `enough`. The index that this asks may lag behind the log by a moment.
+    pub async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<(Timestamp, u64)>, Error> {
+        let from = Some(since.to_string());
+        let mut range = Query { from, ..Query::all(spent_partition(user), 100) }.descending();
+        let (mut turns, mut sum) = (Vec::new(), 0_u64);
+        loop {
+            let page = self.table.query_index(&range).await.map_err(internal)?;
+            for item in &page.items {
+                let record: TurnUsage = serde_json::from_str(&item.body).map_err(internal)?;
+                let place = item.index.as_ref().and_then(|index| index.sk.split('/').next()?.parse().ok());
+                let tokens = record.usage.input_tokens + record.usage.output_tokens;
+                sum = sum.saturating_add(tokens);
+                turns.push((place.unwrap_or(since), tokens));
+            }
+            match page.next.filter(|_| sum < enough) {
+                None => return Ok(turns),
                 cursor => range.cursor = cursor,
             }
         }

@@ -107,6 +107,12 @@ impl Members {
         Ok(self.find(workspace, caller.user).await?.map(|(record, _)| record.member.role))
     }
 
+    /// Whether a workspace has owners of its own. One that BuildScale made for somebody, such as for a case of an evaluation, has
+    /// none, and belongs to whom it was made for.
+    pub async fn has_owners(&self, workspace: WorkspaceId) -> Result<bool> {
+        Ok(self.table.get(&owners_place(workspace)).await.map_err(port)?.is_some())
+    }
+
     /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a
     /// workspace harms nobody, a workspace without an owner could be reached by nobody. Again, by the same person, is fine.
     pub async fn found(&self, workspace: WorkspaceId, founder: &Caller) -> Result<()> {

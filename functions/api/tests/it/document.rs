@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const ROUTES: &str = "\
+DELETE /api/v1/keys/{key_id}
 DELETE /api/v1/workspaces/{workspace_id}
 DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
+DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}
 GET /api/v1/flow-schemas
 GET /api/v1/flow-schemas/{name}
+GET /api/v1/keys
 GET /api/v1/models
 GET /api/v1/workspaces
 GET /api/v1/workspaces/{workspace_id}
@@ -32,6 +35,8 @@ GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content
 GET /api/v1/workspaces/{workspace_id}/flows
 GET /api/v1/workspaces/{workspace_id}/flows/{flow}
 GET /api/v1/workspaces/{workspace_id}/flows/{flow}/graph
+GET /api/v1/workspaces/{workspace_id}/members
+GET /api/v1/workspaces/{workspace_id}/members/me
 GET /api/v1/workspaces/{workspace_id}/skills
 GET /api/v1/workspaces/{workspace_id}/tasks
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}
@@ -51,6 +56,8 @@ GET /ready
 PATCH /api/v1/workspaces/{workspace_id}
 PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
+PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}
+POST /api/v1/keys
 POST /api/v1/workspaces
 POST /api/v1/workspaces/{workspace_id}/chats
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
@@ -64,6 +71,8 @@ POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks
+POST /api/v1/workspaces/{workspace_id}/members
+POST /api/v1/workspaces/{workspace_id}/stream-tickets
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay

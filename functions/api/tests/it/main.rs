@@ -8,6 +8,7 @@ mod errors;
 mod files;
 mod flows;
 mod idempotency;
+mod isolation;
 mod people;
 mod support;
 mod tasks;

@@ -41,11 +41,12 @@ pub struct Setup {
     pub origins: Vec<String>,
     pub ready: Vec<Probe>,
     pub models: Vec<ModelInfo>,
+    pub most_waiting: usize,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { auth: Auth::loopback(), origins: Vec::new(), ready: Vec::new(), models: Vec::new() }
+        Self { auth: Auth::loopback(), origins: Vec::new(), ready: Vec::new(), models: Vec::new(), most_waiting: flow::tasks::MOST_WAITING }
     }
 }
 
@@ -131,10 +132,11 @@ impl Door {
         let settings = Settings::default();
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
         let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), Known::default());
-        let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows);
+        let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows)
+            .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
-        let Setup { auth, origins, ready, models } = setup;
+        let Setup { auth, origins, ready, models, .. } = setup;
         let context = Context {
             chats,
             evaluations: flow::Evaluations::new(

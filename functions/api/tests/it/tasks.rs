@@ -2,7 +2,7 @@
 
 use crate::{
     flows::{WORKFLOW, with_flow},
-    support::Door,
+    support::{Door, Setup},
 };
 use axum::body::Body;
 use domain::{TaskEvent, Timestamp};
@@ -65,6 +65,32 @@ async fn a_task_that_cannot_be_is_refused_plainly() {
     make(json!({ "files": ["019bf537-f228-7cd3-aa1c-3da8af302e12"] })).await.refuses(404, "NOT_FOUND");
     let odd = door.json("POST", &format!("{workspace}/flows/nothing/tasks"), json!({})).await;
     assert!(odd.refuses(404, "NOT_FOUND").json["error"]["hint"].as_str().unwrap().contains("review"));
+}
+
+#[tokio::test]
+async fn s10_12_who_has_too_much_waiting_is_told_when_to_come_again() {
+    let door = Door::with(Setup { most_waiting: 1, ..Setup::default() });
+    let (task, workspace) = made(&door).await;
+    let path = format!("{workspace}/flows/review/tasks");
+    let refused = door.json("POST", &path, json!({ "input": 1 })).await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.header("retry-after"), "5");
+    // What is there is steered all the same.
+    door.json("POST", &format!("{task}/stop"), json!({})).await.is(202);
+    // Another one's queue is another.
+    let other = with_flow(&door, "review", WORKFLOW).await;
+    door.json("POST", &format!("{other}/flows/review/tasks"), json!({ "input": 1 })).await.is(202);
+}
+
+#[tokio::test]
+async fn s10_12_a_flow_has_so_many_places() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    door.file(&workspace, "/system/flows/review/execution.yaml", "max_queued: 1\n").await;
+    let path = format!("{workspace}/flows/review/tasks");
+    door.keyed("k1", &path, json!({ "input": 1 })).await.is(202);
+    let refused = door.json("POST", &path, json!({ "input": 2 })).await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.header("retry-after"), "5");
+    door.keyed("k1", &path, json!({ "input": 1 })).await.is(202);
 }
 
 #[tokio::test]

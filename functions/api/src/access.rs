@@ -1,0 +1,94 @@
+//! May they? Asked once a request, in two steps that no handler can leave out.
+//!
+//! 1. [`crate::auth`], around every handler, finds the role of the caller in the workspace that the path names. Who has none gets
+//!    the answer that a workspace which does not exist gets. So a handler that asked nothing at all would still show nothing to
+//!    strangers.
+//! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. What the action needs
+//!    is in the signature, and the matrix (`identity::Role::may`) decides.
+
+use crate::{Context, error::Failure, extract};
+use axum::extract::FromRequestParts;
+use domain::{Code, Error, Principal};
+use http::request::Parts;
+use identity::{Action, Caller, Role};
+use serde::de::DeserializeOwned;
+use std::{marker::PhantomData, sync::Arc};
+
+/// What the caller is in the workspace of the path; put into the request by [`crate::auth`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing(pub Role);
+
+/// An action, as a type.
+pub(crate) trait Needs: Send {
+    const ACTION: Action;
+}
+
+macro_rules! actions {
+    ($($name:ident),*) => {$(
+        /// See `identity::Action`.
+        pub(crate) enum $name {}
+        impl Needs for $name {
+            const ACTION: Action = Action::$name;
+        }
+    )*};
+}
+
+actions!(Read, Converse, Run, Write, Approve, Administer, Own);
+
+/// Leave to do `N` at the place `P` in a workspace.
+pub(crate) struct Access<N, P> {
+    /// The parameters of the path.
+    pub at: P,
+    /// Who, for the rest of BuildScale.
+    pub by: Principal,
+    /// Who, and by what means.
+    pub caller: Caller,
+    /// As what.
+    pub role: Role,
+    needs: PhantomData<N>,
+}
+
+impl<N: Needs, P: DeserializeOwned + Send> FromRequestParts<Arc<Context>> for Access<N, P> {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Failure> {
+        let at = extract::parameters::<P>(parts, context).await?;
+        let caller = extract::caller(parts)?;
+        // None: the route names no workspace, and then nobody has a role there.
+        let Standing(role) = parts.extensions.get().copied().ok_or_else(crate::error::internal)?;
+        demand(&caller, role, N::ACTION)?;
+        Ok(Self { at, by: caller.principal(), caller, role, needs: PhantomData })
+    }
+}
+
+/// Refuses what the role or the credential does not allow.
+pub(crate) fn demand(caller: &Caller, role: Role, action: Action) -> Result<(), Error> {
+    scoped(caller, action)?;
+    if role.may(action) {
+        return Ok(());
+    }
+    let message = format!("this needs the right to {action}, which a {role} does not have");
+    let hint = format!("ask an admin of the workspace to make you {}", with_article(action.least()));
+    Err(Error::new(Code::Forbidden, message).hint(hint).detail("needs", action.to_string()))
+}
+
+/// Refuses what the credential does not carry.
+pub(crate) fn scoped(caller: &Caller, action: Action) -> Result<(), Error> {
+    if caller.scopes.has(action) {
+        return Ok(());
+    }
+    let message = format!("this credential does not have the scope {action}");
+    Err(Error::new(Code::Forbidden, message).hint("make an API key that has it").detail("needs", action.to_string()))
+}
+
+/// Refuses who comes with something that was given away: an API key or a ticket.
+pub(crate) fn in_person(caller: &Caller) -> Result<(), Error> {
+    if caller.is_in_person() {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "an API key cannot do this").hint("sign in, and use your own token"))
+}
+
+fn with_article(role: Role) -> String {
+    let vowel = matches!(role, Role::Owner | Role::Admin | Role::Editor);
+    format!("{} {role}", if vowel { "an" } else { "a" })
+}

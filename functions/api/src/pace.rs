@@ -1,0 +1,39 @@
+//! Limits of requests that put agents to work. To look at what they do is free: a page that shows a chat asks often.
+//!
+//! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up nobody's allowance, and behind the
+//! idempotency key, so the same request again counts once.
+
+use crate::{Context, error::Failure, extract};
+use async_trait::async_trait;
+use axum::extract::FromRequestParts;
+use chat::Chats;
+use domain::{Error, Timestamp, UserId};
+use http::request::Parts;
+use identity::{Ledger, Limits, Spent};
+use std::sync::Arc;
+
+/// This request counts, and was let in.
+pub(crate) struct Paced;
+
+impl FromRequestParts<Arc<Context>> for Paced {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Failure> {
+        if let Some(allowance) = context.auth.allowance() {
+            let turns = Arc::new(Turns(context.chats.clone()));
+            let limits = Limits::new(context.table.clone(), context.clock.clone(), turns, allowance);
+            limits.admit(extract::caller(parts)?.user).await?;
+        }
+        Ok(Self)
+    }
+}
+
+/// What turns used, from the records that they leave when they end.
+struct Turns(Chats);
+
+#[async_trait]
+impl Ledger for Turns {
+    async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<Spent>, Error> {
+        let turns = self.0.spent(user, since, enough).await?;
+        Ok(turns.into_iter().map(|(at, tokens)| Spent { at, tokens }).collect())
+    }
+}

@@ -1,0 +1,158 @@
+//! How members, roles, API keys and tickets look.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// What somebody is in a workspace; each may do all that those after it may.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Has the workspace.
+    Owner,
+    /// Says who is a member.
+    Admin,
+    /// Changes files, and says what agents may do.
+    Editor,
+    /// Works through agents and flows.
+    Member,
+    /// Looks.
+    Viewer,
+}
+
+impl From<identity::Role> for Role {
+    fn from(role: identity::Role) -> Self {
+        match role {
+            identity::Role::Owner => Self::Owner,
+            identity::Role::Admin => Self::Admin,
+            identity::Role::Editor => Self::Editor,
+            identity::Role::Member => Self::Member,
+            identity::Role::Viewer => Self::Viewer,
+        }
+    }
+}
+
+/// What can be done in a workspace; also the scopes of API keys.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// See everything in it.
+    Read,
+    /// Make chats and talk in them.
+    Converse,
+    /// Start and steer tasks and evaluations.
+    Run,
+    /// Change files by hand.
+    Write,
+    /// Decide what agents ask permission for.
+    Approve,
+    /// Members, the workspace's name, removing files for good.
+    Administer,
+    /// Delete the workspace, make owners; make workspaces.
+    Own,
+}
+
+impl From<identity::Action> for Action {
+    fn from(action: identity::Action) -> Self {
+        match action {
+            identity::Action::Read => Self::Read,
+            identity::Action::Converse => Self::Converse,
+            identity::Action::Run => Self::Run,
+            identity::Action::Write => Self::Write,
+            identity::Action::Approve => Self::Approve,
+            identity::Action::Administer => Self::Administer,
+            identity::Action::Own => Self::Own,
+        }
+    }
+}
+
+/// A member of a workspace.
+#[derive(Serialize, ToSchema)]
+pub struct Member {
+    /// Who.
+    pub user_id: Uuid,
+    /// As what.
+    pub role: Role,
+    /// Their name at the issuer of tokens, when they were added under it.
+    pub subject: Option<String>,
+    /// Who made them a member.
+    pub added_by: Uuid,
+    /// When.
+    #[schema(format = DateTime)]
+    pub added_at: String,
+}
+
+/// A page of members.
+#[derive(Serialize, ToSchema)]
+pub struct MemberPage {
+    /// The members, by id.
+    pub members: Vec<Member>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// What one is oneself.
+#[derive(Serialize, ToSchema)]
+pub struct Me {
+    /// Who.
+    pub user_id: Uuid,
+    /// As what.
+    pub role: Role,
+    /// What one may do with this credential.
+    pub may: Vec<Action>,
+}
+
+/// An API key, without its text.
+#[derive(Serialize, ToSchema)]
+pub struct ApiKey {
+    /// Its id, the first part of its text.
+    pub key_id: Uuid,
+    /// Whom it works for.
+    pub user_id: Uuid,
+    /// What it is for.
+    pub name: String,
+    /// What it may do, where that person may.
+    pub scopes: Vec<Action>,
+    /// The workspaces that it is for; all when left out.
+    pub workspaces: Option<Vec<Uuid>>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// From when on it is void.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// When it was taken back.
+    #[schema(format = DateTime)]
+    pub revoked_at: Option<String>,
+}
+
+/// A page of API keys.
+#[derive(Serialize, ToSchema)]
+pub struct ApiKeyPage {
+    /// The keys, oldest first.
+    pub keys: Vec<ApiKey>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// An API key that was made.
+#[derive(Serialize, ToSchema)]
+pub struct MadeKey {
+    /// Its text, for `Authorization: Bearer`. It is told this once.
+    #[schema(example = "bsk_019bf537f2287cd3aa1c3da8af302e12_…")]
+    pub key: String,
+    /// What is known of it from now on.
+    pub api_key: ApiKey,
+}
+
+/// A ticket to one event stream.
+#[derive(Serialize, ToSchema)]
+pub struct Ticket {
+    /// The ticket, for `?ticket=`.
+    pub ticket: String,
+    /// The stream's path with the ticket in it.
+    pub url: String,
+    /// From when on it is void.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}

@@ -1,0 +1,57 @@
+//! Tickets to event streams, for browsers' `EventSource`, which cannot send headers.
+
+use crate::{
+    Context,
+    access::{Access, Read},
+    error::Answer,
+    extract::Json,
+    keys::NO_STORE,
+    schema,
+    workspaces::InWorkspace,
+};
+use axum::{extract::State, response::IntoResponse};
+use domain::{ChatId, Error, TaskId};
+use http::StatusCode;
+use identity::Stream;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Which stream: that of a chat or that of a task.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StreamToOpen {
+    /// The chat.
+    #[schema(value_type = Option<Uuid>)]
+    chat_id: Option<ChatId>,
+    /// The task.
+    #[schema(value_type = Option<Uuid>)]
+    task_id: Option<TaskId>,
+}
+
+/// Makes a ticket that opens one event stream for a minute, also again: `EventSource` connects anew by itself. Whether you
+/// are still a member is asked when it is used.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/stream-tickets", tag = "chats", params(InWorkspace),
+    request_body = StreamToOpen, responses((status = 201, description = "It is good from now on.", body = schema::Ticket)))]
+pub(crate) async fn create_ticket(
+    State(context): State<Arc<Context>>,
+    Access { at, caller, .. }: Access<Read, InWorkspace>,
+    Json(wanted): Json<StreamToOpen>,
+) -> Answer<impl IntoResponse> {
+    let (stream, place) = match (wanted.chat_id, wanted.task_id) {
+        (Some(chat), None) => {
+            context.chats.get(at.workspace_id, chat).await?;
+            (Stream::Chat(chat), format!("chats/{chat}"))
+        }
+        (None, Some(task)) => {
+            context.tasks.get(at.workspace_id, task).await?;
+            (Stream::Task(task), format!("tasks/{task}"))
+        }
+        _ => return Err(Error::invalid("chat_id", "give either a chat_id or a task_id").into()),
+    };
+    let now = context.clock.now();
+    let (ticket, expires_at) = context.auth.ticket_office().issue(caller.user, at.workspace_id, stream, now)?;
+    let url = format!("/api/v1/workspaces/{}/{place}/events?ticket={ticket}", at.workspace_id);
+    let made = schema::Ticket { ticket, url, expires_at: expires_at.to_string() };
+    Ok((StatusCode::CREATED, [NO_STORE], axum::Json(made)))
+}

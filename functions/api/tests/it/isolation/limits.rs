@@ -1,0 +1,83 @@
+//! Limits through the door: what puts agents to work counts, a person at a time, and looking is free.
+
+use super::world::{World, accounts, token, user_id};
+use domain::Timestamp;
+use http::header::{AUTHORIZATION, HeaderName};
+use identity::Allowance;
+use ports::{Clock, Expect, Key, SystemClock, Write};
+use serde_json::json;
+
+#[tokio::test]
+async fn requests_that_put_agents_to_work_are_counted() {
+    // What a tenant is made of has four of them: a chat, two tasks and an evaluation.
+    let world = World::with(accounts().limited(Allowance { requests: 6, tokens: 30_000 }));
+    let ann = world.tenant("ann").await;
+    let chat = format!("{}/chats/{}", ann.workspace, ann.has["chat_id"]);
+    let headers = || {
+        let key = HeaderName::from_static("idempotency-key");
+        vec![(AUTHORIZATION, format!("Bearer {}", ann.token)), (key, "one".to_owned())]
+    };
+    let say = r#"{"content": "more"}"#;
+    for _ in 0..5 {
+        world.call_with(headers(), "POST", &chat, say).await.is(202);
+    }
+    world.call(Some(&ann.token), "POST", &chat, say).await.is(202);
+    let refused = world.call(Some(&ann.token), "POST", &chat, say).await.refuses(429, "RATE_LIMITED");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=61).contains(&wait), "{wait}");
+    assert_eq!(refused.json["error"]["details"]["limit"], "requests");
+    assert!(refused.json["error"]["hint"].is_string());
+
+    world.call_with(headers(), "POST", &chat, say).await.is(202);
+    let flow = format!("{}/flows/{}", ann.workspace, ann.has["flow"]);
+    for (target, body) in [
+        (format!("{}/chats", ann.workspace), r#"{"goal": "x"}"#),
+        (format!("{flow}/tasks"), "{}"),
+        (format!("{flow}/evaluations"), "{}"),
+        (format!("{}/tasks/{}/replay", ann.workspace, ann.has["task_id"]), "{}"),
+        (format!("{}/tasks/{}/retry", ann.workspace, ann.has["task_id"]), ""),
+    ] {
+        world.call(Some(&ann.token), "POST", &target, body).await.refuses(429, "RATE_LIMITED");
+    }
+    world.call(Some(&ann.token), "GET", &chat, "").await.is(200);
+    world.call(Some(&ann.token), "POST", &format!("{chat}/stop"), "").await.is(200);
+    // Strangers use up nobody's, and another member has their own.
+    world.call(Some(&token("eve")), "POST", &chat, say).await.refuses(404, "NOT_FOUND");
+    let member = world.person_as(&ann, identity::Role::Member).await;
+    world.call(Some(&token(&member)), "POST", &chat, say).await.is(202);
+}
+
+#[tokio::test]
+async fn tokens_that_turns_used_are_counted() {
+    let world = World::with(accounts().limited(Allowance { requests: 1000, tokens: 30_000 }));
+    let ann = world.tenant("ann").await;
+    let chat = format!("{}/chats/{}", ann.workspace, ann.has["chat_id"]);
+    let say = r#"{"content": "more"}"#;
+    // As the chat's machine writes it when a turn ends.
+    let ended = async |ago_ms: i64, turn: &str, tokens: u64| {
+        let at = Timestamp::from_millis(SystemClock.now().as_millis() - ago_ms);
+        let usage = json!({ "input_tokens": tokens - 1, "output_tokens": 1, "cached_tokens": 0, "cost_usd": 0.0 });
+        let record = json!({ "day": &at.to_string()[..10], "chat_id": ann.has["chat_id"], "turn_id": ann.has["chat_id"],
+            "model": null, "calls": 1, "usage": usage });
+        let place = Key::new(format!("{}/usage", ann.has["workspace_id"]), turn);
+        let under = Key::new(format!("spent/{}", user_id("ann")), format!("{at}/{turn}"));
+        let put = Write::put(place, record.to_string(), Expect::Any).indexed(under);
+        world.door.table.commit(vec![put]).await.unwrap();
+    };
+    ended(61_000, "long ago", 1_000_000).await;
+    ended(0, "just now", 29_999).await;
+    world.call(Some(&ann.token), "POST", &chat, say).await.is(202);
+    ended(0, "and now", 1).await;
+    let refused = world.call(Some(&ann.token), "POST", &chat, say).await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.json["error"]["details"]["limit"], "tokens");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+}
+
+#[tokio::test]
+async fn without_limits_nothing_is_counted() {
+    let world = World::open();
+    world.tenant("ann").await;
+    let counted = ports::Query::all(format!("rate/{}", user_id("ann")), 1);
+    assert!(world.door.table.query(&counted).await.unwrap().items.is_empty());
+}

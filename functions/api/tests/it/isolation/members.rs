@@ -1,0 +1,85 @@
+//! Members through the door: added by name, changed, removed, and gone at once.
+
+use super::world::{World, token, user_id};
+use identity::Role;
+use serde_json::json;
+
+#[tokio::test]
+async fn somebody_is_invited_works_and_is_gone_at_once() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let dan = token("dan");
+    world.call(Some(&dan), "GET", &ann.workspace, "").await.refuses(404, "NOT_FOUND");
+    let members = format!("{}/members", ann.workspace);
+    let body = json!({ "subject": "dan", "role": "editor" }).to_string();
+    let made = world.call(Some(&ann.token), "POST", &members, &body).await.is(201);
+    assert_eq!((made.text("user_id"), made.text("role")), (user_id("dan"), "editor".into()));
+    let me = world.call(Some(&dan), "GET", &format!("{members}/me"), "").await.is(200);
+    assert_eq!(me.json["may"], json!(["read", "converse", "run", "write", "approve"]));
+    let listed = world.call(Some(&dan), "GET", "/api/v1/workspaces", "").await.is(200);
+    assert_eq!(listed.json["workspaces"][0]["workspace_id"], ann.has["workspace_id"]);
+
+    // An editor makes nobody anything, and changes nobody.
+    world.call(Some(&dan), "POST", &members, &body).await.refuses(403, "FORBIDDEN");
+    let at = format!("{members}/{}", user_id("dan"));
+    world.call(Some(&dan), "PATCH", &at, r#"{"role": "owner"}"#).await.refuses(403, "FORBIDDEN");
+    let changed = world.call(Some(&ann.token), "PATCH", &at, r#"{"role": "viewer"}"#).await.is(200);
+    assert_eq!(changed.text("role"), "viewer");
+    let write = json!({ "path": "/dan.md" }).to_string();
+    world.call(Some(&dan), "POST", &format!("{}/files", ann.workspace), &write).await.refuses(403, "FORBIDDEN");
+
+    world.call(Some(&ann.token), "DELETE", &at, "").await.is(204);
+    world.call(Some(&dan), "GET", &ann.workspace, "").await.refuses(404, "NOT_FOUND");
+    assert_eq!(world.call(Some(&dan), "GET", "/api/v1/workspaces", "").await.json["workspaces"], json!([]));
+    world.call(Some(&ann.token), "DELETE", &at, "").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_workspace_keeps_its_last_owner_and_everybody_else_may_leave() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let at = |name: &str| format!("{}/members/{}", ann.workspace, user_id(name));
+    world.call(Some(&ann.token), "DELETE", &at("ann"), "").await.refuses(409, "CONFLICT");
+    world.call(Some(&ann.token), "PATCH", &at("ann"), r#"{"role": "admin"}"#).await.refuses(409, "CONFLICT");
+    let admin = world.person_as(&ann, Role::Admin).await;
+    world.call(Some(&token(&admin)), "PATCH", &at(&admin), r#"{"role": "owner"}"#).await.refuses(403, "FORBIDDEN");
+    world.call(Some(&token(&admin)), "DELETE", &at("ann"), "").await.refuses(403, "FORBIDDEN");
+    let viewer = world.person_as(&ann, Role::Viewer).await;
+    world.call(Some(&token(&viewer)), "DELETE", &at(&admin), "").await.refuses(403, "FORBIDDEN");
+    world.call(Some(&token(&viewer)), "DELETE", &at(&viewer), "").await.is(204);
+    world.call(Some(&ann.token), "PATCH", &at(&admin), r#"{"role": "owner"}"#).await.is(200);
+    world.call(Some(&ann.token), "DELETE", &at("ann"), "").await.is(204);
+    world.call(Some(&ann.token), "GET", &ann.workspace, "").await.refuses(404, "NOT_FOUND");
+
+    // When the workspace goes, so do its members.
+    world.call(Some(&token(&admin)), "DELETE", &ann.workspace, "").await.is(204);
+    world.call(Some(&token(&admin)), "GET", &ann.workspace, "").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let members = format!("{}/members", ann.workspace);
+    for bad in [
+        json!({ "role": "editor" }),
+        json!({ "role": "editor", "subject": "x", "user_id": user_id("x") }),
+        json!({ "role": "king", "subject": "x" }),
+        json!({ "role": "editor", "subject": "" }),
+        json!({ "role": "editor", "user_id": "00000000-0000-0000-0000-000000000000" }),
+    ] {
+        world.call(Some(&ann.token), "POST", &members, &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");
+    }
+    for bad in [
+        json!({ "name": "k", "scopes": [] }),
+        json!({ "name": "", "scopes": ["read"] }),
+        json!({ "name": "k", "scopes": ["fly"] }),
+        json!({ "name": "k", "scopes": ["read"], "expires_at": "2020-01-01T00:00:00Z" }),
+    ] {
+        world.call(Some(&ann.token), "POST", "/api/v1/keys", &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");
+    }
+    for bad in [json!({}), json!({ "chat_id": ann.has["chat_id"], "task_id": ann.has["task_id"] })] {
+        let tickets = format!("{}/stream-tickets", ann.workspace);
+        world.call(Some(&ann.token), "POST", &tickets, &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");
+    }
+}

@@ -1,0 +1,249 @@
+//! The table: what each route needs, and a call of it that works for those who may.
+
+use crate::support::operations;
+use identity::Action;
+use std::collections::BTreeSet;
+
+/// Who may call a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Everybody, without any credential.
+    Nothing,
+    /// Whoever has a valid credential with this scope, if any is asked for: it shows nobody's data, or one's own.
+    Credential(Option<Action>),
+    /// A person, not a key.
+    InPerson,
+    /// Whoever runs the server.
+    Machine,
+    /// A member of the workspace whose role may do this.
+    In(Action),
+}
+
+/// A route, and a call of it. What is in braces is an id or a name of the tenant's.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Method and path as the document has them.
+    pub route: &'static str,
+    /// Who may.
+    pub needs: Needs,
+    /// The rest of the path's ids, where the route's own names do not say which: `file_id` as `trashed_id`.
+    pub like: &'static [(&'static str, &'static str)],
+    /// The query string.
+    pub query: &'static str,
+    /// The JSON body.
+    pub body: &'static str,
+}
+
+const fn row(route: &'static str, needs: Needs, query: &'static str, body: &'static str) -> Row {
+    Row { route, needs, like: &[], query, body }
+}
+
+const fn like(route: &'static str, needs: Needs, like: &'static [(&'static str, &'static str)]) -> Row {
+    Row { route, needs, like, query: "", body: "" }
+}
+
+/// One row a route.
+pub const ROWS: &[Row] = {
+    use Action::{Administer, Approve, Converse, Own, Read, Run, Write};
+    use Needs::{Credential, In, InPerson, Machine, Nothing};
+    &[
+        row("GET /health", Nothing, "", ""),
+        row("GET /ready", Nothing, "", ""),
+        row("GET /openapi.json", Nothing, "", ""),
+        row("GET /metrics", Machine, "", ""),
+        row("GET /api/v1/models", Credential(None), "", ""),
+        row("GET /api/v1/flow-schemas", Credential(None), "", ""),
+        row("GET /api/v1/flow-schemas/{name}", Credential(None), "", ""),
+        row("GET /api/v1/workspaces", Credential(Some(Read)), "", ""),
+        row("POST /api/v1/workspaces", Credential(Some(Own)), "", r#"{"name": "more"}"#),
+        row("GET /api/v1/keys", InPerson, "", ""),
+        row(
+            "POST /api/v1/keys",
+            InPerson,
+            "",
+            r#"{"name": "k", "scopes": ["read"], "workspaces": ["{workspace_id}"]}"#,
+        ),
+        row("DELETE /api/v1/keys/{key_id}", InPerson, "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}", In(Read), "", ""),
+        row("PATCH /api/v1/workspaces/{workspace_id}", In(Administer), "", r#"{"name": "other"}"#),
+        row("DELETE /api/v1/workspaces/{workspace_id}", In(Own), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/members", In(Read), "", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/members",
+            In(Administer),
+            "",
+            r#"{"subject": "new@example.org", "role": "viewer"}"#,
+        ),
+        row("GET /api/v1/workspaces/{workspace_id}/members/me", In(Read), "", ""),
+        row("PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}", In(Administer), "", r#"{"role": "member"}"#),
+        row("DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}", In(Administer), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/agents", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/skills", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/usage", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tools", In(Read), "", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/tools",
+            In(Write),
+            "",
+            r#"{"tool": "read", "args": {"path": "/notes.md"}}"#,
+        ),
+        // Chats.
+        row("GET /api/v1/workspaces/{workspace_id}/chats", In(Read), "", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/chats",
+            In(Converse),
+            "",
+            r#"{"goal": "more", "files": ["{file_id}"]}"#,
+        ),
+        row("GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}", In(Read), "after=0", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}",
+            In(Converse),
+            "",
+            r#"{"content": "more", "files": ["{file_id}"]}"#,
+        ),
+        row("PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}", In(Converse), "", r#"{"title": "other"}"#),
+        row("DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}", In(Converse), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events", In(Read), "after=0", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", In(Converse), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", In(Converse), "", "{}"),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}",
+            In(Converse),
+            "",
+            r#"{"answers": {}}"#,
+        ),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
+            In(Approve),
+            "",
+            r#"{"outcome": "approved"}"#,
+        ),
+        row("POST /api/v1/workspaces/{workspace_id}/stream-tickets", In(Read), "", r#"{"chat_id": "{chat_id}"}"#),
+        // Files.
+        row("GET /api/v1/workspaces/{workspace_id}/files", In(Read), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/files", In(Write), "", r#"{"path": "/new.md", "content": "new"}"#),
+        row("GET /api/v1/workspaces/{workspace_id}/files/by-path", In(Read), "path=/notes.md", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/trash", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Read), "", ""),
+        row("PUT /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Write), "", r#"{"content": "other"}"#),
+        row("PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Write), "", r#"{"path": "/moved.md"}"#),
+        row("DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Write), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/content", In(Read), "", ""),
+        row("PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content", In(Write), "", "as it is"),
+        like("POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore", In(Write), &[("file_id", "trashed_id")]),
+        like(
+            "DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge",
+            In(Administer),
+            &[("file_id", "trashed_id")],
+        ),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content", In(Read), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore", In(Write), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/diff", In(Read), "from=1&to=2", ""),
+        // Flows.
+        row("GET /api/v1/workspaces/{workspace_id}/flows", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/flows/{flow}", In(Read), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check", In(Read), "", "{}"),
+        row("GET /api/v1/workspaces/{workspace_id}/flows/{flow}/graph", In(Read), "format=dot", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks",
+            In(Run),
+            "",
+            r#"{"input": 1, "files": ["{file_id}"]}"#,
+        ),
+        row("POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", In(Run), "", "{}"),
+        row("GET /api/v1/workspaces/{workspace_id}/evaluations", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}", In(Read), "", ""),
+        // Tasks.
+        row("GET /api/v1/workspaces/{workspace_id}/tasks", In(Read), "parent={task_id}", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", In(Read), "after=0", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/history", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/artifacts", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/trace", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/memory", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/metadata", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/diff", In(Read), "with={other_task_id}", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop", In(Run), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause", In(Run), "", "{}"),
+        row("POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/step", In(Run), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/resume", In(Run), "", "{}"),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}",
+            In(Run),
+            "",
+            r#"{"answers": {"approved": true}}"#,
+        ),
+        row("POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay", In(Run), "", "{}"),
+        row("POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", In(Run), "", ""),
+    ]
+};
+
+/// Further calls of the same routes, and the names in them that are worth swapping.
+pub const ALSO: &[(Row, &str)] = &[
+    (
+        row(
+            "GET /api/v1/workspaces/{workspace_id}/flows/{flow}/graph",
+            Needs::In(Action::Read),
+            "format=dot&task={task_id}",
+            "",
+        ),
+        "task_id",
+    ),
+    (
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/stream-tickets",
+            Needs::In(Action::Read),
+            "",
+            r#"{"task_id": "{task_id}"}"#,
+        ),
+        "task_id",
+    ),
+];
+
+impl Row {
+    pub fn method(&self) -> &'static str {
+        self.route.split(' ').next().unwrap()
+    }
+
+    /// Path and query, with names in braces.
+    pub fn target(&self) -> String {
+        let mut path = self.route.split(' ').nth(1).unwrap().to_owned();
+        for (name, like) in self.like {
+            path = path.replace(&format!("{{{name}}}"), &format!("{{{like}}}"));
+        }
+        if self.query.is_empty() { path } else { format!("{path}?{}", self.query) }
+    }
+
+    /// The names in braces, wherever they are.
+    pub fn names(&self) -> BTreeSet<String> {
+        let text = format!("{} {}", self.target(), self.body);
+        let names = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        names.map(|(name, _)| name.to_owned()).filter(|name| is_name(name)).collect()
+    }
+}
+
+#[test]
+fn every_route_of_the_document_has_its_row_and_no_other_has() {
+    let rows: BTreeSet<String> = ROWS.iter().map(|row| row.route.to_owned()).collect();
+    assert_eq!(rows.len(), ROWS.len(), "a route has one row");
+    let missing: Vec<_> = operations().difference(&rows).cloned().collect();
+    assert!(missing.is_empty(), "give these routes a row: who may call them, and how? {missing:#?}");
+    let gone: Vec<_> = rows.difference(&operations()).cloned().collect();
+    assert!(gone.is_empty(), "these routes are gone: {gone:#?}");
+}
+
+#[test]
+fn what_is_in_a_workspace_needs_a_role_there() {
+    for row in ROWS {
+        let inside = row.route.contains("/{workspace_id}");
+        assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);
+        let reads = row.method() == "GET" || row.route.ends_with("/check") || row.route.ends_with("/stream-tickets");
+        if let Needs::In(action) = row.needs {
+            assert_eq!(action == Action::Read, reads, "{} changes something, or does not", row.route);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Event streams: what is replayed is as well kept as everything else, and a ticket opens one stream and nothing more.
+
+use super::world::{Tenant, World, expired, token, user_id};
+use axum::body::Body;
+use futures::StreamExt;
+use http::{Request, StatusCode, header};
+use identity::Tickets;
+use ports::{Clock, Secret, SystemClock};
+use serde_json::json;
+use std::time::Duration;
+
+/// What a stream begins with, up to a word; none when it is refused, which then says nothing of the tenant's.
+async fn seen(
+    world: &World,
+    tenant: &Tenant,
+    target: &str,
+    headers: &[(header::HeaderName, String)],
+) -> Result<String, StatusCode> {
+    let mut request = Request::get(target);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let response = world.door.send(request.body(Body::empty()).unwrap()).await;
+    let status = response.status();
+    let mut body = response.into_body().into_data_stream();
+    let mut text = String::new();
+    while let Some(piece) = body.next().await {
+        text.push_str(&String::from_utf8_lossy(&piece.unwrap()));
+        if status.is_success() && text.contains(&tenant.secret()) {
+            return Ok(text);
+        }
+    }
+    assert!(!text.contains(&tenant.secret()), "{target}: {text}");
+    Err(status)
+}
+
+fn bearer(token: &str) -> (header::HeaderName, String) {
+    (header::AUTHORIZATION, format!("Bearer {token}"))
+}
+
+fn last_event(id: &str) -> (header::HeaderName, String) {
+    (header::HeaderName::from_static("last-event-id"), id.to_owned())
+}
+
+#[tokio::test]
+async fn nothing_is_replayed_to_those_who_may_not_look() {
+    let world = World::open();
+    let (ann, bob) = (world.tenant("ann").await, world.tenant("bob").await);
+    for stream in ["chats/{chat_id}/events", "tasks/{task_id}/events"] {
+        let own = ann.fill(&format!("{}/{stream}", ann.workspace), None);
+        let swapped = bob.fill(&format!("{}/{stream}", ann.workspace), None);
+        for target in [format!("{own}?after=0"), own.clone()] {
+            let cursors = if target.contains('?') { vec![] } else { vec![last_event("0")] };
+            let with = |first| [vec![first], cursors.clone()].concat();
+            assert!(seen(&world, &ann, &target, &with(bearer(&ann.token))).await.unwrap().contains(&ann.secret()));
+            assert_eq!(seen(&world, &ann, &target, &cursors).await, Err(StatusCode::UNAUTHORIZED));
+            let refusals = [
+                (bob.token.clone(), StatusCode::NOT_FOUND),
+                (expired("ann"), StatusCode::UNAUTHORIZED),
+                ("nonsense".into(), StatusCode::UNAUTHORIZED),
+            ];
+            for (token, status) in refusals {
+                assert_eq!(seen(&world, &ann, &target, &with(bearer(&token))).await, Err(status), "{target}");
+            }
+        }
+        // Ann's own workspace, Bob's chat; Bob's token.
+        let target = format!("{swapped}?after=0");
+        assert_eq!(seen(&world, &bob, &target, &[bearer(&ann.token)]).await, Err(StatusCode::NOT_FOUND));
+        assert_eq!(seen(&world, &bob, &target, &[bearer(&bob.token)]).await, Err(StatusCode::NOT_FOUND));
+    }
+    world.door.shutdown.cancel();
+}
+
+#[tokio::test]
+async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member() {
+    let shared = Secret::new("a secret that the processes share, for tickets");
+    let office = Tickets::new(&shared).unwrap();
+    let world = World::with(super::world::accounts().tickets(Tickets::new(&shared).unwrap()));
+    let ann = world.tenant("ann").await;
+    let tickets = format!("{}/stream-tickets", ann.workspace);
+    let viewer = world.person_as(&ann, identity::Role::Viewer).await;
+    for (kind, stream) in [("chat_id", "chats"), ("task_id", "tasks")] {
+        let body = json!({ kind: ann.has[kind] }).to_string();
+        let made = world.call(Some(&token(&viewer)), "POST", &tickets, &body).await.is(201);
+        assert_eq!(made.header("cache-control"), "no-store");
+        let url = made.text("url");
+        assert_eq!(url, format!("{}/{stream}/{}/events?ticket={}", ann.workspace, ann.has[kind], made.text("ticket")));
+        // Twice: a browser connects again by itself.
+        for _ in 0..2 {
+            seen(&world, &ann, &format!("{url}&after=0"), &[]).await.unwrap();
+        }
+        let other = if kind == "chat_id" { ("tasks", "task_id") } else { ("chats", "chat_id") };
+        let elsewhere = format!("{}/{}/{}/events", ann.workspace, other.0, ann.has[other.1]);
+        let target = format!("{elsewhere}?after=0&ticket={}", made.text("ticket"));
+        assert_eq!(seen(&world, &ann, &target, &[]).await, Err(StatusCode::UNAUTHORIZED));
+        // A token that is there is what counts.
+        let both = seen(&world, &ann, &format!("{url}&after=0"), &[bearer("nonsense")]).await;
+        assert_eq!(both, Err(StatusCode::UNAUTHORIZED));
+    }
+
+    let workspace = ann.has["workspace_id"].parse().unwrap();
+    let stream = identity::Stream::Chat(ann.has["chat_id"].parse().unwrap());
+    let (user, now) = (user_id(&viewer).parse().unwrap(), SystemClock.now());
+    let of = |office: &Tickets, age: u64| {
+        let then = domain::Timestamp::from_millis(now.as_millis() - i64::try_from(age).unwrap());
+        office.issue(user, workspace, stream, then).unwrap().0
+    };
+    let open = async |ticket: String| {
+        let target = format!("{}/chats/{}/events?after=0&ticket={ticket}", ann.workspace, ann.has["chat_id"]);
+        seen(&world, &ann, &target, &[]).await
+    };
+    assert!(open(of(&office, 0)).await.is_ok(), "another process signed it");
+    let minute = u64::try_from(Duration::from_secs(60).as_millis()).unwrap();
+    assert_eq!(open(of(&office, minute)).await, Err(StatusCode::UNAUTHORIZED), "it has expired");
+    assert_eq!(
+        open(of(&Tickets::of_this_process(), 0)).await,
+        Err(StatusCode::UNAUTHORIZED),
+        "somebody else signed it"
+    );
+    // Who is no member any more has a ticket to nothing.
+    let member = format!("{}/members/{}", ann.workspace, user_id(&viewer));
+    world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
+    assert_eq!(open(of(&office, 0)).await, Err(StatusCode::NOT_FOUND));
+    world.door.shutdown.cancel();
+}

@@ -44,15 +44,15 @@ pub struct PolicyManifest {
 pub struct Execution {
     /// The version of this file, for people.
     pub version: Value,
-    /// Tasks of this flow that run at once; the others wait.
+    /// Nodes of this flow that execute at once, over all its tasks, in each worker process; the others wait.
     #[schemars(range(min = 1))]
     pub max_concurrency: Option<u32>,
-    /// Tasks of this flow that wait or run; one more is refused.
+    /// Tasks of this flow that wait or run, clones and subtasks not counted; one more is refused until one has ended.
     #[schemars(range(min = 1))]
     pub max_queued: Option<u32>,
     /// Which of those that wait goes first.
     pub queue_policy: QueuePolicy,
-    /// Model calls at once, by provider.
+    /// Model calls at once, by provider, in each worker process.
     pub providers: BTreeMap<String, u32>,
 }
 

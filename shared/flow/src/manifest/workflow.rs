@@ -134,7 +134,7 @@ pub struct NodeManifest {
     /// How often it is tried again when it fails for a passing reason, or runs out of time.
     #[schemars(range(max = 20))]
     pub retries: u32,
-    /// How many of it may run at once, over all tasks of the flow.
+    /// How many of it may run at once, over all tasks of the flow, in each worker process.
     #[schemars(range(min = 1))]
     pub max_concurrency: Option<u32>,
 }

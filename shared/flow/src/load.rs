@@ -13,6 +13,7 @@
 mod bundle;
 mod documents;
 mod known;
+mod measured;
 mod nodes;
 mod parts;
 mod references;

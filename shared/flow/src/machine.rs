@@ -333,6 +333,17 @@ fn just(event: TaskEvent) -> Decision<TaskMachine> {
     Decision { events: vec![event], ..Decision::default() }
 }
 
+/// What a task does.
+pub(crate) fn phase(state: &TaskState) -> TaskPhase {
+    match state.execution.as_ref().map(|execution| &execution.mode) {
+        _ if state.parked.is_some() => TaskPhase::Parked,
+        _ if state.finished.is_some() => TaskPhase::Finished,
+        _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
+        Some(Mode::Agent { .. } | Mode::Asking { .. }) => TaskPhase::Suspended,
+        Some(Mode::Running) | None => TaskPhase::Running,
+    }
+}
+
 /// A task as lists and clients see it.
 pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
     let execution = state.execution.as_ref();
@@ -343,19 +354,12 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         })),
         Mode::Running | Mode::Agent { .. } => None,
     });
-    let phase = match execution.map(|execution| &execution.mode) {
-        _ if state.parked.is_some() => TaskPhase::Parked,
-        _ if state.finished.is_some() => TaskPhase::Finished,
-        _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
-        Some(Mode::Agent { .. } | Mode::Asking { .. }) => TaskPhase::Suspended,
-        Some(Mode::Running) | None => TaskPhase::Running,
-    };
     let finished = state.finished.as_ref();
     TaskView {
         task_id: config.task,
         workspace_id: config.workspace,
         flow: config.flow.clone(),
-        phase,
+        phase: phase(state),
         status: state.place.status(),
         node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
         parked_reason: state.parked.clone(),

@@ -86,6 +86,8 @@ impl Loader<'_> {
     /// Step 7: observers and everything else that a flow is configured with. No value of a secret may be among it.
     pub(super) fn load_plugins(&mut self) -> Settings {
         self.check_credentials();
+        self.check_adapters();
+        self.check_metrics();
         let docs = &self.docs;
         Settings {
             providers: docs.providers.value.providers.clone(),

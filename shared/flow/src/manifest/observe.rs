@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is measured.
+/// What is measured of this flow's tasks, and shown on `/metrics`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
-    /// The version of this file, for people.
+    /// The version of this file; `buildscale_flow_metrics_info` shows it.
     pub version: Value,
     /// Whether this flow's tasks are measured.
     pub enabled: bool,
-    /// Which metrics; all when nothing is said.
+    /// Which metrics; all when nothing is said, with their usual buckets and labels.
     pub metrics: Vec<MetricManifest>,
 }
 
@@ -26,21 +26,22 @@ impl Default for Metrics {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricManifest {
-    /// Its name, such as `node_duration`.
+    /// Its name: `tasks`, `tasks_begun`, `tasks_finished`, `nodes`, `retries`, `denials`, `outputs_rejected`, `children`, `tools`,
+    /// `model_calls`, `tokens`, `cost`, `task_duration`, `node_duration`, `queue_latency`, `tool_duration`, `context_tokens`.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What it says.
+    /// What it says for this flow; `buildscale_flow_metrics_info` shows it.
     pub description: Option<String>,
-    /// What sort of metric it is, for people, such as `histogram`.
+    /// What sort of metric it is: `counter`, `gauge` or `histogram`. One that it is not is refused.
     #[serde(rename = "type")]
     pub sort: Option<String>,
     /// Whether it is measured.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// For a histogram: the upper bounds of its buckets.
+    /// For a histogram: the upper bounds of its buckets, rising; of durations in seconds. The usual ones when nothing is said.
     #[serde(default)]
     pub buckets: Vec<f64>,
-    /// Labels that every value has.
+    /// Labels that every value of this flow has: texts, numbers, true or false.
     #[serde(default)]
     pub labels: Map<String, Value>,
 }

@@ -1,65 +1,73 @@
-//! What tasks use, counted by flow, node, tool and provider (seed 002 §10.4), in Prometheus' text format.
+//! What tasks use, counted by flow, node, tool and provider (seed 002 §10.4), in Prometheus' text format; and what those that
+//! have not ended do. Which of it, with which labels and buckets, is what a flow's `metrics.yaml` says.
 //!
 //! The counters follow what is committed. They never fail, never wait, and change no route.
 
+pub(crate) mod catalog;
 mod counter;
+mod phases;
+mod wanted;
 
 use crate::{
-    FlowCache,
+    Flow, FlowCache, Tasks,
     flow::Op,
-    machine::{TaskMachine, TaskState},
+    machine::{TaskMachine, TaskState, phase},
+    tasks::TaskFilter,
 };
 use actor::{ActorId, Entry, Follow};
 use async_trait::async_trait;
-use counter::{Buckets, Counter};
-use domain::{NodeId, Status, TaskConfig, TaskEvent, Usage, task::NodeMetrics};
-use std::sync::{Mutex, PoisonError};
+use counter::{Buckets, Family};
+use domain::{
+    Error, NodeId, Status, TaskConfig, TaskEvent, TaskPhase, TaskView, Usage, WorkspaceId,
+    task::{FlowRef, NodeMetrics},
+};
+use phases::Phases;
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Write as _,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+use wanted::{Bounds, Wanted};
+use workspace::Workspaces;
 
-/// The upper bounds of durations, in milliseconds and in seconds as Prometheus reads them.
-const DURATIONS: [(u64, &str); 12] = [
-    (1, "0.001"),
-    (5, "0.005"),
-    (10, "0.01"),
-    (50, "0.05"),
-    (100, "0.1"),
-    (500, "0.5"),
-    (1_000, "1"),
-    (5_000, "5"),
-    (10_000, "10"),
-    (60_000, "60"),
-    (300_000, "300"),
-    (3_600_000, "3600"),
-];
-/// The upper bounds of contexts, in tokens.
-const TOKENS: [(u64, &str); 8] = [
-    (0, "0"),
-    (256, "256"),
-    (1_024, "1024"),
-    (4_096, "4096"),
-    (16_384, "16384"),
-    (65_536, "65536"),
-    (262_144, "262144"),
-    (1_048_576, "1048576"),
-];
+/// The usual upper bounds of durations, in milliseconds and in seconds as Prometheus reads them.
+static DURATIONS: LazyLock<Bounds> = LazyLock::new(|| {
+    let bounds = [1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 60_000, 300_000, 3_600_000_u64];
+    bounds.into_iter().map(|ms| (ms, (ms as f64 / 1000.0).to_string())).collect()
+});
+/// The usual upper bounds of contexts, in tokens.
+static TOKENS: LazyLock<Bounds> = LazyLock::new(|| {
+    [0, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576_u64]
+        .into_iter()
+        .map(|tokens| (tokens, tokens.to_string()))
+        .collect()
+});
+/// Of how many flows it is known in memory what they want.
+const KEPT: usize = 1_024;
+/// Tasks of a page, when those of before the start are counted.
+const PAGE: usize = 256;
 
 /// All that is counted.
 struct Counters {
-    tasks: Counter<u64>,
-    begun: Counter<u64>,
-    nodes: Counter<u64>,
-    retries: Counter<u64>,
-    denials: Counter<u64>,
-    rejected: Counter<u64>,
-    children: Counter<u64>,
-    tools: Counter<u64>,
-    tool_ms: Counter<Buckets>,
-    node_ms: Counter<Buckets>,
-    queue_ms: Counter<Buckets>,
-    task_ms: Counter<Buckets>,
-    context: Counter<Buckets>,
-    tokens: Counter<u64>,
-    money: Counter<f64>,
-    calls: Counter<u64>,
+    wanted: HashMap<FlowRef, Arc<Wanted>>,
+    about: BTreeSet<String>,
+    phases: Phases,
+    finished: Family<u64>,
+    begun: Family<u64>,
+    nodes: Family<u64>,
+    retries: Family<u64>,
+    denials: Family<u64>,
+    rejected: Family<u64>,
+    children: Family<u64>,
+    tools: Family<u64>,
+    tool_ms: Family<Buckets>,
+    node_ms: Family<Buckets>,
+    queue_ms: Family<Buckets>,
+    task_ms: Family<Buckets>,
+    context: Family<Buckets>,
+    tokens: Family<u64>,
+    money: Family<f64>,
+    calls: Family<u64>,
 }
 
 /// The counters of tasks.
@@ -77,31 +85,90 @@ impl TaskMetrics {
     /// Everything in Prometheus' text format, appended to `out`.
     pub fn render(&self, out: &mut String) {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let Counters { tasks, begun, nodes, retries, denials, rejected, children, tools, tokens, money, calls, .. } =
+        let Counters { finished, begun, nodes, retries, denials, rejected, children, tools, tokens, calls, .. } =
             &*counters;
-        for counter in [begun, tasks, nodes, retries, denials, rejected, children, tools, calls, tokens] {
+        counters.phases.render(out);
+        for counter in [begun, finished, nodes, retries, denials, rejected, children, tools, calls, tokens] {
             counter.render(out);
         }
-        money.render(out);
-        for (histogram, bounds, thousandths) in [
-            (&counters.task_ms, DURATIONS.as_slice(), true),
-            (&counters.node_ms, DURATIONS.as_slice(), true),
-            (&counters.queue_ms, DURATIONS.as_slice(), true),
-            (&counters.tool_ms, DURATIONS.as_slice(), true),
-            (&counters.context, TOKENS.as_slice(), false),
-        ] {
-            histogram.render_buckets(out, bounds, thousandths);
+        counters.money.render(out);
+        for histogram in [&counters.task_ms, &counters.node_ms, &counters.queue_ms, &counters.tool_ms] {
+            histogram.render_buckets(out, true);
         }
+        counters.context.render_buckets(out, false);
+        let name = "buildscale_flow_metrics_info";
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "# HELP {name} What flows say of their metrics.\n# TYPE {name} gauge");
+        for about in &counters.about {
+            let _ = writeln!(out, "{name}{{{about}}} 1");
+        }
+    }
+
+    /// Counts the tasks of before the start of this process, which have not ended: most of them nobody drives now. Reads every
+    /// workspace, so it is for the background.
+    pub async fn count_earlier(&self, workspaces: &Workspaces, tasks: &Tasks) -> Result<(), Error> {
+        let set =
+            |counting| self.counters.lock().unwrap_or_else(PoisonError::into_inner).phases.count_earlier(counting);
+        set(true);
+        let counted = self.count_all(workspaces, tasks).await;
+        set(false);
+        counted
+    }
+
+    async fn count_all(&self, workspaces: &Workspaces, tasks: &Tasks) -> Result<(), Error> {
+        let mut cursor = None;
+        loop {
+            let page = workspaces.list(PAGE, cursor).await?;
+            for workspace in page.workspaces {
+                self.count_in(workspace.workspace_id, tasks).await?;
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn count_in(&self, workspace: WorkspaceId, tasks: &Tasks) -> Result<(), Error> {
+        let all = TaskFilter::default();
+        // Parents whose children are still to be looked at; none stands for the workspace, whose root tasks have none.
+        let mut parents = vec![None];
+        while let Some(parent) = parents.pop() {
+            let mut cursor = None;
+            loop {
+                let page = match parent {
+                    None => tasks.list(workspace, &all, PAGE, cursor).await?,
+                    Some(parent) => tasks.children(workspace, parent, &all, PAGE, cursor).await?,
+                };
+                for view in page.tasks.iter().filter(|view| view.phase != TaskPhase::Finished) {
+                    // Its manifests say whether it is counted, and how.
+                    let flow = tasks.flows().by_hash(workspace, &view.flow).await.ok();
+                    self.was(view, flow.as_deref());
+                    if view.children > 0 {
+                        parents.push(Some(view.task_id));
+                    }
+                }
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn was(&self, view: &TaskView, flow: Option<&Flow>) {
+        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = counters.wanted(&view.flow, flow);
+        counters.phases.was(&wanted, view.task_id, view.phase);
     }
 
     /// Counts one event of a task. `state` may be the one after it or a later one.
     pub fn see(&self, config: &TaskConfig, state: &TaskState, event: &TaskEvent) {
         let loaded = self.flows.get(&config.flow);
-        if loaded.as_ref().is_some_and(|flow| !flow.settings.metrics.enabled) {
-            return;
-        }
-        let flow = config.flow.name.as_str();
         let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = &*counters.wanted(&config.flow, loaded.as_deref());
+        let flow = config.flow.name.as_str();
         match event {
             TaskEvent::Created { config } => {
                 let kind = match config.origin.as_ref().map(|origin| origin.kind) {
@@ -109,58 +176,70 @@ impl TaskMetrics {
                     Some(domain::task::ChildKind::Clone) => "clone",
                     Some(domain::task::ChildKind::Subtask) => "subtask",
                 };
-                counters.begun.add(&[flow, kind], 1);
+                counters.begun.add(wanted, &[flow, kind], 1);
             }
             TaskEvent::NodeStarted { node, retry, queue_ms, .. } => {
-                counters.queue_ms.observe(&[flow], *queue_ms, &DURATIONS);
+                counters.queue_ms.observe(wanted, &[flow], *queue_ms, &DURATIONS);
                 if retry.is_some() {
-                    counters.retries.add(&[flow, node.as_str()], 1);
+                    counters.retries.add(wanted, &[flow, node.as_str()], 1);
                 }
             }
-            TaskEvent::Denied { node, rule, .. } => counters.denials.add(&[flow, node.as_str(), rule], 1),
-            TaskEvent::OutputRejected { node, .. } => counters.rejected.add(&[flow, node.as_str()], 1),
+            TaskEvent::Denied { node, rule, .. } => counters.denials.add(wanted, &[flow, node.as_str(), rule], 1),
+            TaskEvent::OutputRejected { node, .. } => counters.rejected.add(wanted, &[flow, node.as_str()], 1),
             TaskEvent::Forked { node, total, .. } => {
-                counters.children.add(&[flow, node.as_str()], u64::from(*total));
+                counters.children.add(wanted, &[flow, node.as_str()], u64::from(*total));
             }
-            TaskEvent::ToolUsed { used, .. } => counters.tool(&used.tool, used.status, used.duration_ms),
+            TaskEvent::ToolUsed { used, .. } => counters.tool(wanted, &used.tool, used.status, used.duration_ms),
             TaskEvent::AgentReplied { node, answer } => {
                 let model = loaded.as_ref().and_then(|flow| match &flow.nodes.get(node)?.op {
                     Op::Agent { agent, .. } => flow.agents.get(agent)?.model.clone(),
                     _ => None,
                 });
                 let provider = model.as_deref().and_then(|model| model.split('/').next()).unwrap_or("default");
-                counters.used(flow, node, provider, answer.usage);
-                counters.calls.add(&[provider], u64::from(answer.steps));
+                counters.used(wanted, node, provider, answer.usage);
+                counters.calls.add(wanted, &[flow, provider], u64::from(answer.steps));
                 for used in &answer.tools {
-                    counters.tool(&used.tool, used.status, used.duration_ms);
+                    counters.tool(wanted, &used.tool, used.status, used.duration_ms);
                 }
             }
             TaskEvent::NodeFinished { node, status, metrics, .. } => {
                 let NodeMetrics { duration_ms, context_tokens, .. } = metrics;
                 let status = word(*status);
-                counters.nodes.add(&[flow, node.as_str(), status], 1);
-                counters.node_ms.observe(&[flow, node.as_str()], *duration_ms, &DURATIONS);
-                counters.context.observe(&[flow], *context_tokens, &TOKENS);
+                counters.nodes.add(wanted, &[flow, node.as_str(), status], 1);
+                counters.node_ms.observe(wanted, &[flow, node.as_str()], *duration_ms, &DURATIONS);
+                counters.context.observe(wanted, &[flow], *context_tokens, &TOKENS);
             }
             TaskEvent::Finished { status, error, at, .. } => {
                 let cancelled = error.as_ref().is_some_and(|error| error.code == domain::Code::Cancelled);
-                counters.tasks.add(&[flow, if cancelled { "cancelled" } else { word(*status) }], 1);
+                counters.finished.add(wanted, &[flow, if cancelled { "cancelled" } else { word(*status) }], 1);
                 let since = state.config.as_ref().map_or(*at, |config| config.created_at);
                 let took = u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
-                counters.task_ms.observe(&[flow], took, &DURATIONS);
+                counters.task_ms.observe(wanted, &[flow], took, &DURATIONS);
             }
             _ => {}
         }
+    }
+
+    fn does(&self, config: &TaskConfig, state: &TaskState) {
+        let loaded = self.flows.get(&config.flow);
+        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = counters.wanted(&config.flow, loaded.as_deref());
+        counters.phases.now(&wanted, config.task, phase(state));
     }
 }
 
 #[async_trait]
 impl Follow<TaskMachine> for TaskMetrics {
-    async fn loaded(&self, _: &ActorId, _: &TaskState) {}
+    async fn loaded(&self, _: &ActorId, state: &TaskState) {
+        if let Some(config) = &state.config {
+            self.does(config, state);
+        }
+    }
 
     async fn committed(&self, _: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
         if let Some(config) = &state.config {
             entry.events.iter().for_each(|event| self.see(config, state, event));
+            self.does(config, state);
         }
     }
 }
@@ -168,40 +247,58 @@ impl Follow<TaskMachine> for TaskMetrics {
 impl Counters {
     fn new() -> Self {
         Self {
-            begun: Counter::new("tasks_begun", "Tasks that began.", &["flow", "kind"]),
-            tasks: Counter::new("tasks_finished", "Tasks that ended.", &["flow", "status"]),
-            nodes: Counter::new("task_nodes", "Executions of nodes that ended.", &["flow", "node", "status"]),
-            retries: Counter::new("task_retries", "Nodes that were tried again.", &["flow", "node"]),
-            denials: Counter::new("task_denials", "What policies refused.", &["flow", "node", "rule"]),
-            rejected: Counter::new("task_outputs_rejected", "Outputs that did not fit a schema.", &["flow", "node"]),
-            children: Counter::new("task_children", "Clones and subtasks that were made.", &["flow", "node"]),
-            tools: Counter::new("task_tools", "Uses of tools.", &["tool", "status"]),
-            calls: Counter::new("task_model_calls", "Calls of models.", &["provider"]),
-            tokens: Counter::new("task_tokens", "Tokens.", &["flow", "node", "provider", "direction"]),
-            money: Counter::new("task_cost_usd", "US dollars.", &["flow", "node", "provider"]),
-            tool_ms: Counter::new("task_tool_duration_seconds", "How long tools took.", &["tool"]),
-            node_ms: Counter::new("task_node_duration_seconds", "How long nodes took.", &["flow", "node"]),
-            queue_ms: Counter::new("task_queue_latency_seconds", "How long nodes waited in the queue.", &["flow"]),
-            task_ms: Counter::new("task_duration_seconds", "How long tasks took.", &["flow"]),
-            context: Counter::new("task_context_tokens", "Tokens of assembled contexts.", &["flow"]),
+            wanted: HashMap::new(),
+            about: BTreeSet::new(),
+            phases: Phases::new(),
+            begun: Family::new(&catalog::BEGUN),
+            finished: Family::new(&catalog::FINISHED),
+            nodes: Family::new(&catalog::NODES),
+            retries: Family::new(&catalog::RETRIES),
+            denials: Family::new(&catalog::DENIALS),
+            rejected: Family::new(&catalog::REJECTED),
+            children: Family::new(&catalog::CHILDREN),
+            tools: Family::new(&catalog::TOOLS),
+            calls: Family::new(&catalog::CALLS),
+            tokens: Family::new(&catalog::TOKENS),
+            money: Family::new(&catalog::COST),
+            tool_ms: Family::new(&catalog::TOOL_DURATION),
+            node_ms: Family::new(&catalog::NODE_DURATION),
+            queue_ms: Family::new(&catalog::QUEUE_LATENCY),
+            task_ms: Family::new(&catalog::TASK_DURATION),
+            context: Family::new(&catalog::CONTEXT),
         }
     }
 
-    fn tool(&mut self, tool: &str, status: Status, duration_ms: u64) {
-        self.tools.add(&[tool, word(status)], 1);
-        self.tool_ms.observe(&[tool], duration_ms, &DURATIONS);
+    /// What a flow wants to have counted; everything while its manifests are not in memory.
+    fn wanted(&mut self, reference: &FlowRef, flow: Option<&Flow>) -> Arc<Wanted> {
+        if let Some(known) = self.wanted.get(reference) {
+            return known.clone();
+        }
+        let Some(flow) = flow else {
+            return Arc::new(Wanted::everything(&reference.name));
+        };
+        let wanted = Arc::new(Wanted::of(&reference.name, &flow.settings.metrics));
+        if self.wanted.len() >= KEPT {
+            self.wanted.clear();
+        }
+        if self.about.len() < counter::MOST_SERIES {
+            self.about.extend(wanted.about.iter().cloned());
+        }
+        self.wanted.insert(reference.clone(), wanted.clone());
+        wanted
     }
 
-    fn used(&mut self, flow: &str, node: &NodeId, provider: &str, usage: Usage) {
-        let node = node.as_str();
-        self.tokens.add(&[flow, node, provider, "input"], usage.input_tokens);
-        self.tokens.add(&[flow, node, provider, "output"], usage.output_tokens);
-        self.tokens.add(&[flow, node, provider, "cached"], usage.cached_tokens);
-        let money = self.money.series(&[flow, node, provider]);
-        // What is not a price is not added up.
-        if usage.cost_usd.is_finite() && usage.cost_usd > 0.0 {
-            *money += usage.cost_usd;
-        }
+    fn tool(&mut self, wanted: &Wanted, tool: &str, status: Status, duration_ms: u64) {
+        self.tools.add(wanted, &[&wanted.flow, tool, word(status)], 1);
+        self.tool_ms.observe(wanted, &[&wanted.flow, tool], duration_ms, &DURATIONS);
+    }
+
+    fn used(&mut self, wanted: &Wanted, node: &NodeId, provider: &str, usage: Usage) {
+        let (flow, node) = (wanted.flow.as_str(), node.as_str());
+        self.tokens.add(wanted, &[flow, node, provider, "input"], usage.input_tokens);
+        self.tokens.add(wanted, &[flow, node, provider, "output"], usage.output_tokens);
+        self.tokens.add(wanted, &[flow, node, provider, "cached"], usage.cached_tokens);
+        self.money.add(wanted, &[flow, node, provider], usage.cost_usd);
     }
 }
 
@@ -216,39 +313,98 @@ fn word(status: Status) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{counter::MOST_SERIES, *};
+    use crate::manifest::Metrics;
+    use serde_json::json;
 
-    #[test]
-    fn s10_4_buckets_are_cumulative_and_sums_are_in_seconds() {
-        let mut counters = Counters::new();
-        for ms in [1, 70, 7_200_000] {
-            counters.node_ms.observe(&["f", "n"], ms, &DURATIONS);
-        }
-        let mut out = String::new();
-        counters.node_ms.render_buckets(&mut out, &DURATIONS, true);
-        for line in [
-            "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"0.001\"} 1",
-            "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"0.1\"} 2",
-            "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"3600\"} 2",
-            "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"+Inf\"} 3",
-            "buildscale_task_node_duration_seconds_sum{flow=\"f\",node=\"n\"} 7200.071",
-            "buildscale_task_node_duration_seconds_count{flow=\"f\",node=\"n\"} 3",
-        ] {
+    fn wanted(manifest: serde_json::Value) -> Wanted {
+        let manifest: Metrics = serde_json::from_value(manifest).unwrap_or_default();
+        Wanted::of("f", &manifest)
+    }
+
+    fn has(out: &str, lines: &[&str]) {
+        for line in lines {
             assert!(out.contains(&format!("{line}\n")), "{line} is not in\n{out}");
         }
     }
 
     #[test]
-    fn s10_4_the_number_of_series_is_bounded_and_labels_are_escaped() {
+    fn s10_4_buckets_are_cumulative_and_sums_are_in_seconds() {
         let mut counters = Counters::new();
-        counters.tools.add(&["say \"hi\"\n", "success"], 2);
+        for ms in [1, 70, 7_200_000] {
+            counters.node_ms.observe(&wanted(json!({})), &["f", "n"], ms, &DURATIONS);
+        }
+        let mut out = String::new();
+        counters.node_ms.render_buckets(&mut out, true);
+        has(
+            &out,
+            &[
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"0.001\"} 1",
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"0.1\"} 2",
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"3600\"} 2",
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"+Inf\"} 3",
+                "buildscale_task_node_duration_seconds_sum{flow=\"f\",node=\"n\"} 7200.071",
+                "buildscale_task_node_duration_seconds_count{flow=\"f\",node=\"n\"} 3",
+            ],
+        );
+    }
+
+    #[test]
+    fn s10_4_the_number_of_series_is_bounded_and_labels_are_escaped() {
+        let (mut counters, wanted) = (Counters::new(), wanted(json!({})));
+        counters.tools.add(&wanted, &["f", "say \"hi\"\n", "success"], 2);
         for number in 0..5_000 {
-            counters.tools.add(&[&format!("tool{number}"), "success"], 1);
+            counters.tools.add(&wanted, &["f", &format!("tool{number}"), "success"], 1);
         }
         let mut out = String::new();
         counters.tools.render(&mut out);
         assert!(out.lines().count() <= MOST_SERIES + 3, "{}", out.lines().count());
-        assert!(out.contains("{tool=\"say \\\"hi\\\"\\n\",status=\"success\"} 2\n"), "{out}");
+        has(&out, &["buildscale_task_tools_total{flow=\"f\",tool=\"say \\\"hi\\\"\\n\",status=\"success\"} 2"]);
         let total: u64 = out.lines().filter_map(|line| line.rsplit_once("} ")?.1.parse::<u64>().ok()).sum();
         assert_eq!(total, 5_002);
+    }
+
+    #[test]
+    fn s10_4_every_key_of_metrics_yaml_acts() {
+        let mut counters = Counters::new();
+        let own = wanted(json!({ "version": 2, "metrics": [
+            { "name": "node_duration", "type": "histogram", "buckets": [0.25, 2], "labels": { "team": "bees", "tier": 1 } },
+            { "name": "context_tokens", "buckets": [100] },
+            { "name": "nodes", "enabled": false },
+            { "name": "tools", "description": "What \"bees\" use." },
+        ] }));
+        let usual = wanted(json!({}));
+        for wanted in [&own, &usual] {
+            counters.node_ms.observe(wanted, &["f", "n"], 300, &DURATIONS);
+            counters.context.observe(wanted, &["f"], 50, &TOKENS);
+            counters.nodes.add(wanted, &["f", "n", "success"], 1);
+            counters.tool(wanted, "read", Status::Success, 5);
+        }
+        let mut out = String::new();
+        counters.node_ms.render_buckets(&mut out, true);
+        counters.context.render_buckets(&mut out, false);
+        for counter in [&counters.nodes, &counters.tools] {
+            counter.render(&mut out);
+        }
+        counters.tool_ms.render_buckets(&mut out, true);
+        has(
+            &out,
+            &[
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",team=\"bees\",tier=\"1\",le=\"0.25\"} 0",
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",team=\"bees\",tier=\"1\",le=\"2\"} 1",
+                "buildscale_task_node_duration_seconds_bucket{flow=\"f\",node=\"n\",le=\"0.5\"} 1",
+                "buildscale_task_nodes_total{flow=\"f\",node=\"n\",status=\"success\"} 1",
+                "buildscale_task_tools_total{flow=\"f\",tool=\"read\",status=\"success\"} 2",
+                // Not listed, so only the other flow has it.
+                "buildscale_task_tool_duration_seconds_count{flow=\"f\",tool=\"read\"} 1",
+            ],
+        );
+        assert!(
+            own.about.contains(
+                &"flow=\"f\",version=\"2\",metric=\"tools\",description=\"What \\\"bees\\\" use.\"".to_owned()
+            )
+        );
+        assert!(usual.about.is_empty());
+        let silent = wanted(json!({ "enabled": false }));
+        assert!(catalog::ALL.iter().all(|metric| silent.labels(metric).is_none()));
     }
 }

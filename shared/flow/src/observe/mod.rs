@@ -33,6 +33,7 @@ pub(crate) use json_diff::differences;
 pub(crate) use log::Log;
 pub use metadata::{Engine, RunMetadata, record};
 pub use metrics::TaskMetrics;
+pub(crate) use metrics::catalog;
 pub use observers::{Clean, Followers, Observers, Sinks};
 pub use pump::{Patience, SinkCounts};
 pub use sink::{Lost, Sink};

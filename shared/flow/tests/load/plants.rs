@@ -107,6 +107,22 @@ pub const PLANTS: &[Plant] = &[
 
 /// Faults that change what the graph is, each alone.
 pub const ALONE: &[Plant] = &[
+    ("metrics.yaml", "name: node_duration", "name: «node_durations", "unknown_metric", "did you mean `node_duration`?"),
+    ("metrics.yaml", "type: histogram", "type: «counter", "wrong_value", "leave `type` out"),
+    ("metrics.yaml", "[0.1, 1]", "«[1, 0.1]", "wrong_value", "rising"),
+    ("metrics.yaml", "[0.1, 1]", "«[0.0001, 1]", "wrong_value", "at least a millisecond"),
+    ("metrics.yaml", "[0.1, 1]", "[1], labels: {node: «x}", "wrong_value", "another name"),
+    ("metrics.yaml", "[0.1, 1]", "[1], labels: {te-am: «x}", "wrong_value", "letters, digits"),
+    ("metrics.yaml", "[0.1, 1]", "[1], labels: {team: «[x]}", "wrong_type", "a text, a number"),
+    (
+        "metrics.yaml",
+        "node_duration, type: histogram, buckets: [",
+        "nodes, buckets: «[",
+        "misplaced_key",
+        "leave `buckets` out",
+    ),
+    ("providers.yaml", "adapter: openai", "adapter: «opneai", "unusable_provider", "name one of them in `adapter`"),
+    ("providers.yaml", "models: [", "version: «\"99\"\n    models: [", "unusable_provider", "leave `version` out"),
     (
         FLOW,
         "    role: start\n    default_start: true",

@@ -5,5 +5,6 @@ mod flows;
 mod history;
 mod metadata;
 mod observers;
+mod providers;
 mod rig;
 mod runs;

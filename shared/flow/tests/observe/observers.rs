@@ -141,6 +141,64 @@ async fn s10_4_metrics_count_tasks_nodes_tools_and_children_by_status() {
     ] {
         assert!(out.contains(&format!("{line}\n")), "{line} is not in\n{out}");
     }
-    assert!(out.contains("buildscale_task_tools_total{tool=\"read\","), "{out}");
+    assert!(out.contains("buildscale_task_tools_total{flow=\"asks\",tool=\"read\","), "{out}");
     assert!(!out.contains("silent"), "{out}");
+}
+
+const MEASURED: &str = r#"
+version: 3
+metrics:
+  - {name: tasks, labels: {team: bees}}
+  - {name: node_duration, type: histogram, buckets: [0.25, 2], labels: {team: bees}}
+  - {name: nodes, enabled: false}
+  - {name: tasks_finished, description: How runs end.}
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn s10_4_a_flow_says_what_is_measured_of_it_and_how() {
+    let rig = Rig::new(3).await;
+    let metrics = Arc::new(TaskMetrics::new(rig.cache.clone()));
+    rig.follow(metrics.clone());
+    rig.flow("numbers", &[("workflow.yaml", SPLIT), ("metrics.yaml", MEASURED)]).await;
+    rig.run("numbers", json!({ "items": [1, 2, 3] })).await;
+    let mut out = String::new();
+    metrics.render(&mut out);
+    for line in [
+        "buildscale_tasks_finished_total{flow=\"numbers\",status=\"success\"} 4",
+        "buildscale_task_node_duration_seconds_bucket{flow=\"numbers\",node=\"gather\",team=\"bees\",le=\"0.25\"} 1",
+        "buildscale_task_node_duration_seconds_bucket{flow=\"numbers\",node=\"gather\",team=\"bees\",le=\"2\"} 1",
+        "buildscale_tasks{flow=\"numbers\",phase=\"running\",team=\"bees\"} 0",
+        "buildscale_flow_metrics_info{flow=\"numbers\",version=\"3\",metric=\"tasks_finished\",description=\"How runs end.\"} 1",
+    ] {
+        assert!(out.contains(&format!("{line}\n")), "{line} is not in\n{out}");
+    }
+    for silent in ["buildscale_task_nodes_total{", "buildscale_tasks_begun_total{", "le=\"0.001\""] {
+        assert!(!out.contains(silent), "{silent} is in\n{out}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_4_tasks_are_counted_by_phase_also_those_of_before_the_start() {
+    let rig = Rig::new(4).await;
+    let before = Arc::new(TaskMetrics::new(rig.cache.clone()));
+    rig.follow(before.clone());
+    rig.flow("asks", &[("workflow.yaml", ASKS), ("tools.yaml", TOOLS)]).await;
+    rig.write("/projects/there.md", "words").await;
+    for _ in 0..3 {
+        rig.begin("asks", json!({ "path": "/projects/there.md" })).await;
+    }
+    rig.work().await;
+    let phase = |metrics: &TaskMetrics, phase: &str| {
+        let mut out = String::new();
+        metrics.render(&mut out);
+        let of = format!("buildscale_tasks{{flow=\"asks\",phase=\"{phase}\"}} ");
+        out.lines().find_map(|line| line.strip_prefix(&of)?.parse::<u64>().ok())
+    };
+    assert_eq!(phase(&before, "suspended"), Some(3));
+    // Accepted, and nobody has begun it.
+    rig.begin("asks", json!({ "path": "/projects/there.md" })).await;
+    let after = TaskMetrics::new(rig.cache.clone());
+    assert_eq!(phase(&after, "suspended"), None);
+    after.count_earlier(rig.workspaces(), &rig.tasks).await.unwrap();
+    assert_eq!((phase(&after, "suspended"), phase(&after, "queued")), (Some(3), Some(1)));
 }

@@ -113,6 +113,10 @@ impl Rig {
         }
     }
 
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
+    }
+
     pub fn id(&self) -> Uuid {
         self.clock.id()
     }

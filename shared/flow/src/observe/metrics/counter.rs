@@ -1,6 +1,14 @@
-//! Counters and histograms by label, in Prometheus' text format, with a bound on how many series there are.
+//! Counters, gauges and histograms by label, in Prometheus' text format, with a bound on how many series there are.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use super::{
+    catalog::Metric,
+    wanted::{Bounds, Wanted},
+};
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write as _},
+    sync::Arc,
+};
 
 /// The most series of one metric; what goes beyond is counted under `other`.
 pub(super) const MOST_SERIES: usize = 1_000;
@@ -8,85 +16,111 @@ pub(super) const MOST_SERIES: usize = 1_000;
 const LONGEST: usize = 64;
 const OTHER: &str = "other";
 
-/// The values of a metric's labels, in their order.
-type Labels = Vec<String>;
+/// The values of a metric's own labels, in their order, and the further labels of the flow.
+type Labels = (Vec<String>, Arc<str>);
 
-/// A metric that only grows.
-pub(super) struct Counter<V> {
-    name: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
+/// One metric with all its series.
+pub(super) struct Family<V> {
+    metric: &'static Metric,
     series: BTreeMap<Labels, V>,
 }
 
 /// How many, how much together, and how many up to each bound.
-#[derive(Clone, Default)]
 pub(super) struct Buckets {
+    bounds: Bounds,
     count: u64,
     sum: u64,
-    below: [u64; 12],
+    below: Vec<u64>,
 }
 
-impl<V: Default> Counter<V> {
-    pub(super) fn new(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Self {
-        Self { name, help, labels, series: BTreeMap::new() }
+impl<V> Family<V> {
+    pub fn new(metric: &'static Metric) -> Self {
+        Self { metric, series: BTreeMap::new() }
     }
 
-    /// The series with these labels; that of everything else once there are too many.
-    pub(super) fn series(&mut self, labels: &[&str]) -> &mut V {
-        let mut key: Labels = labels.iter().map(|label| label.chars().take(LONGEST).collect()).collect();
+    /// The series with these labels; that of everything else once there are too many. None when the flow does not want it.
+    fn series(&mut self, wanted: &Wanted, labels: &[&str], new: impl FnOnce() -> V) -> Option<&mut V> {
+        let further = wanted.labels(self.metric)?;
+        let mut key: Labels = (labels.iter().map(|label| label.chars().take(LONGEST).collect()).collect(), further);
         if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
-            key = labels.iter().map(|_| OTHER.to_owned()).collect();
+            key = (labels.iter().map(|_| OTHER.to_owned()).collect(), Arc::default());
         }
-        self.series.entry(key).or_default()
+        Some(self.series.entry(key).or_insert_with(new))
     }
 
-    fn head(&self, out: &mut String, name: &str, sort: &str) {
+    fn head(&self, out: &mut String) {
+        let Metric { shown, help, sort, .. } = self.metric;
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {sort}", self.help);
+        let _ = writeln!(out, "# HELP {shown} {help}\n# TYPE {shown} {}", sort.word());
     }
 
-    fn shown(&self, values: &Labels) -> String {
-        let pairs = self.labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-        pairs.collect::<Vec<_>>().join(",")
+    fn labels(&self, (values, further): &Labels) -> String {
+        let pairs =
+            self.metric.labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+        pairs.collect::<Vec<_>>().join(",") + further
     }
 }
 
-impl<V: Default + std::fmt::Display> Counter<V> {
-    pub(super) fn render(&self, out: &mut String) {
-        let name = format!("buildscale_{}_total", self.name);
-        self.head(out, &name, "counter");
-        for (values, value) in &self.series {
-            let _ = writeln!(out, "{name}{{{}}} {value}", self.shown(values));
+impl<V: Display> Family<V> {
+    pub fn render(&self, out: &mut String) {
+        self.head(out);
+        for (labels, value) in &self.series {
+            let _ = writeln!(out, "{}{{{}}} {value}", self.metric.shown, self.labels(labels));
         }
     }
 }
 
-impl Counter<u64> {
-    pub(super) fn add(&mut self, labels: &[&str], more: u64) {
-        let value = self.series(labels);
-        *value = value.saturating_add(more);
+impl Family<u64> {
+    pub fn add(&mut self, wanted: &Wanted, labels: &[&str], more: u64) {
+        if let Some(value) = self.series(wanted, labels, u64::default) {
+            *value = value.saturating_add(more);
+        }
     }
 }
 
-impl Counter<Buckets> {
-    pub(super) fn observe(&mut self, labels: &[&str], value: u64, bounds: &[(u64, &str)]) {
-        let buckets = self.series(labels);
+impl Family<i64> {
+    pub fn change(&mut self, wanted: &Wanted, labels: &[&str], by: i64) {
+        if let Some(value) = self.series(wanted, labels, i64::default) {
+            *value += by;
+        }
+    }
+}
+
+impl Family<f64> {
+    pub fn add(&mut self, wanted: &Wanted, labels: &[&str], more: f64) {
+        let Some(value) = self.series(wanted, labels, f64::default) else { return };
+        // What is not a price is not added up.
+        if more.is_finite() && more > 0.0 {
+            *value += more;
+        }
+    }
+}
+
+impl Family<Buckets> {
+    /// Counts one value, by the flow's own bounds or else these.
+    pub fn observe(&mut self, wanted: &Wanted, labels: &[&str], value: u64, usual: &Bounds) {
+        let metric = self.metric;
+        let new = || {
+            let bounds = wanted.bounds(metric).unwrap_or_else(|| usual.clone());
+            Buckets { count: 0, sum: 0, below: vec![0; bounds.len()], bounds }
+        };
+        let Some(buckets) = self.series(wanted, labels, new) else { return };
         buckets.count += 1;
         buckets.sum = buckets.sum.saturating_add(value);
-        let place = bounds.iter().position(|(bound, _)| value <= *bound);
+        let place = buckets.bounds.iter().position(|(bound, _)| value <= *bound);
         if let Some(bucket) = place.and_then(|place| buckets.below.get_mut(place)) {
             *bucket += 1;
         }
     }
 
-    pub(super) fn render_buckets(&self, out: &mut String, bounds: &[(u64, &str)], thousandths: bool) {
-        let name = format!("buildscale_{}", self.name);
-        self.head(out, &name, "histogram");
+    /// `thousandths`: what is measured in thousandths is shown whole.
+    pub fn render_buckets(&self, out: &mut String, thousandths: bool) {
+        let name = self.metric.shown;
+        self.head(out);
         for (values, buckets) in &self.series {
-            let labels = self.shown(values);
+            let labels = self.labels(values);
             let mut below = 0;
-            for ((_, bound), bucket) in bounds.iter().zip(&buckets.below) {
+            for ((_, bound), bucket) in buckets.bounds.iter().zip(&buckets.below) {
                 below += bucket;
                 let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
             }
@@ -101,6 +135,6 @@ impl Counter<Buckets> {
 }
 
 /// A label's value as Prometheus reads it.
-fn escaped(value: &str) -> String {
+pub(super) fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,0 +1,80 @@
+//! The metrics that there are: how `metrics.yaml` names them, how Prometheus does, and what sort each is.
+
+/// What sort of metric it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// How many there were up to each bound; of durations in seconds, which are measured in milliseconds.
+    Seconds,
+    /// The same of tokens.
+    Tokens,
+}
+
+/// One metric.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    /// Its name in `metrics.yaml`.
+    pub name: &'static str,
+    /// Its name on `/metrics`.
+    pub shown: &'static str,
+    /// What sort it is.
+    pub sort: Sort,
+    /// What it says.
+    pub help: &'static str,
+    /// The labels that it has by itself.
+    pub labels: &'static [&'static str],
+}
+
+impl Sort {
+    /// How Prometheus and `metrics.yaml` call it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Seconds | Self::Tokens => "histogram",
+        }
+    }
+}
+
+/// Names one metric a line: constant, name, name on `/metrics`, sort, help, labels.
+macro_rules! metrics {
+    ($($constant:ident $name:literal $shown:literal $sort:ident $help:literal [$($label:literal),*];)*) => {
+        $(pub(crate) static $constant: Metric = Metric {
+            name: $name,
+            shown: $shown,
+            sort: Sort::$sort,
+            help: $help,
+            labels: &[$($label),*],
+        };)*
+        /// All of them, in the order in which they are shown.
+        pub(crate) static ALL: &[&Metric] = &[$(&$constant),*];
+    };
+}
+
+metrics! {
+    TASKS "tasks" "buildscale_tasks" Gauge "Tasks that have not ended, by what they do." ["flow", "phase"];
+    BEGUN "tasks_begun" "buildscale_tasks_begun_total" Counter "Tasks that began." ["flow", "kind"];
+    FINISHED "tasks_finished" "buildscale_tasks_finished_total" Counter "Tasks that ended." ["flow", "status"];
+    NODES "nodes" "buildscale_task_nodes_total" Counter "Executions of nodes that ended." ["flow", "node", "status"];
+    RETRIES "retries" "buildscale_task_retries_total" Counter "Nodes that were tried again." ["flow", "node"];
+    DENIALS "denials" "buildscale_task_denials_total" Counter "What policies refused." ["flow", "node", "rule"];
+    REJECTED "outputs_rejected" "buildscale_task_outputs_rejected_total" Counter "Outputs that did not fit a schema." ["flow", "node"];
+    CHILDREN "children" "buildscale_task_children_total" Counter "Clones and subtasks that were made." ["flow", "node"];
+    TOOLS "tools" "buildscale_task_tools_total" Counter "Uses of tools." ["flow", "tool", "status"];
+    CALLS "model_calls" "buildscale_task_model_calls_total" Counter "Calls of models." ["flow", "provider"];
+    TOKENS "tokens" "buildscale_task_tokens_total" Counter "Tokens." ["flow", "node", "provider", "direction"];
+    COST "cost" "buildscale_task_cost_usd_total" Counter "US dollars." ["flow", "node", "provider"];
+    TASK_DURATION "task_duration" "buildscale_task_duration_seconds" Seconds "How long tasks took." ["flow"];
+    NODE_DURATION "node_duration" "buildscale_task_node_duration_seconds" Seconds "How long nodes took." ["flow", "node"];
+    QUEUE_LATENCY "queue_latency" "buildscale_task_queue_latency_seconds" Seconds "How long nodes waited in the queue." ["flow"];
+    TOOL_DURATION "tool_duration" "buildscale_task_tool_duration_seconds" Seconds "How long tools took." ["flow", "tool"];
+    CONTEXT "context_tokens" "buildscale_task_context_tokens" Tokens "Tokens of assembled contexts." ["flow"];
+}
+
+/// The metric that `metrics.yaml` calls by this name.
+pub(crate) fn named(name: &str) -> Option<&'static Metric> {
+    ALL.iter().copied().find(|metric| metric.name == name)
+}

@@ -1,5 +1,7 @@
 //! The clients: each made once, when it is first asked for.
 
+#[cfg(feature = "redis")]
+use crate::config::BusAddress;
 use crate::config::{Config, ConfigError};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_smithy_http_client::{Builder, tls};
@@ -64,6 +66,38 @@ impl Cloud {
         let timeouts = timeouts(Duration::from_secs(30), Duration::from_secs(70));
         let config = aws_sdk_sqs::config::Builder::from(&self.sdk).timeout_config(timeouts).build();
         Ok(crate::SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), self.sdk.clone(), names, self.clock.clone()))
+    }
+
+    /// The archive of contents.
+    #[cfg(feature = "s3")]
+    pub fn blobs(&self) -> Result<crate::S3Blobs, ConfigError> {
+        let bucket = self.config.bucket()?;
+        // A part of a large content may take its time; silence may not.
+        let timeouts = timeouts(Duration::from_secs(60), Duration::from_secs(180)).to_builder();
+        let timeouts = timeouts.read_timeout(Duration::from_secs(10)).build();
+        let config = aws_sdk_s3::config::Builder::from(&self.sdk).timeout_config(timeouts).build();
+        Ok(crate::S3Blobs::new(aws_sdk_s3::Client::from_conf(config), bucket))
+    }
+
+    /// The bus. Must be called in a runtime of tokio.
+    #[cfg(feature = "redis")]
+    pub fn bus(&self) -> Result<Arc<dyn ports::Bus>, ConfigError> {
+        match self.config.bus()? {
+            BusAddress::Redis(address) => match crate::RedisBus::new(address) {
+                Ok(bus) => Ok(Arc::new(bus)),
+                Err(error) => Err(ConfigError::of_bus(error.to_string())),
+            },
+            BusAddress::Momento { .. } => {
+                Err(ConfigError::of_bus("names Momento, which this function was built without"))
+            }
+        }
+    }
+
+    /// The secrets that flows may name: those below `prefix`.
+    #[cfg(feature = "secrets")]
+    pub fn secrets(&self, prefix: &str) -> crate::AwsSecrets {
+        let timeouts = timeouts(Duration::from_secs(5), Duration::from_secs(20));
+        crate::AwsSecrets::new(self.sdk.clone().into_builder().timeout_config(timeouts).build(), prefix)
     }
 }
 

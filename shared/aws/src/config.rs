@@ -39,6 +39,13 @@ pub struct ConfigError {
     pub problem: String,
 }
 
+impl ConfigError {
+    #[cfg(feature = "redis")]
+    pub(crate) fn of_bus(problem: impl Into<String>) -> Self {
+        Self { variable: BUS, problem: problem.into() }
+    }
+}
+
 /// What was deployed. Each function sets what it uses, so nothing is missing before it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {

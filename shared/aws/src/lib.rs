@@ -18,7 +18,15 @@ mod cloud;
 mod config;
 #[cfg(feature = "dynamodb")]
 mod dynamo;
+#[cfg(feature = "redis")]
+mod fanout;
 mod fault;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(feature = "secrets")]
+mod secrets;
 #[cfg(feature = "sqs")]
 mod sqs;
 
@@ -27,5 +35,11 @@ pub use config::{BusAddress, Config, ConfigError, Sandbox};
 #[cfg(feature = "dynamodb")]
 pub use dynamo::DynamoTable;
 pub use fault::{Class, Fault};
+#[cfg(feature = "redis")]
+pub use redis::RedisBus;
+#[cfg(feature = "s3")]
+pub use s3::{Presigned, S3Blobs};
+#[cfg(feature = "secrets")]
+pub use secrets::AwsSecrets;
 #[cfg(feature = "sqs")]
 pub use sqs::{Due, QueueNames, SqsQueue, delivery, due, outgoing};

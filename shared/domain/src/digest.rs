@@ -13,6 +13,10 @@ impl Sha256 {
     pub fn of(content: &[u8]) -> Self {
         Self(sha2::Sha256::digest(content).into())
     }
+    /// The digest itself.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 impl fmt::Display for Sha256 {

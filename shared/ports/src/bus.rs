@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-/// The messages of one channel from the subscription on. Ends when the bus is gone.
+/// The messages of one channel from the subscription on. An empty one, which nobody publishes, says that some may have been
+/// missed: whoever follows a log reads it. Ends when the bus is gone.
 pub type Subscription = BoxStream<'static, Bytes>;
 
 /// A bus.

@@ -80,3 +80,9 @@ pub async fn queues(sdk: &SdkConfig, name: &str, max_attempts: u32) -> Result<Qu
         scheduler_role_arn: format!("arn:aws:iam::{ACCOUNT}:role/scheduler"),
     })
 }
+
+/// A bucket called `name`.
+pub async fn bucket(sdk: &SdkConfig, name: &str) -> Result<()> {
+    aws_sdk_s3::Client::new(sdk).create_bucket().bucket(name).send().await?;
+    Ok(())
+}

@@ -50,10 +50,19 @@ pub enum Error {
 
 /// A running emulator. Dropping it ends it, and everything that it started.
 pub struct Emulator {
-    process: Child,
+    process: Option<Child>,
+    recipe: Recipe,
     port: u16,
     /// Where it keeps what it keeps, and its log.
     folder: TempDir,
+}
+
+/// How one is started.
+struct Recipe {
+    program: &'static str,
+    ready: Ready,
+    command: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 impl Emulator {
@@ -70,8 +79,9 @@ impl Emulator {
 
     /// Redis 7, from the distribution, without persistence.
     pub async fn redis() -> Result<Self, Error> {
+        let program = installed("redis-server", "redis-server")?;
         Self::start("redis-server", Ready::Port, |port, folder| {
-            let mut command = vec!["redis-server".into(), "--port".into(), port.to_string()];
+            let mut command = vec![text(&program), "--port".into(), port.to_string()];
             command.extend(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"].map(str::to_owned));
             command.push(text(folder));
             (command, Vec::new())
@@ -106,7 +116,7 @@ impl Emulator {
 
     /// The shapes of other services, by moto: nothing of what they would do happens.
     pub async fn moto() -> Result<Self, Error> {
-        let program = installed("moto_server", "moto/bin/moto_server")?;
+        let program = installed("moto_server", "localstack/bin/moto_server")?;
         Self::start("moto_server", Ready::Http("/moto-api/"), |port, _| {
             (vec![text(&program), "-H".into(), "127.0.0.1".into(), "-p".into(), port.to_string()], Vec::new())
         })
@@ -128,31 +138,50 @@ impl Emulator {
         tail(self.folder.path())
     }
 
+    /// Ends it, in the middle of whatever it does.
+    pub fn stop(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        if let Some(group) = i32::try_from(process.id()).ok().and_then(Pid::from_raw) {
+            // Nothing of it is kept, so nothing has to be said first.
+            _ = kill_process_group(group, Signal::KILL);
+        }
+        _ = process.wait();
+    }
+
+    /// Starts it again after [`Emulator::stop`], at the same address and with nothing in it.
+    pub async fn resume(&mut self) -> Result<(), Error> {
+        let Recipe { program, ready, command, environment } = &self.recipe;
+        let log = File::create(self.folder.path().join("log"))?;
+        let process = Command::new("sh")
+            .args(["-c", GUARD, "emulator"])
+            .args(command)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()?;
+        self.process = Some(process);
+        let ready = self.wait_until(ready).await;
+        ready.map_err(|why| Error::NotReady { program, why, log: self.log() })
+    }
+
     async fn start(
         program: &'static str,
         ready: Ready,
-        command: impl Fn(u16, &Path) -> (Vec<String>, Vec<(String, String)>),
+        recipe: impl Fn(u16, &Path) -> (Vec<String>, Vec<(String, String)>),
     ) -> Result<Self, Error> {
         let mut last = None;
         // The port is free when it is chosen; somebody else may be quicker to take it.
         for _ in 0..3 {
             let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             let folder = tempfile::tempdir()?;
-            let (command, environment) = command(port, folder.path());
-            let log = File::create(folder.path().join("log"))?;
-            let process = Command::new("sh")
-                .args(["-c", GUARD, "emulator"])
-                .args(command)
-                .envs(environment)
-                .stdin(Stdio::piped())
-                .stdout(log.try_clone()?)
-                .stderr(log)
-                .process_group(0)
-                .spawn()?;
-            let emulator = Self { process, port, folder };
-            match emulator.wait_until(&ready).await {
+            let (command, environment) = recipe(port, folder.path());
+            let recipe = Recipe { program, ready, command, environment };
+            let mut emulator = Self { process: None, recipe, port, folder };
+            match emulator.resume().await {
                 Ok(()) => return Ok(emulator),
-                Err(why) => last = Some(Error::NotReady { program, why, log: emulator.log() }),
+                Err(error) => last = Some(error),
             }
         }
         Err(last.unwrap_or_else(|| Error::Io(io::ErrorKind::AddrInUse.into())))
@@ -175,15 +204,12 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        if let Some(group) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
-            // Nothing of it is kept, so nothing has to be said first.
-            _ = kill_process_group(group, Signal::KILL);
-        }
-        _ = self.process.wait();
+        self.stop();
     }
 }
 
 /// How an emulator shows that it is there.
+#[derive(Clone, Copy)]
 enum Ready {
     /// It takes connections.
     Port,

@@ -1,0 +1,60 @@
+//! Addresses that let somebody without credentials read or write one content, for a while.
+
+use super::{S3Blobs, WHAT, checksum, key};
+use crate::fault::unavailable;
+use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};
+use domain::Sha256;
+use ports::{Error, Result, validate};
+use std::time::Duration;
+
+/// A request that S3 takes from whoever has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presigned {
+    /// `GET` or `PUT`.
+    pub method: String,
+    /// Where; a secret until it expires.
+    pub url: String,
+    /// The headers that must be sent as they are.
+    pub headers: Vec<(String, String)>,
+}
+
+impl S3Blobs {
+    /// A request that reads a content, good for at most seven days.
+    pub async fn presigned_get(&self, space: &str, digest: Sha256, valid_for: Duration) -> Result<Presigned> {
+        validate::space(space)?;
+        let request = self.client.get_object().bucket(&self.bucket).key(key(space, digest));
+        let signed = request.presigned(validity(valid_for)?).await;
+        signed.map(Presigned::from).map_err(|error| unavailable(WHAT, &error))
+    }
+
+    /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses what does not match,
+    /// and what is there already (412), which is as good.
+    pub async fn presigned_put(
+        &self,
+        space: &str,
+        digest: Sha256,
+        length: u64,
+        valid_for: Duration,
+    ) -> Result<Presigned> {
+        validate::space(space)?;
+        let length = i64::try_from(length).map_err(|_| Error::Invalid("a content of that length".into()))?;
+        let request = self.client.put_object().bucket(&self.bucket).key(key(space, digest)).if_none_match("*");
+        let request = request.content_length(length).checksum_sha256(checksum(digest));
+        let signed = request.presigned(validity(valid_for)?).await;
+        signed.map(Presigned::from).map_err(|error| unavailable(WHAT, &error))
+    }
+}
+
+impl From<PresignedRequest> for Presigned {
+    fn from(request: PresignedRequest) -> Self {
+        Self {
+            method: request.method().to_owned(),
+            url: request.uri().to_owned(),
+            headers: request.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        }
+    }
+}
+
+fn validity(valid_for: Duration) -> Result<PresigningConfig> {
+    PresigningConfig::expires_in(valid_for).map_err(|error| Error::Invalid(error.to_string()))
+}

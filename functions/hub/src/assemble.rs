@@ -1,27 +1,14 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
-use crate::{
-    Failure,
-    config::{Config, Durability},
-    observing::Observing,
-    parts, providers, secrets,
-};
-use actor::{Kind, Mailbox, Runtime, Slots};
-use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use crate::{Failure, parts, secrets};
+use assembly::{Base, Config, Durability, Observing, Parts, Voices, Within};
+use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
-use flow::artifact::Artifacts;
-use flow::{
-    Evaluations, FlowCache, Flows, TaskEffects, TaskMachine, Tasks, Understudy,
-    load::Known,
-    memory::Memory,
-    op::Functions,
-    provider::{FlowModels, FlowProviders},
-};
-use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
+use flow::Tasks;
+use ports::{Blobs, Bus, Clock, Queue, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
-use tools::Registry;
 use worker::Worker;
 use workspace::Workspaces;
 
@@ -70,108 +57,33 @@ pub fn assemble(
     let queue: Arc<dyn Queue> = store.queue();
     let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
 
-    let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
-    let known_secrets = config.secrets.clone();
-    secrets::learn_environment(environment, &known_secrets);
-    secrets::learn_folder(data, &known_secrets);
-    let keys = secrets::of_host(data, environment, &known_secrets);
-
+    let known = config.secrets.clone();
+    assembly::secrets::learn_environment(environment, &known);
+    secrets::learn_folder(data, &known);
+    let keys = secrets::of_host(data, environment, &known);
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
-    // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
-    let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "scripted/*"].map(str::to_owned);
-    let models_known = models.catalog().into_iter().map(|info| info.id).chain(served);
-    let known = Known { models: Some(models_known.collect()), ..Known::default() };
-    let cache = FlowCache::default();
-    let within = Arc::new(providers::Within { allow_private: config.providers.allow_private });
-    let flow_providers = FlowProviders::new(keys.clone(), Arc::new(models::Adapters::new(models.clone(), within)));
-    let flows =
-        Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).with_providers(Arc::new(flow_providers));
-    // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours.
-    // None of them is told a secret of this host, and what they know of one is not written down.
-    let own = Arc::new(FlowModels::new(models.clone(), flows.clone()));
-    let model: Arc<dyn Model> = Arc::new(Understudy::new(own, table.clone(), play));
-    let model: Arc<dyn Model> = Arc::new(models::Redacting::new(model, known_secrets.clone()));
-    let functions = Arc::new(Functions::builtin());
-    let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
+    let within = Arc::new(Within { allow_private: config.providers.allow_private });
+    let adapters = Arc::new(models::Adapters::new(models.clone(), within));
+    let base = Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files };
+    let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
+    let engine = Parts::new(base, voices, config.agents());
+    let observing = Observing::new(data, config, environment, &engine.cache, keys, clock.clone())?;
 
-    let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
-    let machine = ChatMachine {
-        gate: Arc::new(SimpleGate { timeout: Duration::from_secs(config.ai.permission_timeout_seconds) }),
-        tools: tools.clone(),
-        question_timeout: Duration::from_secs(config.ai.question_timeout_seconds),
-    };
-    let slots = Slots::new();
-    let effects = ChatEffects {
-        slots: slots.clone(),
-        model: model.clone(),
-        tools: tools.clone(),
-        workspaces: workspaces.clone(),
-        clock: clock.clone(),
-    };
-    let runtime = Runtime::new(
-        machine,
-        Arc::new(effects),
-        table.clone(),
-        queue.clone(),
-        bus.clone(),
-        clock.clone(),
-        transcript.clone(),
-        actor::Options { inactivity: config.ai.inactivity(), ..actor::Options::default() },
-    )
-    .without(known_secrets.clone());
     let mut working = worker::Options::default();
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    let effects = TaskEffects {
-        slots,
-        flows: flows.clone(),
-        tools: tools.clone(),
-        functions,
-        workspaces: workspaces.clone(),
-        memory: Memory::new(table.clone()).without(known_secrets.clone()),
-        artifacts: Artifacts::new(table.clone(), workspaces.clone()),
-        table: table.clone(),
-        mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
-        clock: clock.clone(),
-        context_tokens: config.ai.context_tokens,
-    };
-    let observing = Observing::new(data, config, environment, &cache, keys, clock.clone())?;
-    // Fewer than of chats: tasks come in thousands, and what one has to say when it is loaded again is short.
-    let task_runtime = Runtime::new(
-        TaskMachine { flows: cache },
-        Arc::new(effects),
-        table.clone(),
-        queue.clone(),
-        bus.clone(),
-        clock.clone(),
-        Arc::new(observing.followers()),
-        actor::Options { inactivity: config.ai.inactivity(), warm_actors: 256, ..actor::Options::default() },
-    )
-    .without(known_secrets.clone());
-    let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
-    let worker = Worker::new(kinds, queue.clone(), working);
-
+    let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working);
+    let table = engine.base.table;
     let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
-    let settings = Settings {
-        inactivity: config.ai.inactivity(),
-        context_tokens: config.ai.context_tokens,
-        limits: config.ai.limits,
-    };
-    let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
-    let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows);
-    let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table.clone(), clock.clone(), play);
-    let auth = match &config.server.auth_token {
-        Some(token) => api::Auth::token(token.expose()),
-        None => api::Auth::loopback(),
-    };
+    let auth = config.auth.door(config.server.auth_token.as_ref(), clock.clone())?;
     let context = api::Context {
-        chats,
-        tasks: tasks.clone(),
-        evaluations,
-        workspaces: workspaces.clone(),
-        tools,
-        model,
+        chats: engine.chats,
+        tasks: engine.tasks.clone(),
+        evaluations: engine.evaluations,
+        workspaces: engine.workspaces.clone(),
+        tools: engine.tools,
+        model: engine.model,
         streams: Arc::new(parts::OwnFeeds(feeds.clone())),
         table,
         clock,
@@ -180,13 +92,6 @@ pub fn assemble(
         ready: parts::probes(&store, &bus),
         metrics: parts::counters(&store, &feeds, &worker).into_iter().chain(observing.counters()).collect(),
     };
+    let Parts { workspaces, tasks, transcript, .. } = engine;
     Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, context: Arc::new(context) })
-}
-
-/// The model that plays a script.
-fn play(script: &str) -> Result<Arc<dyn Model>, String> {
-    match models::Scripted::from_yaml(script) {
-        Ok(model) => Ok(Arc::new(model)),
-        Err(error) => Err(error.to_string()),
-    }
 }

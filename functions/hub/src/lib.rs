@@ -2,11 +2,8 @@
 //! code is the same as in the cloud; only `assemble` names adapters.
 
 pub mod assemble;
-pub mod config;
 pub mod driver;
-pub mod observing;
 mod parts;
-mod providers;
 mod secrets;
 pub mod serve;
 
@@ -37,4 +34,13 @@ pub enum Failure {
     /// Something of the operating system's.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl From<assembly::Failure> for Failure {
+    fn from(failure: assembly::Failure) -> Self {
+        match failure {
+            assembly::Failure::Config(reason) => Self::Config(reason),
+            assembly::Failure::Models(error) => Self::Models(error),
+        }
+    }
 }

@@ -1,11 +1,7 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{
-    Failure, assemble,
-    assemble::Hub,
-    config::Config,
-    secrets::{self, CleanStderr},
-};
+use crate::{Failure, assemble, assemble::Hub, secrets};
+use assembly::{Config, secrets::Clean};
 use axum::middleware::from_fn_with_state;
 use ports::KnownSecrets;
 use std::{
@@ -76,7 +72,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
 
     let server = stream::serve(
         listener,
-        api::router(hub.context.clone()).layer(from_fn_with_state(known.clone(), secrets::clean)),
+        api::router(hub.context.clone()).layer(from_fn_with_state(known.clone(), assembly::secrets::clean)),
         ServeOptions::default(),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
@@ -140,9 +136,10 @@ async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> 
     let failed = |source| Failure::Listen { address: address.to_owned(), source };
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
     let public = addresses.iter().any(|address| !address.ip().is_loopback());
-    if public && !(config.server.allow_public && config.server.auth_token.is_some()) {
+    let guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
+    if public && !(config.server.allow_public && guarded) {
         return Err(Failure::Config(format!(
-            "{address} can be reached from other machines: that needs --allow-public and an auth token"
+            "{address} can be reached from other machines: that needs --allow-public and an auth token, or accounts ([auth])"
         )));
     }
     TcpListener::bind(addresses.as_slice()).await.map_err(failed)
@@ -259,7 +256,8 @@ async fn ended_by_signal() {
 /// JSON lines on stderr, without secrets; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
 pub(crate) fn log_to_stderr(default: &str, known: KnownSecrets) {
     let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(CleanStderr(known));
+    let subscriber =
+        tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(Clean(known, std::io::stderr));
     // A test may have set one up already.
     drop(subscriber.try_init());
 }

@@ -20,6 +20,9 @@ const SHARED: &[(&str, &[&str])] = &[
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];
 
+/// Who puts deployables together.
+const PUT_TOGETHER: &[&str] = &["assembly", "cloud", "hub"];
+
 /// What no build of a crate may hold, by the start of the name, and why.
 const BANNED: &[(&str, &[&str], &str)] = &[
     ("domain", &["tokio", "futures", "async-trait"], "the vocabulary has no I/O and no async"),
@@ -67,8 +70,8 @@ fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option
         },
         ("functions", "shared") if target.name == "testkit" => Some("fakes are for tests: make it a dev-dependency"),
         ("functions", "shared") => None,
-        ("functions", "functions") if package.name == "hub" || development => None,
-        ("functions", "functions") => Some("only the hub puts deployables together: share code through shared/"),
+        ("functions", "functions") if PUT_TOGETHER.iter().any(|name| package.name == *name) || development => None,
+        ("functions", "functions") => Some("deployables are put together elsewhere: share code through shared/"),
         _ => Some("crates live in shared/, functions/ or tests/"),
     }
 }

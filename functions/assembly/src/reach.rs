@@ -3,7 +3,7 @@
 use sinks::address;
 
 /// Public addresses only, unless the configuration allows private ones.
-pub(crate) struct Within {
+pub struct Within {
     /// Whether private ones are allowed.
     pub allow_private: bool,
 }

@@ -1,9 +1,10 @@
-//! The hub's configuration: a TOML file, with environment variables on top, with command-line flags on top.
+//! The configuration, of the hub and of the functions in the cloud: a TOML file (the hub's alone), with environment variables on
+//! top, with command-line flags on top.
 //!
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
-use crate::{Failure, secrets};
+use crate::{Auth, Failure, Settings, secrets};
 use domain::Limits;
 use ports::KnownSecrets;
 use serde::Deserialize;
@@ -19,12 +20,16 @@ const PREFIX: &str = "BUILDSCALE__";
 pub struct Config {
     /// How the hub is reached.
     pub server: Server,
+    /// Who may come in, and how often.
+    pub auth: Auth,
     /// How durable it is.
     pub store: Store,
     /// Agents and models.
     pub ai: Ai,
     /// Who is told what tasks do.
     pub observe: Observe,
+    /// What tasks may take.
+    pub tasks: Tasks,
     /// What flows may reach by providers of their own.
     pub providers: Providers,
     /// All secrets that are known so far: those of this configuration, and what was learned since.
@@ -62,6 +67,21 @@ pub struct Observe {
 pub struct Providers {
     /// Whether the providers that flows name in `providers.yaml` may be in private networks and on this machine.
     pub allow_private: bool,
+}
+
+/// `[tasks]`
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tasks {
+    /// How many messages of tasks one workspace may have waiting; one that has as many is refused further tasks until some are
+    /// done. What a single flow may have running and waiting is for its `execution.yaml` to say.
+    pub max_waiting: usize,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { max_waiting: flow::tasks::MOST_WAITING }
+    }
 }
 
 /// `[store]`
@@ -131,13 +151,36 @@ impl Ai {
 }
 
 impl Config {
+    /// How agents and tasks are kept.
+    pub fn agents(&self) -> Settings {
+        let ai = &self.ai;
+        Settings {
+            inactivity: ai.inactivity(),
+            context_tokens: ai.context_tokens,
+            question_timeout: Duration::from_secs(ai.question_timeout_seconds),
+            permission_timeout: Duration::from_secs(ai.permission_timeout_seconds),
+            limits: ai.limits,
+            most_waiting: self.tasks.max_waiting,
+        }
+    }
+
     /// Reads the file at `path`, if there is one, and puts the environment on top.
     pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
-        let mut table = match std::fs::read_to_string(path) {
+        let table = match std::fs::read_to_string(path) {
             Ok(text) => text.parse::<Table>().map_err(|error| at_line(path, &text, &error))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Table::new(),
             Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
         };
+        Self::of(table, environment)
+    }
+
+    /// The environment alone; `theirs` says which of its keys are somebody else's.
+    pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+        let ours: Vec<_> = environment.iter().filter(|(name, _)| !theirs(name)).cloned().collect();
+        Self::of(Table::new(), &ours)
+    }
+
+    fn of(mut table: Table, environment: &[(String, String)]) -> Result<Self, Failure> {
         for (name, value) in environment {
             if let Some(keys) = name.strip_prefix(PREFIX) {
                 let keys: Vec<String> = keys.split("__").map(str::to_lowercase).collect();
@@ -172,7 +215,7 @@ fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
         table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
     }
     // Secrets are texts, whatever they look like.
-    let is_secret = ["token", "key"].iter().any(|ending| last.ends_with(ending));
+    let is_secret = ["token", "key", "secret"].iter().any(|ending| last.ends_with(ending));
     if is_secret {
         table.insert(last.clone(), Value::String(value.to_owned()));
         return Ok(());

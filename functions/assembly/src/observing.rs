@@ -1,6 +1,6 @@
-//! Who follows tasks in the hub: the counters, and the observers that flows and the environment name.
+//! Who follows tasks: the counters, and the observers that flows and the environment name.
 
-use crate::{Failure, config::Config};
+use crate::{Config, Failure};
 use flow::{
     FlowCache,
     observe::{Followers, Observers, Patience, TaskMetrics},
@@ -20,16 +20,16 @@ pub struct Observing {
 }
 
 impl Observing {
-    /// Files of observers are kept in `data`; `secrets` are those that flows may refer to, and `known` are told to nobody.
-    pub(crate) fn new(
-        data: &Path,
+    /// Files of observers are kept in `folder`; `secrets` are those that flows may refer to, and `known` are told to nobody.
+    pub fn new(
+        folder: &Path,
         config: &Config,
         environment: &[(String, String)],
         flows: &FlowCache,
         secrets: Arc<dyn Secrets>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Failure> {
-        let (directory, allow_private) = (data.join("observers"), config.observe.allow_private);
+        let (directory, allow_private) = (folder.join("observers"), config.observe.allow_private);
         let sinks = PluginSinks { directory, allow_private, secrets, clock };
         let known = config.secrets.clone();
         let clean = Arc::new(move |_: &domain::TaskConfig, data: &mut Value| known.redactor().value(data));
@@ -42,12 +42,12 @@ impl Observing {
     }
 
     /// Both, for the runtime of tasks.
-    pub(crate) fn followers(&self) -> Followers {
+    pub fn followers(&self) -> Followers {
         Followers(vec![self.metrics.clone(), self.observers.clone()])
     }
 
     /// Both in Prometheus' text format.
-    pub(crate) fn counters(&self) -> Vec<api::Counters> {
+    pub fn counters(&self) -> Vec<api::Counters> {
         let (metrics, observers) = (self.metrics.clone(), self.observers.clone());
         vec![Box::new(move |out| metrics.render(out)), Box::new(move |out| observers.render(out))]
     }

@@ -1,0 +1,187 @@
+//! `[auth]`: whose tokens are taken, with which secrets, and how much each person may ask for.
+//!
+//! | world | configured |
+//! |---|---|
+//! | a hub for one, on loopback | nothing |
+//! | a hub for one, elsewhere | `server.auth_token` |
+//! | a hub for several | `secret`: it signs tokens itself (`buildscale token make`); or an issuer, as below |
+//! | the cloud | `jwks_url`, `issuer`, `audience`, and a `ticket_secret` that the functions share |
+
+use crate::Failure;
+use identity::{Allowance, KeySet, Tickets, Trust, Verifier};
+use ports::{Clock, Secret};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Who issues a hub's own tokens, and for whom they are, when nothing else is configured.
+const OURSELVES: &str = "buildscale";
+
+/// `[auth]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    /// The issuer of tokens, exactly as their `iss` spells it.
+    pub issuer: Option<String>,
+    /// The audience that tokens must be for, their `aud`.
+    pub audience: Option<String>,
+    /// Where the issuer publishes its keys: tokens are signed with RS256 or ES256.
+    pub jwks_url: Option<String>,
+    /// A secret that the issuer shares with this server, of at least 32 bytes: tokens are signed with HS256.
+    pub secret: Option<Secret>,
+    /// What tickets to event streams are signed with, of at least 32 bytes; the process makes one up when none.
+    pub ticket_secret: Option<Secret>,
+    /// How many requests a minute may put agents to work, for each person; 20 where there are accounts, else any number.
+    pub requests_per_minute: Option<u32>,
+    /// How many tokens a minute turns may use, for each person; 30,000 where there are accounts, else any number.
+    pub tokens_per_minute: Option<u64>,
+}
+
+/// What is set to nothing is not set: templates pass empty values for what was left out.
+fn given(text: Option<&String>) -> Option<&str> {
+    text.map(|text| text.trim()).filter(|text| !text.is_empty())
+}
+
+fn given_secret(secret: Option<&Secret>) -> Option<Secret> {
+    secret.map(|secret| secret.expose().trim()).filter(|text| !text.is_empty()).map(Secret::new)
+}
+
+impl Auth {
+    /// Whether people sign in with tokens of their own.
+    pub fn has_accounts(&self) -> bool {
+        given_secret(self.secret.as_ref()).is_some() || given(self.jwks_url.as_ref()).is_some()
+    }
+
+    /// Whose tokens are taken.
+    pub fn trust(&self) -> Trust {
+        let or_ours = |text: Option<&String>| given(text).unwrap_or(OURSELVES).to_owned();
+        Trust { issuer: or_ours(self.issuer.as_ref()), audience: or_ours(self.audience.as_ref()) }
+    }
+
+    /// The door of a hub: for its people, for whoever has its `token`, or, with neither, for whoever reaches a loopback address.
+    pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
+        let token = given_secret(token);
+        let door = match (self.verifier(clock)?, &token) {
+            (Some(verifier), Some(token)) => api::Auth::accounts(verifier).or_token(token.expose()),
+            (Some(verifier), None) => api::Auth::accounts(verifier),
+            (None, Some(token)) => api::Auth::token(token.expose()),
+            (None, None) => api::Auth::loopback(),
+        };
+        let door = match self.allowance() {
+            Some(allowance) => door.limited(allowance),
+            None => door,
+        };
+        match given_secret(self.ticket_secret.as_ref()) {
+            Some(secret) => {
+                Ok(door.tickets(Tickets::new(&secret).map_err(|error| wrong("ticket_secret", &error.message))?))
+            }
+            None => Ok(door),
+        }
+    }
+
+    /// The door of a function in the cloud: for people with tokens, and with tickets that all functions know. Never an open one.
+    pub fn guarded_door(&self, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
+        if !self.has_accounts() {
+            return Err(wrong("jwks_url", "nobody's tokens would be taken: set it, or auth.secret"));
+        }
+        if given_secret(self.ticket_secret.as_ref()).is_none() {
+            return Err(wrong("ticket_secret", "the functions need one secret for all, for tickets"));
+        }
+        self.door(None, clock)
+    }
+
+    /// What each person may ask for in a minute; none for no limit.
+    pub fn allowance(&self) -> Option<Allowance> {
+        let usual = Allowance::default();
+        match (self.requests_per_minute, self.tokens_per_minute) {
+            (None, None) => self.has_accounts().then_some(usual),
+            (requests, tokens) => {
+                let (requests, tokens) = (requests.unwrap_or(usual.requests), tokens.unwrap_or(usual.tokens));
+                Some(Allowance { requests, tokens })
+            }
+        }
+    }
+
+    fn verifier(&self, clock: Arc<dyn Clock>) -> Result<Option<Verifier>, Failure> {
+        let trust = self.trust();
+        match (given_secret(self.secret.as_ref()), given(self.jwks_url.as_ref())) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(wrong("secret", "either this or jwks_url: tokens have one issuer")),
+            (Some(secret), None) => match Verifier::shared(&secret, trust, clock) {
+                Ok(verifier) => Ok(Some(verifier)),
+                Err(error) => Err(wrong("secret", &error.message)),
+            },
+            (None, Some(url)) => {
+                for (key, value) in [("issuer", &self.issuer), ("audience", &self.audience)] {
+                    if given(value.as_ref()).is_none() {
+                        return Err(wrong(key, "with jwks_url it must be set: else any token of that issuer would do"));
+                    }
+                }
+                let keys = api::PublishedKeys::at(url).map_err(|reason| wrong("jwks_url", &reason))?;
+                Ok(Some(Verifier::published(KeySet::new(Arc::new(keys)), trust, clock)))
+            }
+        }
+    }
+}
+
+fn wrong(key: &str, reason: &str) -> Failure {
+    Failure::Config(format!("auth.{key}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::SystemClock;
+
+    const LONG: &str = "a secret of at least thirty-two bytes";
+
+    fn door(text: &str, token: Option<&str>) -> Result<String, String> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let auth: Auth = toml::from_str(text).map_err(|error| error.to_string())?;
+        let token = token.map(Secret::new);
+        let door = auth.door(token.as_ref(), Arc::new(SystemClock)).map_err(|error| error.to_string())?;
+        Ok(format!("{door:?} {:?}", auth.allowance().map(|allowance| (allowance.requests, allowance.tokens))))
+    }
+
+    #[test]
+    fn a_door_is_as_open_as_it_is_configured() {
+        let check =
+            |text: &str, token, expected: &str| assert_eq!(door(text, token).as_deref(), Ok(expected), "{text}");
+        check("", None, "Auth::loopback None");
+        check("secret = \"\"\njwks_url = \" \"\n", Some(" "), "Auth::loopback None");
+        check("", Some("t"), "Auth::token None");
+        check("requests_per_minute = 5", None, "Auth::loopback Some((5, 30000))");
+        check(&format!("secret = {LONG:?}"), Some("t"), "Auth::accounts Some((20, 30000))");
+        let keys = "jwks_url = \"https://a.example/jwks\"\nissuer = \"https://a.example\"\naudience = \"me\"\ntokens_per_minute = 7\n";
+        check(keys, None, "Auth::accounts Some((20, 7))");
+    }
+
+    #[test]
+    fn what_would_leave_it_ajar_is_refused_and_no_secret_is_told() {
+        for (text, key) in [
+            ("secret = \"short-secret\"", "auth.secret"),
+            ("ticket_secret = \"short-secret\"", "auth.ticket_secret"),
+            ("jwks_url = \"https://a.example/jwks\"", "auth.issuer"),
+            ("jwks_url = \"https://a.example/jwks\"\nissuer = \"a\"", "auth.audience"),
+            ("jwks_url = \"http://a.example/jwks\"\nissuer = \"a\"\naudience = \"b\"", "auth.jwks_url"),
+            (&format!("secret = {LONG:?}\njwks_url = \"https://a.example/jwks\""), "auth.secret"),
+            ("requests_per_minute = -1", "invalid value"),
+            ("secrets = \"x\"", "unknown field"),
+        ] {
+            let refused = door(text, None).err().unwrap_or_default();
+            assert!(refused.contains(key), "{text}: {refused}");
+            assert!(!refused.contains("short-secret") && !refused.contains(LONG), "{refused}");
+        }
+    }
+
+    #[test]
+    fn in_the_cloud_there_is_no_open_door() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let refused = |text: &str| {
+            let auth: Auth = toml::from_str(text).unwrap_or_default();
+            auth.guarded_door(Arc::new(SystemClock)).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(refused("").contains("jwks_url"));
+        assert!(refused(&format!("secret = {LONG:?}")).contains("ticket_secret"));
+        assert_eq!(refused(&format!("secret = {LONG:?}\nticket_secret = {LONG:?}")), "");
+    }
+}

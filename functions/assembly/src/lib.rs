@@ -1,0 +1,27 @@
+//! Everything that knows no store, put together behind the ports: the actors of every kind, and the ways in to them. The hub, the
+//! functions in the cloud and the tests of whole systems each bring their adapters, and have the same parts, configuration and
+//! care for secrets.
+
+mod auth;
+mod config;
+mod observing;
+mod parts;
+mod reach;
+pub mod secrets;
+
+pub use auth::Auth;
+pub use config::{Ai, Config, Durability, Observe, Providers, Server, Store, Tasks};
+pub use observing::Observing;
+pub use parts::{Base, PLAY, Parts, Settings, Voices};
+pub use reach::Within;
+
+/// Why something cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The configuration makes no sense.
+    #[error("the configuration is wrong: {0}")]
+    Config(String),
+    /// The models cannot be set up.
+    #[error(transparent)]
+    Models(#[from] models::ConfigError),
+}

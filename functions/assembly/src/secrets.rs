@@ -1,0 +1,202 @@
+//! The secrets that a process knows, wherever they come from, and keeping them out of what is logged and answered.
+//!
+//! | origin | known |
+//! |---|---|
+//! | the configuration, file and variables | every key that ends as secrets do, and passwords in addresses |
+//! | the environment | variables that end as secrets do, passwords in addresses, headers of the collector |
+//! | `{data}/secrets`, in the hub | every file, read again from time to time |
+//! | what flows refer to | the moment that it is looked up |
+
+use axum::{
+    body::{Body, Bytes, HttpBody, to_bytes},
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use http::{HeaderMap, HeaderValue, Method, header};
+use ports::{KnownSecrets, Redactor, Secret};
+use reqwest::Url;
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
+use toml::{Table, Value};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What the names of keys and variables end with that hold secrets.
+const ENDINGS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
+/// The longest body that is looked through, in bytes: the longest that anything takes, and far longer than any refusal.
+const LONGEST: usize = api::MAX_JSON;
+
+/// Learns what is secret in the environment.
+pub fn learn_environment(environment: &[(String, String)], known: &KnownSecrets) {
+    let mut found = Vec::new();
+    for (name, value) in environment {
+        if is_secret(name) {
+            found.push(Secret::new(value));
+        }
+        found.extend(in_address(value));
+        if name.ends_with("_HEADERS") {
+            found.extend(value.split(',').filter_map(|pair| pair.split_once('=')).map(|(_, value)| Secret::new(value)));
+        }
+    }
+    known.learn(&found);
+}
+
+/// Learns what is secret in a configuration as it was written.
+pub fn learn_configuration(table: &Table, known: &KnownSecrets) {
+    fn collect(name: &str, value: &Value, found: &mut Vec<Secret>) {
+        match value {
+            Value::String(text) => {
+                if is_secret(name) {
+                    found.push(Secret::new(text));
+                }
+                found.extend(in_address(text));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(name, item, found)),
+            Value::Table(table) => table.iter().for_each(|(name, value)| collect(name, value, found)),
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    table.iter().for_each(|(name, value)| collect(name, value, &mut found));
+    known.learn(&found);
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ENDINGS
+        .iter()
+        .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with(['_', '-'])))
+}
+
+/// The password of an address, as it is written and as it is meant.
+fn in_address(text: &str) -> Vec<Secret> {
+    let password = Url::parse(text).ok().and_then(|url| url.password().map(str::to_owned));
+    password.map(|password| Secret::new(password)).into_iter().collect()
+}
+
+/// Keeps known secrets out at the door: what people say to agents and tasks comes in without them, and refusals, whatever part
+/// of the hub worded them, go out without them. Contents of files are people's own and pass as they are.
+pub async fn clean(State(known): State<KnownSecrets>, request: Request, next: Next) -> Response {
+    let redactor = known.redactor();
+    let request =
+        if redactor.is_empty() || !says_something(&request) { request } else { said(request, &redactor).await };
+    let response = next.run(request).await;
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    // One that is longer than all that we say is none of ours and goes as nothing. A key may have been looked up meanwhile.
+    let body = to_bytes(body, LONGEST).await.unwrap_or_default();
+    let body = without(body, &known.redactor(), &mut head.headers);
+    Response::from_parts(head, body)
+}
+
+/// Whether a request says something to an agent or a task.
+fn says_something(request: &Request) -> bool {
+    let path = request.uri().path();
+    let to_one = ["/chats", "/tasks", "/evaluations"].iter().any(|part| path.contains(part));
+    // What says that it is too long is refused as that.
+    let length = request.body().size_hint().upper();
+    to_one && *request.method() != Method::GET && length.is_some_and(|length| length <= LONGEST as u64)
+}
+
+async fn said(request: Request, redactor: &Redactor) -> Request {
+    let (mut head, body) = request.into_parts();
+    let body = match to_bytes(body, LONGEST).await {
+        Ok(body) => without(body, redactor, &mut head.headers),
+        // It broke off: whoever reads it finds that there is nothing.
+        Err(_) => Body::empty(),
+    };
+    Request::from_parts(head, body)
+}
+
+fn without(body: Bytes, redactor: &Redactor, headers: &mut HeaderMap) -> Body {
+    let clean = match redactor.text(&String::from_utf8_lossy(&body)) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(clean) => Some(clean),
+    };
+    let Some(clean) = clean else { return Body::from(body) };
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(clean.len()));
+    Body::from(clean)
+}
+
+/// A stream for logs: a line at a time, without secrets.
+#[derive(Clone)]
+pub struct Clean<W>(pub KnownSecrets, pub fn() -> W);
+
+impl<'a, W: Write + 'a> MakeWriter<'a> for Clean<W> {
+    type Writer = CleanLine<W>;
+
+    fn make_writer(&'a self) -> CleanLine<W> {
+        CleanLine(self.0.clone(), (self.1)())
+    }
+}
+
+/// One line of a [`Clean`] stream.
+pub struct CleanLine<W>(KnownSecrets, W);
+
+impl<W: Write> Write for CleanLine<W> {
+    /// Gets whole lines: that is how the subscriber writes.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.1.write_all(self.0.redactor().text(&text).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.1.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s10_11_secrets_are_known_by_what_their_names_end_with() {
+        for (name, secret) in [
+            ("api_key", true),
+            ("OPENAI_API_KEY", true),
+            ("auth-token", true),
+            ("secret", true),
+            ("PGPASSWORD", false),
+            ("PG_PASSWORD", true),
+            ("monkey", false),
+            ("max_tokens", false),
+            ("keys", false),
+        ] {
+            assert_eq!(is_secret(name), secret, "{name}");
+        }
+    }
+
+    #[test]
+    fn s10_11_every_origin_is_learned() -> Result<(), toml::de::Error> {
+        let known = KnownSecrets::default();
+        let file = "[ai.openai]\napi_key = \"from-the-file\"\nbase_url = \"http://u:pass-of-url@h/v1\"\n[[x]]\ntoken = \"in-a-list\"\n";
+        learn_configuration(&file.parse::<Table>()?, &known);
+        let variables = [
+            ("MY_TOKEN", "from-environment"),
+            ("PROXY", "http://u:pass-of-proxy@h/"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "x-a=header-value-one,x-b=header-value-two"),
+            ("PATH", "/usr/bin-not-secret"),
+        ];
+        learn_environment(&variables.map(|(name, value)| (name.to_owned(), value.to_owned())), &known);
+        let redactor = known.redactor();
+        for secret in [
+            "from-the-file",
+            "pass-of-url",
+            "in-a-list",
+            "from-environment",
+            "pass-of-proxy",
+            "header-value-one",
+            "header-value-two",
+        ] {
+            assert_eq!(redactor.text(secret), "[redacted]", "{secret}");
+        }
+        assert_eq!(redactor.text("/usr/bin-not-secret"), "/usr/bin-not-secret");
+        Ok(())
+    }
+}

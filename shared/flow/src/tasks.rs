@@ -35,6 +35,7 @@ pub struct Tasks {
     flows: Flows,
     clock: Arc<dyn Clock>,
     most_waiting: usize,
+    metrics: Option<Arc<TaskMetrics>>,
 }
 
 /// A task to make.
@@ -145,12 +146,7 @@ impl Tasks {
         self.begin(flow, config, by).await
     }
 
-    pub(crate) async fn begin(
-        &self,
-        flow: &Arc<Flow>,
-        mut config: TaskConfig,
-        by: &Principal,
-    ) -> Result<AcceptedTask, Error> {
+    async fn begin(&self, flow: &Arc<Flow>, mut config: TaskConfig, by: &Principal) -> Result<AcceptedTask, Error> {
         let input = serde_json::to_string(&config.input).map_err(internal)?;
         if input.len() > MAX_INPUT {
             let text = format!("the input is {} bytes long as JSON; {MAX_INPUT} fit", input.len());
@@ -168,6 +164,9 @@ impl Tasks {
         let mut start = self.message(workspace, task, start_command(task), by, command)?;
         start.priority = config.priority;
         self.write_down(flow, &config, &start).await?;
+        if let Some(metrics) = &self.metrics {
+            metrics.accepted(&config, flow);
+        }
         self.mailbox.send(start).await.map_err(internal)?;
         Ok(accepted)
     }

@@ -50,7 +50,7 @@ fn s8_a_file_that_cannot_be_read_is_one_fault() {
         files.get_mut(&path).unwrap().insert_str(0, "broken: [1\n");
         let fault = only(refused(files));
         assert_eq!((fault.file.as_str(), fault.code), (path.as_str(), "malformed"));
-        assert!(fault.message.starts_with("this is no YAML"), "{fault}");
+        assert!(fault.message.starts_with("this is no YAML: ") && !fault.message.contains(" line "), "{fault}");
     }
     let mut files = sound();
     files.remove("workflow.yaml");
@@ -104,6 +104,18 @@ fn s8_a_key_that_is_there_twice_is_told_in_our_words() {
     );
     assert_eq!(report.faults[1].message, "the key `role` is there twice");
     assert_eq!(report.faults[1].hint, "keep one of them; the first is in line 10");
+
+    // What is in the second of two lists is not missed; and what is taken over from elsewhere may be said again.
+    let more = "nodes:\n  - {id: other, kind: deterministic, role: exit, context: none}\nedges:\n";
+    assert_eq!(only(refused(with("workflow.yaml", "edges:\n", more))).code, "duplicate_key");
+    let mut files = with("workflow.yaml", "nodes:\n", "x-usual: &usual {kind: agent, context: none}\nnodes:\n");
+    change(
+        &mut files,
+        "workflow.yaml",
+        "id: second\n    kind: deterministic\n",
+        "<<: *usual\n    id: second\n    kind: deterministic\n",
+    );
+    assert!(load("base", files, &Known::default()).is_ok());
 
     let mut files = sound();
     files.remove("tools.yaml");

@@ -9,6 +9,7 @@ const TABLE: &str = "docs/paragraphs.md";
 
 /// Every paragraph of the seed that demands something, with its heading.
 const PARAGRAPHS: &[(&str, &str)] = &[
+    ("1", "Architectural responsibilities"),
     ("2.1", "Task"),
     ("2.2", "Node"),
     ("2.3", "Edge"),
@@ -24,6 +25,7 @@ const PARAGRAPHS: &[(&str, &str)] = &[
     ("7.2", "Task errors"),
     ("7.3", "Exit errors"),
     ("8", "Engine initialisation requirements"),
+    ("9", "Completion criteria"),
     ("10.1", "Artifact and output storage"),
     ("10.2", "Engine metadata and versioning"),
     ("10.3", "Evaluation and regression"),

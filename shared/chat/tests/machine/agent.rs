@@ -243,6 +243,17 @@ fn s5_an_agent_has_the_tools_that_its_node_lists_and_no_others() {
 }
 
 #[test]
+fn what_older_logs_have_is_a_built_in_tool_by_its_own_name() {
+    let kept: AgentTool =
+        serde_json::from_value(json!({ "name": "ls", "root": "/data" })).unwrap_or_else(|error| panic!("{error}"));
+    let mut play = Play::agent_with(vec![kept]);
+    play.say("go");
+    let happened = play.answer("", &[("ls", json!({ "path": "/" })), ("ls", json!({}))]);
+    assert!(happened[3].contains("FORBIDDEN"), "{happened:?}");
+    assert_eq!(happened.last().map(String::as_str), Some("call ls 1"));
+}
+
+#[test]
 fn s5_a_tool_asks_people_and_is_gated_under_whatever_name() {
     let mut play = Play::agent_with(vec![builtin("consult", "ask_user", ""), builtin("keep", "write", "")]);
     play.say("go");

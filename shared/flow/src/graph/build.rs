@@ -202,7 +202,7 @@ impl Draft {
         }
     }
 
-    pub(super) fn reached_from(&self, starts: &[usize]) -> HashSet<usize> {
+    fn reached_from(&self, starts: &[usize]) -> HashSet<usize> {
         let mut reached: HashSet<usize> = starts.iter().copied().collect();
         let mut open = starts.to_vec();
         while let Some(node) = open.pop() {
@@ -240,7 +240,7 @@ impl Draft {
         Graph { nodes, by_id: HashMap::new(), reach, merged: owned.merged }
     }
 
-    fn reach(&self, order: &[usize]) -> Vec<Vec<u64>> {
+    pub(super) fn reach(&self, order: &[usize]) -> Vec<Vec<u64>> {
         let mut reach = vec![vec![0; self.nodes.len().div_ceil(64)]; self.nodes.len()];
         for node in order.iter().rev() {
             let mut bits = std::mem::take(&mut reach[*node]);

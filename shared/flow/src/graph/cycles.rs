@@ -65,15 +65,14 @@ impl Draft {
         }
         let Some(order) = forward.order() else { return };
         // What leads to what is asked of the graph as it is.
-        let words = self.nodes.len().div_ceil(64);
-        let reach: Vec<Vec<u64>> = (0..self.nodes.len())
-            .map(|node| {
-                let mut bits = vec![0; words];
-                let after: Vec<usize> = self.out[node].iter().map(|(to, ..)| *to).collect();
-                self.reached_from(&after).into_iter().for_each(|to| bits[to / 64] |= 1 << (to % 64));
-                bits
-            })
-            .collect();
+        let mut reach = forward.reach(&order);
+        let mut grows = true;
+        while grows {
+            grows = false;
+            for node in order.iter().rev() {
+                grows |= self.extend_reach(&mut reach, *node);
+            }
+        }
         owner::find(&mut forward, &order, &reach);
         // Of a merge that is reached by nothing but an edge back it is not known who comes.
         let unknown: HashSet<FaultAt> = back
@@ -82,6 +81,19 @@ impl Draft {
             .map(|(_, to)| FaultAt::Node(self.given[*to]))
             .collect();
         self.faults.extend(forward.faults.into_iter().filter(|fault| !unknown.contains(&fault.at)));
+    }
+
+    /// Adds to what a node leads to what the nodes after it lead to; whether that was anything new.
+    fn extend_reach(&self, reach: &mut [Vec<u64>], node: usize) -> bool {
+        let mut bits = std::mem::take(&mut reach[node]);
+        let before = bits.clone();
+        for (to, ..) in &self.out[node] {
+            bits[to / 64] |= 1 << (to % 64);
+            bits.iter_mut().zip(&reach[*to]).for_each(|(word, more)| *word |= more);
+        }
+        let grew = bits != before;
+        reach[node] = bits;
+        grew
     }
 
     /// The edges that lead to where a walk from the starts has come from. Without them there is no cycle.

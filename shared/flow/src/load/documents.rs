@@ -117,7 +117,13 @@ impl Documents {
                     continue;
                 }
             };
-            for Again { key, place, first } in again {
+            for Again { key, place, first, at_root } in again {
+                // Half of a list is in neither of the two.
+                if let Part::Manifest(name) = part
+                    && at_root
+                {
+                    unread.insert(name);
+                }
                 let hint = match first.line {
                     0 => "keep one of them".into(),
                     line => format!("keep one of them; the first is in line {line}"),
@@ -168,7 +174,7 @@ impl Documents {
 
 struct Reader<'a> {
     trees: HashMap<&'static str, (&'a str, Tree)>,
-    /// Manifests that are there and could not be read.
+    /// Manifests that are there and could not be read as a whole.
     unread: BTreeSet<&'static str>,
     faults: &'a mut Faults,
 }
@@ -210,7 +216,8 @@ impl Reader<'_> {
             self.faults.add(at, "wrong_type", format!("it cannot be read: {error}"), hint);
             T::default()
         });
-        let listed = list.is_empty() || may_be_left_out || tree.get(list).is_some();
+        let whole = list.is_empty() || may_be_left_out || tree.get(list).is_some();
+        let listed = whole && !self.unread.contains(name);
         Document { file: file.into(), value, ids, listed, tree }
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Again {
     pub(super) key: String,
     pub(super) place: Place,
     pub(super) first: Place,
+    /// Whether it is a key of the file itself.
+    pub(super) at_root: bool,
 }
 
 impl Tree {
@@ -53,7 +55,7 @@ impl Tree {
     pub(super) fn read(path: &str, text: &str) -> Result<(Self, Vec<Again>), Malformed> {
         let mut tree = Self::parse(path, text)?;
         let mut again = Vec::new();
-        tree.keep_first(&mut again);
+        tree.keep_first(&mut again, true);
         Ok((tree, again))
     }
 
@@ -69,21 +71,21 @@ impl Tree {
         if path.ends_with(".json") {
             let value: Value = serde_json::from_str(text).map_err(|error| Malformed {
                 place: Place { line: narrow(error.line() as u64), column: narrow(error.column() as u64) },
-                message: format!("this is no JSON: {error}"),
+                message: malformed("JSON", &error.to_string()),
             })?;
             let placed = yaml.ok().map(Self::from).filter(|tree| tree.to_value() == value);
             return Ok(placed.unwrap_or_else(|| Self::unplaced(value)));
         }
         yaml.map(Self::from).map_err(|error| Malformed {
             place: error.location().map(Place::from).unwrap_or_default(),
-            message: format!("this is no YAML: {}", error.without_snippet()),
+            message: malformed("YAML", &error.without_snippet().to_string()),
         })
     }
 
-    fn keep_first(&mut self, again: &mut Vec<Again>) {
+    fn keep_first(&mut self, again: &mut Vec<Again>, at_root: bool) {
         match &mut self.content {
             Content::Scalar(_) => {}
-            Content::List(list) => list.iter_mut().for_each(|item| item.keep_first(again)),
+            Content::List(list) => list.iter_mut().for_each(|item| item.keep_first(again, false)),
             Content::Map(map) => {
                 let mut seen: HashMap<String, Place> = HashMap::new();
                 map.retain(|(key, place, _)| match seen.entry(key.clone()) {
@@ -92,11 +94,11 @@ impl Tree {
                         true
                     }
                     Entry::Occupied(taken) => {
-                        again.push(Again { key: key.clone(), place: *place, first: *taken.get() });
+                        again.push(Again { key: key.clone(), place: *place, first: *taken.get(), at_root });
                         false
                     }
                 });
-                map.iter_mut().for_each(|(_, _, value)| value.keep_first(again));
+                map.iter_mut().for_each(|(_, _, value)| value.keep_first(again, false));
             }
         }
     }
@@ -171,6 +173,12 @@ impl Tree {
             Content::Scalar(_) => "string",
         }
     }
+}
+
+/// What a parser says, without the place, which the fault has.
+fn malformed(what: &str, reason: &str) -> String {
+    let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
+    format!("this is no {what}: {reason}")
 }
 
 impl From<Location> for Place {

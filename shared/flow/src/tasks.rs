@@ -9,7 +9,9 @@ mod reading;
 pub use admission::MOST_WAITING;
 pub use reading::{TaskFilter, TaskPage};
 
-use crate::{Flow, flow::Op, flows::Flows, graph::Role, machine::actor_id, manifest::QueuePolicy};
+use crate::{
+    Flow, flow::Op, flows::Flows, graph::Role, machine::actor_id, manifest::QueuePolicy, observe::TaskMetrics,
+};
 use actor::{Content, Mail, Mailbox, StopRequest};
 use domain::{
     Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
@@ -75,13 +77,20 @@ impl Tasks {
         flows: Flows,
     ) -> Self {
         let mailbox = Mailbox { queue, table: table.clone(), bus };
-        Self { table, mailbox, workspaces, flows, clock, most_waiting: MOST_WAITING }
+        Self { table, mailbox, workspaces, flows, clock, most_waiting: MOST_WAITING, metrics: None }
     }
 
     /// The same, refusing tasks of a tenant that has `most` messages of tasks waiting; [`MOST_WAITING`] otherwise.
     #[must_use]
     pub fn with_most_waiting(mut self, most: usize) -> Self {
         self.most_waiting = most.max(1);
+        self
+    }
+
+    /// The same, telling these counters of tasks that are accepted, which nobody has begun yet.
+    #[must_use]
+    pub fn counted_by(mut self, metrics: Arc<TaskMetrics>) -> Self {
+        self.metrics = Some(metrics);
         self
     }
 
@@ -164,9 +173,6 @@ impl Tasks {
         let mut start = self.message(workspace, task, start_command(task), by, command)?;
         start.priority = config.priority;
         self.write_down(flow, &config, &start).await?;
-        if let Some(metrics) = &self.metrics {
-            metrics.accepted(&config, flow);
-        }
         self.mailbox.send(start).await.map_err(internal)?;
         Ok(accepted)
     }

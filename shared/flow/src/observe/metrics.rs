@@ -163,6 +163,13 @@ impl TaskMetrics {
         counters.phases.was(&wanted, view.task_id, view.phase);
     }
 
+    /// A task is about to be queued; nobody has begun it, unless it came before.
+    pub(crate) fn accepted(&self, config: &TaskConfig, flow: &Flow) {
+        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = counters.wanted(&config.flow, Some(flow));
+        counters.phases.was(&wanted, config.task, TaskPhase::Queued);
+    }
+
     /// Counts one event of a task. `state` may be the one after it or a later one.
     pub fn see(&self, config: &TaskConfig, state: &TaskState, event: &TaskEvent) {
         let loaded = self.flows.get(&config.flow);

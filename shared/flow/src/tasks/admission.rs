@@ -88,7 +88,11 @@ impl Tasks {
         let task = [put, observe::record(config, flow)];
         let Some(most) = flow.limits.max_queued else {
             return match self.table.commit(task.into()).await {
-                Ok(()) | Err(PortError::Conflict { .. }) => Ok(()),
+                Ok(()) => {
+                    self.count(config, flow);
+                    Ok(())
+                }
+                Err(PortError::Conflict { .. }) => Ok(()),
                 Err(error) => Err(internal(error)),
             };
         };
@@ -97,7 +101,10 @@ impl Tasks {
             let Some(place) = places.take(start, self.clock.now()).await.map_err(internal)? else { break };
             let writes = task.iter().cloned().chain(place).collect();
             match self.table.commit(writes).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.count(config, flow);
+                    return Ok(());
+                }
                 Err(PortError::Conflict { .. }) => {}
                 Err(error) => return Err(internal(error)),
             }
@@ -110,6 +117,13 @@ impl Tasks {
         }
         self.begin_stuck(&places).await.map_err(internal)?;
         Err(come_again(format!("{most} tasks of this flow may run or wait, and they do")))
+    }
+
+    /// Counts a task that is new.
+    fn count(&self, config: &TaskConfig, flow: &Flow) {
+        if let Some(metrics) = &self.metrics {
+            metrics.accepted(config, flow);
+        }
     }
 
     /// Begins tasks that were admitted and have not begun. One whose message is only slow gets it twice, which is harmless.

@@ -5,8 +5,9 @@ use crate::{
     rig::Rig,
 };
 use async_trait::async_trait;
-use domain::{Code, Error, Status, WorkspaceId, task::FlowRef};
+use domain::{Code, Error, Principal, Status, TaskId, WorkspaceId, task::FlowRef};
 use flow::{
+    NewTask,
     manifest::Plugin,
     observe::{Lost, Observers, Patience, Sink, Sinks, TaskFact, TaskMetrics},
 };
@@ -201,4 +202,19 @@ async fn s10_4_tasks_are_counted_by_phase_also_those_of_before_the_start() {
     assert_eq!(phase(&after, "suspended"), None);
     after.count_earlier(rig.workspaces(), &rig.tasks).await.unwrap();
     assert_eq!((phase(&after, "suspended"), phase(&after, "queued")), (Some(3), Some(1)));
+
+    // One that is accepted is queued until somebody begins it, and accepted again it is the same one.
+    let counted = rig.tasks.clone().counted_by(before.clone());
+    let task = TaskId(rig.id());
+    let create = async || {
+        let new = NewTask { input: json!({ "path": "/projects/there.md" }), ..NewTask::default() };
+        counted.create(rig.workspace, task, "asks", new, &Principal::local()).await.unwrap();
+    };
+    create().await;
+    assert_eq!((phase(&before, "queued"), phase(&before, "suspended")), (Some(1), Some(3)));
+    rig.work().await;
+    assert_eq!((phase(&before, "queued"), phase(&before, "suspended")), (Some(0), Some(5)));
+    create().await;
+    rig.work().await;
+    assert_eq!((phase(&before, "queued"), phase(&before, "suspended")), (Some(0), Some(5)));
 }

@@ -1,10 +1,11 @@
 //! The tools of agents on a real hub (seed 002 §5): exactly those that the node lists, by their ids, each within its permissions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, Status, TaskView};
+use domain::{Code, Status, TaskId, TaskPhase, TaskView};
 use flow::observe::Stage;
-use flows::Hub;
+use flows::{Hub, until};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const WORKFLOW: &str = "
 nodes:
@@ -79,6 +80,17 @@ async fn s10_5_a_denied_tool_of_an_agent_is_noted_and_the_agent_goes_on_with_the
     assert_eq!(used(&stage), [("keep", Status::Partial), ("words", Status::Success)]);
     assert_eq!((view.status, view.output), (Status::Success, Some(json!(r#"["go","on"]"#))), "no route is another one");
     assert_eq!(hub.read("/projects/notes/b.md").await, None);
+
+    // A re-run is denied the same, whatever the policy says by then.
+    let again = TaskId(Uuid::now_v7());
+    hub.tasks.replay(hub.workspace, view.task_id, again, None, &hub.by).await.unwrap();
+    until(|| async {
+        let view = hub.tasks.get(hub.workspace, again).await.unwrap();
+        (view.phase == TaskPhase::Finished).then_some(view)
+    })
+    .await;
+    let (one, other) = (hub.tasks.trace(hub.workspace, view.task_id), hub.tasks.trace(hub.workspace, again));
+    assert_eq!(one.await.unwrap(), other.await.unwrap());
     hub.close().await;
 }
 

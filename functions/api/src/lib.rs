@@ -107,10 +107,20 @@ impl Context {
 
 /// The whole of door 1, to be served as it is.
 pub fn router(context: Arc<Context>) -> axum::Router {
+    served(openapi::routes(), context)
+}
+
+/// The event streams alone, and what those who run a server ask it: for one that does nothing but hold streams. Who may watch
+/// is asked in the same way, by the same code, and nothing is ever written.
+pub fn streams(context: Arc<Context>) -> axum::Router {
+    served(openapi::streams(), context)
+}
+
+fn served(routes: utoipa_axum::router::OpenApiRouter<Arc<Context>>, context: Arc<Context>) -> axum::Router {
     use axum::middleware::from_fn_with_state;
 
     let requests = Arc::new(metrics::Requests::default());
-    let (routes, document) = openapi::routes().split_for_parts();
+    let (routes, document) = routes.split_for_parts();
     let serving = observe::Observer { requests: requests.clone(), clock: context.clock.clone() };
     let cors = cors(&context.origins);
     let router = routes

@@ -110,6 +110,16 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(health::openapi))
 }
 
+/// Those of a server that only holds streams.
+pub(crate) fn streams() -> OpenApiRouter<Arc<Context>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(events::watch_chat))
+        .routes(routes!(events::watch_task))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
 /// The document as it is served at `/openapi.json`: a JSON object of OpenAPI 3.1.
 pub fn document() -> Value {
     complete(routes().into_openapi())

@@ -27,6 +27,8 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(api::document);
 /// The door, with what stands behind it.
 pub struct Door {
     pub router: Router,
+    /// A server that only holds streams, over the same parts.
+    pub streams: Router,
     pub table: Arc<dyn Table>,
     /// Counts the calls of the ports.
     pub calls: Crash,
@@ -46,7 +48,13 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { auth: Auth::loopback(), origins: Vec::new(), ready: Vec::new(), models: Vec::new(), most_waiting: flow::tasks::MOST_WAITING }
+        Self {
+            auth: Auth::loopback(),
+            origins: Vec::new(),
+            ready: Vec::new(),
+            models: Vec::new(),
+            most_waiting: flow::tasks::MOST_WAITING,
+        }
     }
 }
 
@@ -158,7 +166,9 @@ impl Door {
             ready,
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         };
-        Self { router: api::router(Arc::new(context)), table, calls, shutdown, _folder: folder }
+        let context = Arc::new(context);
+        let streams = api::streams(context.clone());
+        Self { router: api::router(context), streams, table, calls, shutdown, _folder: folder }
     }
 
     /// Sends a request as it is.

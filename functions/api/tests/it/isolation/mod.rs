@@ -7,6 +7,7 @@
 mod attacks;
 mod limits;
 mod members;
+mod published;
 mod roles;
 mod rows;
 mod streams;

@@ -1,26 +1,31 @@
 //! Event streams: what is replayed is as well kept as everything else, and a ticket opens one stream and nothing more.
 
 use super::world::{Tenant, World, expired, token, user_id};
-use axum::body::Body;
+use axum::{Router, body::Body};
 use futures::StreamExt;
 use http::{Request, StatusCode, header};
 use identity::Tickets;
 use ports::{Clock, Secret, SystemClock};
 use serde_json::json;
 use std::time::Duration;
+use tower::ServiceExt;
 
-/// What a stream begins with, up to a word; none when it is refused, which then says nothing of the tenant's.
-async fn seen(
-    world: &World,
-    tenant: &Tenant,
-    target: &str,
-    headers: &[(header::HeaderName, String)],
-) -> Result<String, StatusCode> {
+/// What a stream begins with, up to a word; else how it is refused, which then says nothing of the tenant's. The server that
+/// only holds streams says the same.
+async fn seen(world: &World, tenant: &Tenant, target: &str, headers: &[Header]) -> Result<String, StatusCode> {
+    let one = read(&world.door.router, tenant, target, headers).await;
+    assert_eq!(one, read(&world.door.streams, tenant, target, headers).await, "{target}");
+    one
+}
+
+type Header = (header::HeaderName, String);
+
+async fn read(router: &Router, tenant: &Tenant, target: &str, headers: &[Header]) -> Result<String, StatusCode> {
     let mut request = Request::get(target);
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    let response = world.door.send(request.body(Body::empty()).unwrap()).await;
+    let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     let status = response.status();
     let mut body = response.into_body().into_data_stream();
     let mut text = String::new();
@@ -34,11 +39,11 @@ async fn seen(
     Err(status)
 }
 
-fn bearer(token: &str) -> (header::HeaderName, String) {
+fn bearer(token: &str) -> Header {
     (header::AUTHORIZATION, format!("Bearer {token}"))
 }
 
-fn last_event(id: &str) -> (header::HeaderName, String) {
+fn last_event(id: &str) -> Header {
     (header::HeaderName::from_static("last-event-id"), id.to_owned())
 }
 
@@ -67,6 +72,22 @@ async fn nothing_is_replayed_to_those_who_may_not_look() {
         let target = format!("{swapped}?after=0");
         assert_eq!(seen(&world, &bob, &target, &[bearer(&ann.token)]).await, Err(StatusCode::NOT_FOUND));
         assert_eq!(seen(&world, &bob, &target, &[bearer(&bob.token)]).await, Err(StatusCode::NOT_FOUND));
+    }
+    world.door.shutdown.cancel();
+}
+
+#[tokio::test]
+async fn a_server_of_streams_does_nothing_else() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let allowed = ["GET /health", "GET /ready", "GET /metrics"];
+    for row in super::rows::ROWS {
+        let (target, body) = ann.filled(row, None);
+        let (name, value) = bearer(&ann.token);
+        let request = Request::builder().method(row.method()).uri(target).header(name, value);
+        let response = world.door.streams.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let holds = row.route.ends_with("/events") || allowed.contains(&row.route);
+        assert_eq!(response.status() == StatusCode::NOT_FOUND, !holds, "{}", row.route);
     }
     world.door.shutdown.cancel();
 }

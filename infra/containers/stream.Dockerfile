@@ -31,6 +31,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
 # glibc and certificates, nothing else.
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /buildscale-stream /usr/local/bin/buildscale-stream
+# A volume in the task, which takes its mode (anybody may write) from this folder.
+VOLUME /tmp
 USER 65532:65532
 EXPOSE 8080
 # There is no shell to ask with: the load balancer asks /health.

@@ -327,6 +327,51 @@ fn s10_7_a_task_is_paused_stepped_and_stopped() {
     assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(6));
 }
 
+/// Runs the commands that a tail says answer what is asked, as they are.
+fn answer_as_told(hub: &Hub, said: &str) -> usize {
+    let commands = said.lines().filter_map(|line| line.split_once("answer it with: buildscale "));
+    let commands: Vec<Vec<&str>> = commands.map(|(_, command)| command.split(' ').collect()).collect();
+    for command in &commands {
+        assert_eq!(hub.run(command).status.code(), Some(0), "{command:?}");
+    }
+    commands.len()
+}
+
+#[test]
+fn s10_9_a_tail_of_a_task_that_waits_says_how_to_answer_and_ends() {
+    let hub = Hub::start();
+    let dir = hub.flow("approval", APPROVAL);
+    let task = text(&hub.run(&["flow", "run", &dir, "--input", "the report", "--detach"]).stdout).trim().to_owned();
+    let follower = hub.command(&["task", "tail", &task, "--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    let tail = hub.run(&["task", "tail", &task]);
+    let said = text(&tail.stdout);
+    assert_eq!(tail.status.code(), Some(8), "{said}{}", text(&tail.stderr));
+    assert!(said.contains("+ begin") && said.contains("? review: Publish the report?"), "{said}");
+    let events = hub.json(8, &["task", "tail", &task, "--json"]);
+    let command = events.last().unwrap()["data"]["command"].as_str().unwrap().to_owned();
+    assert_eq!(command, format!("buildscale task answer {task} --node review --approve"));
+    assert!(text(&hub.run(&["task", "show", &task]).stdout).contains(&command));
+    assert_eq!(answer_as_told(&hub, &said), 1);
+    let followed = follower.wait_with_output().unwrap();
+    assert_eq!(followed.status.code(), Some(0), "it went on all the while: {}", text(&followed.stdout));
+    assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(0), "what was answered is asked no more");
+}
+
+#[test]
+fn s10_9_a_tail_says_what_subtasks_ask_when_nothing_else_moves() {
+    let hub = Hub::start();
+    let asks = "role: linear, context: none, ask: {approve: 'Is {{input}} right?'}}";
+    let dir = hub.flow("each", &SPLIT.replace("role: linear, context: none, op: {expr: 'input * 2'}}", asks));
+    let run = ["flow", "run", &dir, "--input", r#"{"items": [1, 2]}"#, "--detach"];
+    let task = text(&hub.run(&run).stdout).trim().to_owned();
+    let tail = hub.run(&["task", "tail", &task]);
+    let said = text(&tail.stdout);
+    assert_eq!(tail.status.code(), Some(8), "{said}{}", text(&tail.stderr));
+    assert!(said.contains("Is 1 right?") && said.contains("Is 2 right?"), "{said}");
+    assert_eq!(answer_as_told(&hub, &said), 2);
+    assert_eq!(hub.run(&["task", "tail", &task, "--follow"]).status.code(), Some(0));
+}
+
 #[test]
 fn people_are_asked_in_the_terminal_or_answer_later() {
     let hub = Hub::start();
@@ -341,7 +386,7 @@ fn people_are_asked_in_the_terminal_or_answer_later() {
     assert_eq!(output.status.code(), Some(8), "nobody is there: {}", text(&output.stderr));
     let waiting = hub.json(0, &["task", "list", "--phase", "suspended", "--json"]);
     let task = waiting[0]["tasks"][0]["task_id"].as_str().unwrap();
-    assert!(text(&output.stderr).contains(&format!("buildscale task answer {task}")));
+    assert!(text(&output.stderr).contains(&format!("buildscale task answer {task} --node review --approve")));
     assert_eq!(hub.run(&["task", "answer", task, "--node", "end", "--approve"]).status.code(), Some(4));
     assert_eq!(hub.run(&["task", "answer", task, "approved=maybe"]).status.code(), Some(2));
     assert_eq!(hub.run(&["task", "answer", task, "--approve", "--comment", "fine"]).status.code(), Some(0));

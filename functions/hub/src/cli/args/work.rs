@@ -15,6 +15,27 @@ pub(crate) struct FlowArgs {
     pub(crate) command: FlowCommand,
 }
 
+/// `buildscale repl`, for those who do little else.
+#[derive(Debug, Args)]
+pub(crate) struct ReplArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// A folder here, or the name of a flow in the workspace
+    #[arg(value_name = "DIR|NAME")]
+    flow: String,
+    /// The profile [default: the first one]
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+}
+
+impl From<ReplArgs> for FlowArgs {
+    fn from(ReplArgs { connection, place, flow, profile }: ReplArgs) -> Self {
+        Self { connection, place, command: FlowCommand::Repl { flow, profile } }
+    }
+}
+
 /// The workspace, for commands that find everything else in it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Place {
@@ -65,7 +86,7 @@ pub(crate) enum FlowCommand {
     Eval(EvalArgs),
     /// Run a flow once a line, with profiles of its cli_profiles.yaml; /help lists what else can be typed
     Repl {
-        /// The flow [default: the profile's]
+        /// A folder here, or the name of a flow in the workspace
         #[arg(value_name = "DIR|NAME")]
         flow: String,
         /// The profile [default: the first one]
@@ -206,15 +227,18 @@ pub(crate) enum TaskCommand {
         #[arg(long, conflicts_with_all = ["full", "memory", "artifacts"])]
         trace: bool,
     },
-    /// Follow a task's events from its beginning to its end
+    /// Follow a task's events from its beginning to its end, or until it waits for a person: exit code 8
     Tail {
         /// The task
         task: TaskId,
+        /// Follow it also while it waits for a person
+        #[arg(long)]
+        follow: bool,
         /// Begin after the event with this number
         #[arg(long, value_name = "N")]
         after: Option<u64>,
     },
-    /// Pause a task before its next node, or before these
+    /// Pause a task and its clones and subtasks before their next nodes, or before these
     Pause {
         /// The task
         task: TaskId,
@@ -222,12 +246,12 @@ pub(crate) enum TaskCommand {
         #[arg(long, value_name = "NODE")]
         before: Vec<String>,
     },
-    /// Let a paused task execute one node
+    /// Let a paused task execute one node, and each paused one of its clones and subtasks
     Step {
         /// The task
         task: TaskId,
     },
-    /// Let a paused task go on
+    /// Let a paused task go on, and its clones and subtasks
     Resume {
         /// The task
         task: TaskId,
@@ -251,7 +275,7 @@ pub(crate) enum TaskCommand {
         #[arg(long)]
         follow: bool,
     },
-    /// Run a failed task again as a new one, from the node that failed on
+    /// Run what failed in a task again, as a new one; everything else keeps its recorded output
     Retry {
         /// The task
         task: TaskId,

@@ -52,7 +52,8 @@ impl Desk {
             (None, Some(asked), _) => self.ask(asked, out).await?,
             (_, None, node) => {
                 let which = node.map(|node| format!(" in {node}")).unwrap_or_default();
-                return Err(Failure::NotFound(format!("nothing is asked{which}; name the node and give NAME=VALUE")));
+                let how = "before it asks, a node is answered by --node NODE with --approve, --decline or NAME=VALUE";
+                return Err(Failure::NotFound(format!("nothing is asked{which}; {how}")));
             }
         };
         let body = json!({ "answers": answers });

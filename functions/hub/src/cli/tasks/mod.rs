@@ -3,6 +3,7 @@
 mod answer;
 mod progress;
 mod show;
+mod waiting;
 mod watch;
 
 pub(crate) use watch::{Manner, Watch};
@@ -43,9 +44,9 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failur
         TaskCommand::Show { full, memory, artifacts, trace, .. } => {
             desk.show(show::Parts { full, memory, artifacts, trace }, out).await
         }
-        TaskCommand::Tail { after, .. } => {
+        TaskCommand::Tail { after, follow, .. } => {
             let watch = Watch::new(desk.client, desk.workspace, desk.task, after, Manner::Watcher, out)?;
-            Ok(watch.until_end(&mut Lines::none(), out).await?.exit)
+            Ok(watch.until_it_waits(!follow).until_end(&mut Lines::none(), out).await?.exit)
         }
         TaskCommand::Pause { before, .. } => desk.tell("pause", &json!({ "before": before }), "will pause", out).await,
         TaskCommand::Step { .. } => desk.tell("step", &json!({}), "goes one node on", out).await,

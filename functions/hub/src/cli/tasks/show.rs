@@ -1,11 +1,11 @@
 //! `buildscale task show`: a task with its stages, as a table or whole.
 
-use super::{Desk, look_of, progress::said, state, took};
+use super::{Desk, look_of, progress::said, state, took, waiting::Waiting};
 use crate::cli::{
     failure::{Exit, Failure},
     lists::moment,
     output::{Look, Output, clean, one_line},
-    value::{list, number, shown, text},
+    value::{number, shown, text},
 };
 use serde_json::{Value, json};
 
@@ -89,15 +89,9 @@ impl Desk {
                 out.line(style.paint(Look::Bad, why))?;
             }
         }
-        for asked in list(view, "waiting_for") {
-            let data = asked.get("data").unwrap_or(asked);
-            for question in list(data, "questions") {
-                let node = one_line(text(data, "node"), 60);
-                out.line(format_args!(
-                    "{} {node}: {}",
-                    style.paint(Look::Ask, "?"),
-                    clean(text(question, "question"))
-                ))?;
+        for asked in Waiting::in_view(view) {
+            for line in asked.lines() {
+                out.line(style.paint(Look::Ask, line))?;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::{
     look_of,
     progress::{Progress, said},
     took,
+    waiting::{Waiting, asked_below},
 };
 use crate::cli::{
     asks::Ask,
@@ -11,7 +12,7 @@ use crate::cli::{
     failure::{Exit, Failure},
     follow::{Event, Follower, Told},
     input::{Lines, unless_interrupted},
-    output::{Output, clean},
+    output::{Look, Output, clean},
     value::{list, text},
 };
 use domain::Timestamp;
@@ -33,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const FRAME: Duration = Duration::from_millis(200);
 /// How often clones and subtasks are looked at that may wait for a person: their events are not the task's.
 const LOOK: Duration = Duration::from_secs(5);
+/// The same for who leaves when they do.
+const LOOK_SOON: Duration = Duration::from_secs(1);
 
 /// Who watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +84,14 @@ pub(crate) struct Watch {
     last_interrupt: Option<Instant>,
     frames: Interval,
     looks: Interval,
-    /// Descendants that were said to wait.
+    /// Descendants that were said to wait, and questions.
     said: HashSet<String>,
     /// Whether only what went wrong is said.
     quiet: bool,
+    /// Whether to leave when it waits for a person.
+    leaves: bool,
+    /// Whether something was heard since the clones and subtasks were last looked at.
+    heard: bool,
 }
 
 impl Watch {
@@ -99,11 +106,6 @@ impl Watch {
     ) -> Result<Self, Failure> {
         let patience = (manner == Manner::Runner).then_some(PATIENCE);
         let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
-        let every = |period| {
-            let mut ticks = interval(period);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            ticks
-        };
         out.flush()?;
         Ok(Self {
             client,
@@ -117,11 +119,22 @@ impl Watch {
             began: None,
             interrupts: signal(SignalKind::interrupt())?,
             last_interrupt: None,
-            frames: every(FRAME),
-            looks: every(LOOK),
+            frames: ticks(FRAME),
+            looks: ticks(LOOK),
             said: HashSet::new(),
             quiet: false,
+            leaves: false,
+            heard: true,
         })
+    }
+
+    /// Follows it only until it waits for a person, if so.
+    pub(crate) fn until_it_waits(mut self, leaves: bool) -> Self {
+        self.leaves = leaves;
+        if leaves {
+            self.looks = ticks(LOOK_SOON);
+        }
+        self
     }
 
     /// Says only what went wrong.
@@ -136,9 +149,17 @@ impl Watch {
         loop {
             let listening = runner && !self.asks.is_empty() && !lines.ended();
             if runner && !self.asks.is_empty() && lines.ended() && self.is_asked_still().await? {
-                let hint = format!("answer it with: buildscale task answer {}", self.task);
-                out.problem("the task waits for a person, and standard input has no answer", Some(&hint))?;
+                let hint = self.open().iter().map(|open| format!("answer it with: {}", open.command())).next();
+                out.problem("the task waits for a person, and standard input has no answer", hint.as_deref())?;
                 return Ok(Ended { exit: Exit::Waiting, output: Value::Null });
+            }
+            let is_news = !runner && self.asks.iter().any(|ask| !self.said.contains(ask.id()));
+            if is_news && self.is_asked_still().await? {
+                if self.leaves {
+                    return leave(&self.open(), out);
+                }
+                self.said.extend(self.asks.iter().map(|ask| ask.id().to_owned()));
+                tell(&self.open(), out)?;
             }
             if listening {
                 self.prompt(out)?;
@@ -162,9 +183,28 @@ impl Watch {
                         None => out.flush()?,
                     }
                 }
-                _ = self.looks.tick(), if runner => self.look(out).await?,
+                _ = self.looks.tick(), if runner || self.leaves => {
+                    let asked = if runner { self.look(out).await.map(|()| Vec::new()) } else { self.asked_below().await };
+                    match asked? {
+                        asked if asked.is_empty() => {}
+                        asked => return leave(&asked, out),
+                    }
+                }
             }
         }
+    }
+
+    /// What the task itself asks.
+    fn open(&self) -> Vec<Waiting> {
+        self.asks.iter().filter_map(|ask| Waiting::of(&self.task, ask)).collect()
+    }
+
+    /// What is asked below the task, once it has been still for a while.
+    async fn asked_below(&mut self) -> Result<Vec<Waiting>, Failure> {
+        if std::mem::take(&mut self.heard) || !self.progress.has_children() {
+            return Ok(Vec::new());
+        }
+        asked_below(&self.client, &self.workspace, &self.task).await
     }
 
     fn say(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
@@ -182,7 +222,10 @@ impl Watch {
 
     fn hear(&mut self, told: Told, out: &mut Output) -> Result<Option<Ended>, Failure> {
         let event = match told {
-            Told::Event(event) => event,
+            Told::Event(event) => {
+                self.heard = true;
+                event
+            }
             Told::Ready => return Ok(None),
             Told::Over(failure) => return Err(failure),
             Told::Lost(failure) => return out.notice(format_args!("{failure}; trying again")).map(|()| None),
@@ -295,14 +338,38 @@ impl Watch {
         let query = [("parent", self.task.as_str()), ("phase", "suspended"), ("limit", "20")];
         // It is only a service: the stream tells when the hub is gone.
         let Ok(page) = self.client.get(&["workspaces", &self.workspace, "tasks"], &query).await else { return Ok(()) };
-        for task in list(&page, "tasks").iter().filter(|task| !list(task, "waiting_for").is_empty()) {
-            let id = text(task, "task_id");
-            if self.said.insert(id.to_owned()) {
-                out.notice(format_args!("  one of them waits for a person: buildscale task answer {}", clean(id)))?;
+        for one in list(&page, "tasks").iter().flat_map(Waiting::in_view) {
+            if self.said.insert(one.task.clone()) {
+                out.notice(format_args!("  one of them waits for a person: {}", one.command()))?;
             }
         }
         Ok(())
     }
+}
+
+/// Says what is asked, and how to answer. Programs have heard the question.
+fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
+    if !out.is_json() {
+        for line in asked.iter().flat_map(Waiting::lines) {
+            out.line(out.style().paint(Look::Ask, line))?;
+        }
+    }
+    out.flush()
+}
+
+/// Leaves it to those who are asked.
+fn leave(asked: &[Waiting], out: &mut Output) -> Result<Ended, Failure> {
+    tell(asked, out)?;
+    if out.is_json() {
+        asked.iter().try_for_each(|one| out.json(&one.json()))?;
+    }
+    Ok(Ended { exit: Exit::Waiting, output: Value::Null })
+}
+
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// How a task ended, if `event` says so.

@@ -175,6 +175,10 @@ fn s8_a_check_of_a_folder_that_is_not_there_says_so() {
         assert!(told.contains("there is no folder ") && told.contains("hint"), "{told}");
         assert!(!told.contains("os error"), "{told}");
     }
+    // What may be the name of a flow is asked a hub for; that it is no folder is said, too.
+    let output = command(&["flow", "check", "nonexist"]).env("BUILDSCALE_URL", "http://127.0.0.1:1").output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    assert!(text(&output.stderr).contains("there is no folder nonexist here"), "{}", text(&output.stderr));
     let output = command(&["flow", "check", "/nonexist", "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stderr).unwrap();

@@ -43,9 +43,16 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
     let workspace = match &args.command {
-        FlowCommand::Graph { task: Some(task), .. } => locate::workspace_of_task(&client, wanted, *task).await?,
-        _ => locate::workspace_or_new(&client, wanted).await?,
+        FlowCommand::Graph { task: Some(task), .. } => locate::workspace_of_task(&client, wanted, *task).await,
+        _ => locate::workspace_or_new(&client, wanted).await,
     };
+    let workspace = workspace.map_err(|failure| match (failure, flow_of(&args.command)) {
+        // Who mistyped a folder did not think of a hub.
+        (Failure::Unreachable { url, reason }, Some(flow)) if !is_folder(flow) => {
+            Failure::Unreachable { url, reason: format!("{reason}; and there is no folder {flow} here") }
+        }
+        (failure, _) => failure,
+    })?;
     let desk = Desk { client, workspace };
     match args.command {
         FlowCommand::New { .. }

@@ -77,9 +77,12 @@ pub fn assemble(
     let table = engine.base.table;
     let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let auth = config.auth.door(config.server.auth_token.as_ref(), clock.clone())?;
+    // The front is where tasks come from that nobody has begun yet.
+    let counted_tasks = engine.tasks.clone().counted_by(observing.metrics.clone());
+    let started_at = clock.now();
     let context = api::Context {
         chats: engine.chats,
-        tasks: engine.tasks.clone(),
+        tasks: counted_tasks,
         evaluations: engine.evaluations,
         workspaces: engine.workspaces.clone(),
         tools: engine.tools,
@@ -90,7 +93,7 @@ pub fn assemble(
         auth,
         origins: config.server.cors_origins.clone(),
         ready: parts::probes(&store, &bus),
-        metrics: parts::counters(&store, &feeds, &worker).into_iter().chain(observing.counters()).collect(),
+        metrics: parts::counters(&store, &feeds, &worker, started_at).into_iter().chain(observing.counters()).collect(),
     };
     let Parts { workspaces, tasks, transcript, .. } = engine;
     Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, context: Arc::new(context) })

@@ -3,7 +3,7 @@
 //! It prints one JSON line when it is ready and one with the steps and the seconds when it is done. Every step is durable.
 //! The payload is text that does not compress.
 
-use crate::{Failure, assemble, assemble::Hub};
+use crate::{Failure, assemble, assemble::Hub, process};
 use assembly::Config;
 use domain::{Principal, Status, TaskEvent, TaskId, WorkspaceId};
 use flow::NewTask;
@@ -63,12 +63,12 @@ pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     let failed = |error: domain::Error| Failure::Config(error.to_string());
     let driver = Driver::prepare(&hub, &args).await.map_err(failed)?;
     print(&json!({ "ready": true }))?;
-    let (cpu, memory) = (cpu_seconds(), resident());
+    let (cpu, memory) = (process::cpu_seconds().unwrap_or_default(), process::resident().unwrap_or_default());
     let began = Instant::now();
     let steps = driver.all().await.map_err(failed)?;
     let seconds = began.elapsed().as_secs_f64();
-    let cpu_seconds = cpu_seconds() - cpu;
-    let more = resident().saturating_sub(memory);
+    let cpu_seconds = process::cpu_seconds().unwrap_or_default() - cpu;
+    let more = process::resident().unwrap_or_default().saturating_sub(memory);
     print(&json!({ "steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "memory_grown_bytes": more }))?;
     shutdown.cancel();
     working.await.map_err(std::io::Error::other)?;
@@ -156,21 +156,6 @@ impl<'a> Driver<'a> {
             Scenario::Fanout => json!({ "value": noise(self.args.payload), "count": self.args.size }),
         }
     }
-}
-
-/// The CPU time of this process so far; `/proc` counts in hundredths of a second.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let ticks: u64 = after_name.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
-}
-
-/// The resident memory of this process, in bytes.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() * 1024
 }
 
 /// Text of so many bytes that does not compress.

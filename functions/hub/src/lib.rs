@@ -4,6 +4,7 @@
 pub mod assemble;
 pub mod driver;
 mod parts;
+mod process;
 mod secrets;
 pub mod serve;
 

@@ -1,10 +1,12 @@
 //! What the hub gives to the API: where streams come from, what has to be ready, what is counted.
 
+use crate::process;
 use actor::ActorId;
 use api::{Counters, Probe, Streams};
 use async_trait::async_trait;
 use axum::response::Response;
 use bytes::Bytes;
+use domain::Timestamp;
 use embedded::Store;
 use futures::{FutureExt, future::BoxFuture};
 use http::HeaderMap;
@@ -48,10 +50,11 @@ pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>) -> Vec<Probe> {
     ]
 }
 
-/// The counters of the store, the streams and the worker, in Prometheus' text format.
-pub(crate) fn counters(store: &Arc<Store>, feeds: &Feeds, worker: &Worker) -> Vec<Counters> {
+/// The counters of the process, the store, the streams and the worker, in Prometheus' text format.
+pub(crate) fn counters(store: &Arc<Store>, feeds: &Feeds, worker: &Worker, started_at: Timestamp) -> Vec<Counters> {
     let (store, streams, worker) = (store.clone(), feeds.metrics().clone(), worker.clone());
     vec![
+        Box::new(move |out| process::render(started_at.as_millis(), out)),
         Box::new(move |out| {
             let stats = store.stats();
             total(out, "buildscale_store_groups", "Transactions that reached the disk.", stats.groups);

@@ -3,6 +3,7 @@
 use crate::{Failure, assemble, assemble::Hub, secrets};
 use assembly::{Config, secrets::Clean};
 use axum::middleware::from_fn_with_state;
+use flow::observe::TaskMetrics;
 use ports::KnownSecrets;
 use std::{
     io::{IsTerminal, Write},
@@ -90,6 +91,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
     let mending = tokio::spawn(mend_transcripts(hub.context.clone(), hub.transcript.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
+    let counting = tokio::spawn(count_tasks(hub.observing.metrics.clone(), hub.context.clone(), shutdown.clone()));
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -119,7 +121,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::error!(%error, "the worker ended badly");
     }
     hub.observing.observers.close(LAST_WORDS).await;
-    for task in [checkpointing, mending, learning] {
+    for task in [checkpointing, mending, learning, counting] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
         }
@@ -201,6 +203,18 @@ async fn learn_secrets(data: PathBuf, known: KnownSecrets, shutdown: Cancellatio
         let (data, known) = (data.clone(), known.clone());
         if let Err(error) = tokio::task::spawn_blocking(move || secrets::learn_folder(&data, &known)).await {
             tracing::warn!(%error, "the folder of secrets was not read");
+        }
+    }
+}
+
+/// Tasks that nobody drives now are counted, too: those that wait since before the start.
+async fn count_tasks(metrics: Arc<TaskMetrics>, context: Arc<api::Context>, shutdown: CancellationToken) {
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        counted = metrics.count_earlier(&context.workspaces, &context.tasks) => {
+            if let Err(error) = counted {
+                tracing::warn!(%error, "some tasks of before the start are not counted until they go on");
+            }
         }
     }
 }

@@ -154,7 +154,7 @@ async fn s10_9_lines_are_edited_recalled_and_completed_on_a_terminal() -> Result
     let file = state.join("buildscale/repl_history");
     assert_eq!(std::fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(&file)?, "{\"good\": true}\n{\"good\": 1}\n");
-    let mut screen = Screen::start(&client, &state, &["flow", "repl", "choice"])?;
+    let mut screen = Screen::start(&client, &state, &["repl", "choice"])?;
     screen.prompt("usual> ").await?;
     screen.keys(&format!("{UP}{UP}\r")).await?;
     screen.until("it is true").await?;

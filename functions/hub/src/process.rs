@@ -1,0 +1,67 @@
+//! What this process is and uses, by the names that every dashboard knows. Where the system does not tell, nothing is said.
+
+use std::fmt::Write as _;
+
+/// Hundredths of a second, in which `/proc` counts CPU time.
+const TICKS: f64 = 100.0;
+
+/// The CPU time of this process so far, in seconds.
+pub(crate) fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let mut ticks = after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().ok());
+    Some((ticks.next()?? + ticks.next()??) as f64 / TICKS)
+}
+
+/// The resident memory of this process, in bytes.
+pub(crate) fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    Some(kilobytes.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// Appends it all in Prometheus' text format. `started_at` is in milliseconds since 1970.
+pub(crate) fn render(started_at: i64, out: &mut String) {
+    let mut metric = |name: &str, sort: &str, help: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let plain = name.split('{').next().unwrap_or_default();
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "# HELP {plain} {help}\n# TYPE {plain} {sort}\n{name} {value}");
+        }
+    };
+    let build = format!("buildscale_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    metric(&build, "gauge", "Which version this is.", Some("1".into()));
+    let started = format!("{}.{:03}", started_at / 1000, started_at.rem_euclid(1000));
+    metric("process_start_time_seconds", "gauge", "When this process began.", Some(started));
+    let cpu = cpu_seconds().map(|seconds| seconds.to_string());
+    metric("process_cpu_seconds_total", "counter", "CPU time that was used.", cpu);
+    let resident = resident().map(|bytes| bytes.to_string());
+    metric("process_resident_memory_bytes", "gauge", "Memory that is in use.", resident);
+    let open = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count().to_string());
+    metric("process_open_fds", "gauge", "Files and connections that are open.", open);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+
+    #[test]
+    fn s10_4_a_process_tells_what_it_is_and_since_when() {
+        let mut out = String::new();
+        render(1_700_000_000_042, &mut out);
+        let version = format!("buildscale_build_info{{version=\"{}\"}} 1\n", env!("CARGO_PKG_VERSION"));
+        for line in [
+            version.as_str(),
+            "process_start_time_seconds 1700000000.042\n",
+            "# TYPE process_start_time_seconds gauge\n",
+        ] {
+            assert!(out.contains(line), "{line} is not in\n{out}");
+        }
+        if cfg!(target_os = "linux") {
+            for name in ["process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_open_fds "] {
+                let value = out.lines().find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok());
+                assert!(value.is_some_and(|value| value >= 0.0), "{name} is not in\n{out}");
+            }
+        }
+    }
+}

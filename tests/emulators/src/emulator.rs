@@ -89,7 +89,8 @@ impl Emulator {
         .await
     }
 
-    /// SQS and S3, by LocalStack in host mode, with what `python/sqs.py` corrects.
+    /// SQS and S3, by LocalStack in host mode, with what `python/sqs.py` corrects; and Secrets Manager, SSM's parameters and the
+    /// shapes of Scheduler, whose schedules do nothing.
     pub async fn localstack() -> Result<Self, Error> {
         let python = installed("localstack", "localstack/bin/python")?;
         Self::start("localstack", Ready::Http("/_localstack/health"), |port, folder| {
@@ -98,7 +99,7 @@ impl Emulator {
             let environment = [
                 ("GATEWAY_SERVER", "hypercorn"),
                 ("GATEWAY_LISTEN", &format!("127.0.0.1:{port}")),
-                ("SERVICES", "sqs,s3"),
+                ("SERVICES", "sqs,s3,scheduler,secretsmanager,ssm"),
                 ("STRICT_SERVICE_LOADING", "1"),
                 ("EAGER_SERVICE_LOADING", "1"),
                 ("DISABLE_EVENTS", "1"),

@@ -71,6 +71,8 @@ impl Inner {
         let request = request.max_number_of_messages(i32::try_from(max.min(BATCH)).unwrap_or(1));
         let request = request.visibility_timeout(seconds(visibility)).wait_time_seconds(seconds(WAIT));
         let request = request.message_system_attribute_names(Attribute::ApproximateReceiveCount);
+        // An attempt that the SDK repeats gets what the one before took, and need not wait until that is visible again.
+        let request = request.receive_request_attempt_id(self.clock.id().to_string());
         let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
         let now = Instant::now();
         let mut deliveries = Vec::new();

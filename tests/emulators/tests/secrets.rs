@@ -1,0 +1,65 @@
+//! Secrets of flows come from Secrets Manager and SSM, below one prefix and from nowhere else.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use aws::AwsSecrets;
+use aws_sdk_ssm::types::ParameterType;
+use emulators::{Emulator, Fate, FaultProxy, account};
+use ports::{Error, SecretRef, Secrets};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+#[tokio::test]
+async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
+    let emulator = Emulator::localstack().await.unwrap();
+    let direct = account::sdk(&emulator.endpoint());
+    let manager = aws_sdk_secretsmanager::Client::new(&direct);
+    for (name, value) in [("flows/openai", " sk-flow\n"), ("momento", "the bus's own"), ("flows/empty", " ")] {
+        manager.create_secret().name(name).secret_string(value).send().await.unwrap();
+    }
+    let parameters = aws_sdk_ssm::Client::new(&direct);
+    let put = parameters.put_parameter().name("/flows/db/key").value("p-flow").r#type(ParameterType::SecureString);
+    put.send().await.unwrap();
+
+    let requests = Arc::new(AtomicU32::new(0));
+    let count = requests.clone();
+    let proxy = FaultProxy::start(&emulator.endpoint(), move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Fate::Pass
+    })
+    .await
+    .unwrap();
+    let secrets = AwsSecrets::new(account::sdk(proxy.endpoint()), "flows");
+    let named = |name: &str| SecretRef::Named(name.into());
+    for _ in 0..3 {
+        for (name, expected) in [
+            ("openai", Some("sk-flow")),
+            ("/db/key", Some("p-flow")),
+            ("empty", None),
+            ("absent", None),
+            ("/absent", None),
+            ("momento", None),
+        ] {
+            let found = secrets.get(&named(name)).await.unwrap();
+            assert_eq!(found.as_ref().map(|secret| secret.expose()), expected, "{name}");
+        }
+    }
+    assert_eq!(requests.load(Ordering::Relaxed), 6, "each was asked for once");
+    for wrong in [
+        named(".."),
+        named("../momento"),
+        named("a//b"),
+        named("//a"),
+        named(""),
+        named("a b"),
+        named("arn:aws:x"),
+        SecretRef::Env("HOME".into()),
+        SecretRef::File("/etc/passwd".into()),
+    ] {
+        assert!(matches!(secrets.get(&wrong).await, Err(Error::Invalid(_))), "{wrong}");
+    }
+    assert_eq!(secrets.by_id("momento").await.unwrap().unwrap().expose(), "the bus's own");
+    drop(emulator);
+    assert!(matches!(secrets.get(&named("later")).await, Err(Error::Unavailable { .. })));
+}

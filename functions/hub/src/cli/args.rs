@@ -2,7 +2,7 @@
 
 mod work;
 
-pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, RunArgs, TaskArgs, TaskCommand};
+pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::ChatId;
@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Tail(TailArgs),
     /// Make, check, draw and run flows
     Flow(FlowArgs),
+    /// Run a flow once a line: the same as `flow repl`
+    Repl(ReplArgs),
     /// Look at tasks and steer them
     Task(TaskArgs),
     /// Work with the files of a workspace
@@ -76,6 +78,7 @@ impl Command {
             Self::Chat(args) => args.connection.json,
             Self::Tail(args) => args.connection.json,
             Self::Flow(args) => args.connection.json,
+            Self::Repl(args) => args.connection.json,
             Self::Task(args) => args.connection.json,
             Self::Files(args) => args.connection.json,
             Self::Chats(args) => args.connection.json,

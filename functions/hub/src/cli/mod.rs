@@ -63,6 +63,7 @@ async fn dispatch(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::Chat(args) => return chat::run(args, out).await,
         Command::Tail(args) => return tail::run(args, out).await,
         Command::Flow(args) => return flows::run(args, out).await,
+        Command::Repl(args) => return flows::run(args.into(), out).await,
         Command::Task(args) => return tasks::run(args, out).await,
         Command::Files(args) => files::run(args, out).await?,
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,

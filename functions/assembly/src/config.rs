@@ -231,9 +231,10 @@ mod tests {
     use super::*;
 
     fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, Failure> {
-        let folder = tempfile::tempdir()?;
+        let failed = |error: std::io::Error| Failure::Config(error.to_string());
+        let folder = tempfile::tempdir().map_err(failed)?;
         let path = folder.path().join("buildscale.toml");
-        std::fs::write(&path, file)?;
+        std::fs::write(&path, file).map_err(failed)?;
         let environment: Vec<_> = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         Config::load(&path, &environment)
     }

@@ -162,7 +162,7 @@ impl Parts {
             bus.clone(),
             clock.clone(),
             self.transcript.clone(),
-            options.clone(),
+            options,
         );
         let effects = TaskEffects {
             slots,

@@ -70,10 +70,10 @@ fn is_secret(name: &str) -> bool {
         .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with(['_', '-'])))
 }
 
-/// The password of an address, as it is written and as it is meant.
+/// The password of an address.
 fn in_address(text: &str) -> Vec<Secret> {
     let password = Url::parse(text).ok().and_then(|url| url.password().map(str::to_owned));
-    password.map(|password| Secret::new(password)).into_iter().collect()
+    password.map(Secret::new).into_iter().collect()
 }
 
 /// Keeps known secrets out at the door: what people say to agents and tasks comes in without them, and refusals, whatever part

@@ -1,7 +1,9 @@
 //! What can be typed after `buildscale`.
 
+mod people;
 mod work;
 
+pub(crate) use people::{KeyArgs, KeyCommand, MemberArgs, MemberCommand, TokenArgs, TokenCommand, named};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -63,6 +65,12 @@ pub(crate) enum Command {
     Stop(StopArgs),
     /// List models and whether they can be used
     Models(ModelsArgs),
+    /// Make secrets, and tokens for people, where the hub signs them itself
+    Token(TokenArgs),
+    /// Make, list and revoke your API keys
+    Key(KeyArgs),
+    /// Say who is in a workspace, as what
+    Member(MemberArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -85,6 +93,9 @@ impl Command {
             Self::Workspaces(args) => args.connection.json,
             Self::Stop(args) => args.connection.json,
             Self::Models(args) => args.connection.json,
+            Self::Token(args) => args.json,
+            Self::Key(args) => args.connection.json,
+            Self::Member(args) => args.connection.json,
         }
     }
 }
@@ -335,6 +346,10 @@ mod tests {
             "buildscale chats -n 0",
             "buildscale completions cmd.exe",
             "buildscale flow graph",
+            "buildscale token make ann --life 5",
+            "buildscale key create x --scope fly",
+            "buildscale key revoke x",
+            "buildscale member add ann king",
             "buildscale flow run",
             "buildscale flow run x --priority 101",
             "buildscale task show x",
@@ -355,6 +370,9 @@ mod tests {
             "buildscale models --json",
             "buildscale flow check x --json",
             "buildscale task list --json",
+            "buildscale token make ann --json",
+            "buildscale key --json list",
+            "buildscale member list --json",
         ] {
             assert!(parse(line)?.json(), "{line}");
         }

@@ -4,7 +4,7 @@
 //!   args ─ dispatch ─┬─ chat ── asks, answers, turns ─┐
 //!                    ├─ tail ─────────────────────────┤
 //!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
-//!                    └─ files, lists ─────────────────┘
+//!                    └─ files, lists, people ─────────┘
 //!                                   render ─ Output (stdout, stderr; colours; JSON)
 //!
 //! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
@@ -26,6 +26,7 @@ mod input;
 mod lists;
 mod locate;
 mod output;
+mod people;
 mod render;
 mod sse;
 mod tail;
@@ -70,6 +71,9 @@ async fn dispatch(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
+        Command::Token(args) => people::token(args, out)?,
+        Command::Key(args) => people::key(args, out).await?,
+        Command::Member(args) => people::member(args, out).await?,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "buildscale", &mut script);

@@ -13,12 +13,12 @@ use std::{
 };
 
 /// A model that says one word after a second, or never where it is asked to `hang`; and a ranker that takes a second. Both
-/// count by their first word of what they are asked: how many are at it, and how many were at most.
+/// count by the first word of what they are asked, and all together: how many are at it, and how many were at most.
 #[derive(Clone, Default)]
 pub struct Slow(Arc<Mutex<BTreeMap<String, (usize, usize)>>>);
 
 impl Slow {
-    /// How many were at this at once, at most.
+    /// How many were at this at once, at most; at anything when it is empty.
     pub fn most(&self, what: &str) -> usize {
         self.0.lock().unwrap().get(what).map_or(0, |(_, most)| *most)
     }
@@ -26,9 +26,11 @@ impl Slow {
     fn enter(&self, asked: &str) -> Inside {
         let what = asked.split_whitespace().next().unwrap_or_default().to_owned();
         let mut all = self.0.lock().unwrap();
-        let (now, most) = all.entry(what.clone()).or_default();
-        *now += 1;
-        *most = (*most).max(*now);
+        for what in [&*what, ""] {
+            let (now, most) = all.entry(what.to_owned()).or_default();
+            *now += 1;
+            *most = (*most).max(*now);
+        }
         Inside(self.clone(), what)
     }
 }
@@ -38,8 +40,9 @@ struct Inside(Slow, String);
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        if let Some((now, _)) = self.0.0.lock().unwrap().get_mut(&self.1) {
-            *now -= 1;
+        let mut all = self.0.0.lock().unwrap();
+        for what in [&*self.1, ""] {
+            all.entry(what.to_owned()).or_default().0 -= 1;
         }
     }
 }

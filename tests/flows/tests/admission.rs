@@ -186,3 +186,20 @@ async fn s10_12_a_place_of_a_task_that_never_began_is_not_lost() {
     assert!(again[0].group.ends_with(&task.to_string()));
     hub.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn s10_12_who_has_priority_begins_first_unless_the_flow_takes_turns() {
+    for (policy, first) in [("priority", 2), ("fifo", 0)] {
+        let (_folder, hub, queue) = idle().await;
+        let execution = format!("queue_policy: {policy}\n");
+        hub.flow("free", [("workflow.yaml", WAITS), ("execution.yaml", &*execution)]).await;
+        let mut tasks = Vec::new();
+        for priority in [0, 1, 5, 2] {
+            let new = NewTask { priority, ..NewTask::default() };
+            tasks.push(hub.create_in(hub.workspace, "free", new).await.unwrap());
+        }
+        let begun = queue.receive(1, Duration::from_secs(60)).await.unwrap();
+        assert!(begun[0].group.ends_with(&tasks[first].to_string()), "{policy}");
+        hub.close().await;
+    }
+}

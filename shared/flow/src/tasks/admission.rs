@@ -35,8 +35,8 @@ pub const MOST_WAITING: usize = 100_000;
 const COME_AGAIN: u64 = 5;
 /// How long a task that was admitted may take to begin before it is begun once more.
 const SLOW: Duration = Duration::from_secs(60);
-/// How many that did not begin are begun by one who is refused.
-const REPAIRED_AT_ONCE: usize = 32;
+/// How many that did not begin are begun by one who is refused, the oldest first.
+const REPAIRED_AT_ONCE: usize = 8;
 /// How often one is overtaken by others that are admitted before this is an answer, too.
 const OVERTAKEN: usize = 1_000;
 

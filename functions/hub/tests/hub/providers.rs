@@ -229,11 +229,29 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
     run(&client, &api, "leaky", "first").await?;
     assert_eq!(stub.asked(), ["pl4nted-by-reference"]);
 
+    // One that nobody has said: the flow puts it together. It is not remembered either.
+    let make = "{id: think, kind: deterministic, role: linear, context: none, remember: {store: project, key: made}, \
+                op: {expr: '\"pl4nted-\" + \"in-the-file\"'}}";
+    let workflow: String = WORKFLOW
+        .lines()
+        .map(|line| if line.contains("id: think") { format!("  - {make}\n") } else { format!("{line}\n") })
+        .collect();
+    let files = [("workflow.yaml", workflow.as_str()), ("tools.yaml", TOOLS)];
+    flow(&client, &api, "maker", &files).await?;
+    let made = run(&client, &api, "maker", "x").await?;
+    let id = made["task_id"].as_str().ok_or("no task_id")?;
+    let mut said = Vec::new();
+    for part in ["history", "memory", "trace"] {
+        let text = client.get(&format!("{api}/tasks/{id}/{part}")).await?.to_string();
+        assert!(text.contains("[redacted]"), "{part}: {text}");
+        said.push((part, text));
+    }
+
     // What people say, what a model says, what a tool's error repeats, what a refusal repeats.
     let all = PLANTED.map(|(_, secret)| secret).join(" ");
     let task = run(&client, &api, "leaky", &all).await?;
     let id = task["task_id"].as_str().ok_or("no task_id")?.to_owned();
-    let mut said = vec![("the view", task.to_string())];
+    said.push(("the view", task.to_string()));
     for part in ["history", "trace", "artifacts", "memory", "metadata", "events"] {
         let path = format!("{api}/tasks/{id}/{part}");
         let text = match part {

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// Scatters the numbers of streams (Knuth's multiplicative hash).
+pub(crate) fn spread_of(serial: u64) -> u64 {
+    serial.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16
+}
+
 /// How feeds keep and send events.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
@@ -15,6 +20,9 @@ pub struct FeedOptions {
     pub keep_alive: Duration,
     /// What clients are told to wait before they connect again.
     pub retry: Duration,
+    /// How long a stream lives at most. Who may watch was asked when it began and is asked again when it is resumed: so somebody
+    /// who was removed, or whose token has expired, sees no more than this of what they may not.
+    pub max_life: Duration,
 }
 
 impl Default for FeedOptions {
@@ -25,6 +33,7 @@ impl Default for FeedOptions {
             chunk_bytes: 64 * 1024,
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_secs(2),
+            max_life: Duration::from_secs(15 * 60),
         }
     }
 }
@@ -33,6 +42,15 @@ impl FeedOptions {
     /// The pulse of a feed. A comment is due after two silent beats, so the third is left for a busy machine.
     pub(crate) fn beat(&self) -> Duration {
         (self.keep_alive / 3).max(Duration::from_millis(10))
+    }
+
+    /// After how many beats the stream with this number ends. Up to an eighth sooner than it might, so that those that began
+    /// together do not all come back together.
+    pub(crate) fn life_in_beats(&self, serial: u64) -> u32 {
+        let beats = u32::try_from(self.max_life.as_millis() / self.beat().as_millis().max(1)).unwrap_or(u32::MAX);
+        let spread = u64::from(beats / 8 + 1);
+        let sooner = u32::try_from(spread_of(serial) % spread).unwrap_or(0);
+        (beats - sooner).max(1)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     feed::{Feed, Next},
     frame,
     metrics::{count, uncount},
+    options::spread_of,
     window::{Chunk, Read},
 };
 use bytes::Bytes;
@@ -33,6 +34,8 @@ pub struct Subscription {
     serial: u64,
     slot: u32,
     beat: u32,
+    /// The beat at which it ends.
+    last_beat: u32,
     silent_beats: u8,
 }
 
@@ -53,7 +56,8 @@ impl Subscription {
             count(&metrics.resets);
         }
         let stage = Stage::Opening(position.reset);
-        Self { feed, stage, cursor: position.cursor, serial, slot, beat, silent_beats: 0 }
+        let last_beat = beat.wrapping_add(feed.shared().options.life_in_beats(serial));
+        Self { feed, stage, cursor: position.cursor, serial, slot, beat, last_beat, silent_beats: 0 }
     }
 
     /// The next bytes to write, about 64 KiB at most; none once the stream has ended.
@@ -95,13 +99,17 @@ impl Subscription {
                     }
                     Next::Beat(beat) => {
                         self.beat = beat;
+                        // The distance as a signed number: beats wrap around.
+                        if self.last_beat.wrapping_sub(beat).cast_signed() <= 0 {
+                            return self.end(self.feed.shared().options.retry);
+                        }
                         self.silent_beats += 1;
                         if self.silent_beats >= SILENT_BEATS {
                             return self.give(frame::KEEP_ALIVE);
                         }
                     }
                     Next::Closing => {
-                        let spread_ms = self.serial.wrapping_mul(0x9E37_79B9_7F4A_7C15) % RETURN_WITHIN_MS;
+                        let spread_ms = spread_of(self.serial) % RETURN_WITHIN_MS;
                         return self.end(Duration::from_millis(500 + spread_ms));
                     }
                 },

@@ -243,7 +243,8 @@ async fn subscribing_fails_while_the_table_is_down_and_works_afterwards() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_never_longer_than_the_keep_alive_and_costs_few_reads() {
-    let world = world(1, Faults::default(), FeedOptions::default());
+    let options = FeedOptions { max_life: Duration::from_secs(7200), ..FeedOptions::default() };
+    let world = world(1, Faults::default(), options);
     let log = world.log();
     let mut reader = world.watch(&log, Cursor::None).await;
     reader.next().await.unwrap();
@@ -255,6 +256,34 @@ async fn silence_is_never_longer_than_the_keep_alive_and_costs_few_reads() {
     }
     let queries = world.table.queries.load(SeqCst) - before;
     assert!(queries < 140, "an idle chat is looked at about once a minute, each time with two queries: {queries}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_in_time_to_be_asked_again_and_loses_nothing() {
+    let options = FeedOptions { max_life: Duration::from_secs(600), ..FeedOptions::default() };
+    let world = world(6, Faults::default(), options);
+    let mut log = world.log();
+    let (mut lives, mut seen) = (BTreeSet::new(), Vec::new());
+    // One that is silent, and others that never are.
+    for pause in [100_000, 3, 3, 7, 7] {
+        let (began, cursor) = (Instant::now(), seen.last().copied().unwrap_or(0));
+        let mut reader = world.watch(&log, Cursor::After(cursor)).await;
+        let mut text = String::new();
+        loop {
+            match timeout(Duration::from_secs(pause), reader.next()).await {
+                Ok(Some(bytes)) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Ok(None) => break,
+                Err(_) => log.chatter(1).await,
+            }
+        }
+        assert!(text.ends_with("retry: 2000\n\n"), "{text}");
+        seen.extend(numbers(&text));
+        let life = began.elapsed().as_secs();
+        assert!((520..=605).contains(&life), "{life}");
+        lives.insert(life);
+    }
+    assert!(lives.len() > 1, "they do not all come back together: {lives:?}");
+    assert!(seen.len() > 300 && log.visible.starts_with(&seen), "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,6 +67,9 @@ pub struct Observe {
 pub struct Providers {
     /// Whether the providers that flows name in `providers.yaml` may be in private networks and on this machine.
     pub allow_private: bool,
+    /// The variables of the environment that flows may refer to for keys, such as `HOUSE_*`; all but the hub's own when nothing
+    /// is said, which is for machines whose environment belongs to the same people as the flows.
+    pub variables: Option<Vec<String>>,
 }
 
 /// `[tasks]`

@@ -60,7 +60,7 @@ pub fn assemble(
     let known = config.secrets.clone();
     assembly::secrets::learn_environment(environment, &known);
     secrets::learn_folder(data, &known);
-    let keys = secrets::of_host(data, environment, &known);
+    let keys = secrets::of_host(data, environment, config.providers.variables.as_deref(), &known);
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));

@@ -1,6 +1,6 @@
 //! The clients: each made once, when it is first asked for.
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "momento", feature = "redis"))]
 use crate::config::BusAddress;
 use crate::config::{Config, ConfigError};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
@@ -80,16 +80,31 @@ impl Cloud {
     }
 
     /// The bus. Must be called in a runtime of tokio.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "momento", feature = "redis"))]
     pub fn bus(&self) -> Result<Arc<dyn ports::Bus>, ConfigError> {
         match self.config.bus()? {
+            #[cfg(feature = "redis")]
             BusAddress::Redis(address) => match crate::RedisBus::new(address) {
                 Ok(bus) => Ok(Arc::new(bus)),
                 Err(error) => Err(ConfigError::of_bus(error.to_string())),
             },
-            BusAddress::Momento { .. } => {
-                Err(ConfigError::of_bus("names Momento, which this function was built without"))
+            #[cfg(feature = "momento")]
+            BusAddress::Momento { cache } => {
+                let id: Arc<str> = self.config.momento_secret()?.into();
+                let secrets = Arc::new(self.secrets(""));
+                let keys = move || {
+                    let (id, secrets) = (id.clone(), secrets.clone());
+                    let key = async move {
+                        let absent =
+                            || ports::Error::Invalid(format!("there is no secret {id} with the key of the bus"));
+                        secrets.by_id(&id).await?.ok_or_else(absent)
+                    };
+                    Box::pin(key) as futures::future::BoxFuture<'static, _>
+                };
+                Ok(Arc::new(crate::MomentoBus::new(cache, Arc::new(keys))))
             }
+            #[cfg(not(all(feature = "momento", feature = "redis")))]
+            _ => Err(ConfigError::of_bus("names a bus that this function was built without")),
         }
     }
 

@@ -39,8 +39,8 @@ pub struct ConfigError {
     pub problem: String,
 }
 
+#[cfg(any(feature = "momento", feature = "redis"))]
 impl ConfigError {
-    #[cfg(feature = "redis")]
     pub(crate) fn of_bus(problem: impl Into<String>) -> Self {
         Self { variable: BUS, problem: problem.into() }
     }

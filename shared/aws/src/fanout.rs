@@ -65,12 +65,15 @@ impl Fanout {
         }
     }
 
-    /// Tells all that they may have missed something.
-    pub(crate) fn gap(&self) {
-        self.lock().values().flatten().for_each(|subscriber| subscriber.give(&GAP));
+    /// Tells the subscribers of these channels that they may have missed something.
+    pub(crate) fn gap(&self, of: impl Fn(&str) -> bool) {
+        let channels = self.lock();
+        let concerned = channels.iter().filter(|(channel, _)| of(channel)).flat_map(|(_, subscribers)| subscribers);
+        concerned.for_each(|subscriber| subscriber.give(&GAP));
     }
 
     /// The channels with subscribers.
+    #[cfg(any(feature = "redis", test))]
     pub(crate) fn channels(&self) -> Vec<String> {
         self.lock()
             .iter()
@@ -79,6 +82,7 @@ impl Fanout {
             .collect()
     }
 
+    #[cfg(any(feature = "redis", test))]
     pub(crate) fn has(&self, channel: &str) -> bool {
         self.lock().contains_key(channel)
     }
@@ -147,7 +151,8 @@ mod tests {
         let (one, mut other, elsewhere) = (fanout.join("c"), fanout.join("c"), fanout.join("d"));
         drop(one);
         fanout.deliver("c", &Bytes::from_static(b"still"));
-        fanout.gap();
+        fanout.gap(|channel| channel == "d");
+        fanout.gap(|channel| channel == "c");
         assert_eq!(waiting(&mut other), [Bytes::from_static(b"still"), GAP]);
         assert!(abandoned.try_recv().is_err());
         drop(other);

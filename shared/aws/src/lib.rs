@@ -8,7 +8,7 @@
 //! * [`DynamoTable`] keeps every item of the system in one table with one index.
 //! * [`SqsQueue`] delivers by a FIFO queue, and delays by a standard queue and by one-time schedules.
 //! * [`S3Blobs`] keeps contents under their SHA-256.
-//! * [`RedisBus`] carries hints.
+//! * [`RedisBus`] carries hints, and so does `MomentoBus` (feature `momento`, which brings a second provider of TLS).
 //! * [`AwsSecrets`] reads keys.
 //!
 //! A function links what it uses: each adapter is behind a feature of this crate. [`Fault`] says why a service did not do
@@ -18,9 +18,11 @@ mod cloud;
 mod config;
 #[cfg(feature = "dynamodb")]
 mod dynamo;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "momento", feature = "redis"))]
 mod fanout;
 mod fault;
+#[cfg(feature = "momento")]
+mod momento;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "s3")]
@@ -35,6 +37,8 @@ pub use config::{BusAddress, Config, ConfigError, Sandbox};
 #[cfg(feature = "dynamodb")]
 pub use dynamo::DynamoTable;
 pub use fault::{Class, Fault};
+#[cfg(feature = "momento")]
+pub use momento::{Keys, MomentoBus};
 #[cfg(feature = "redis")]
 pub use redis::RedisBus;
 #[cfg(feature = "s3")]

@@ -157,7 +157,7 @@ impl Listener {
         }
         listening.extend(channels);
         if may_have_missed {
-            self.fanout.gap();
+            self.fanout.gap(|_| true);
         }
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         loop {

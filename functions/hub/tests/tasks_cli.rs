@@ -374,6 +374,12 @@ fn s10_9_a_tail_says_what_subtasks_ask_when_nothing_else_moves() {
     assert!(said.contains("Is 1 right?") && said.contains("Is 2 right?"), "{said}");
     assert_eq!(answer_as_told(&hub, &said), 2);
     assert_eq!(hub.run(&["task", "tail", &task, "--follow"]).status.code(), Some(0));
+
+    // Who runs it from a script is told the same, and does not wait for ever.
+    let output = hub.run(&["flow", "run", "each", "--input", r#"{"items": [1, 2]}"#]);
+    let beside = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(8), "{beside}");
+    assert_eq!(beside.matches("--node worker --approve").count(), 2, "{beside}");
 }
 
 #[test]

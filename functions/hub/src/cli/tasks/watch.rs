@@ -19,6 +19,7 @@ use domain::Timestamp;
 use serde_json::{Value, json};
 use std::{
     collections::{HashSet, VecDeque},
+    io::{self, IsTerminal},
     time::Duration,
 };
 use tokio::{
@@ -88,7 +89,7 @@ pub(crate) struct Watch {
     said: HashSet<String>,
     /// Whether only what went wrong is said.
     quiet: bool,
-    /// Whether to leave when it waits for a person.
+    /// Whether to leave when all that is left of it waits for people.
     leaves: bool,
     /// Whether something was heard since the clones and subtasks were last looked at.
     heard: bool,
@@ -107,6 +108,8 @@ impl Watch {
         let patience = (manner == Manner::Runner).then_some(PATIENCE);
         let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
         out.flush()?;
+        // Nobody is there who could answer what subtasks ask.
+        let leaves = manner == Manner::Runner && !io::stdin().is_terminal();
         Ok(Self {
             client,
             workspace,
@@ -120,10 +123,10 @@ impl Watch {
             interrupts: signal(SignalKind::interrupt())?,
             last_interrupt: None,
             frames: ticks(FRAME),
-            looks: ticks(LOOK),
+            looks: ticks(if leaves { LOOK_SOON } else { LOOK }),
             said: HashSet::new(),
             quiet: false,
-            leaves: false,
+            leaves,
             heard: true,
         })
     }
@@ -184,10 +187,17 @@ impl Watch {
                     }
                 }
                 _ = self.looks.tick(), if runner || self.leaves => {
-                    let asked = if runner { self.look(out).await.map(|()| Vec::new()) } else { self.asked_below().await };
-                    match asked? {
-                        asked if asked.is_empty() => {}
-                        asked => return leave(&asked, out),
+                    if runner {
+                        self.look(out).await?;
+                    }
+                    let asked = if self.leaves { self.asked_below().await? } else { Vec::new() };
+                    if !asked.is_empty() && runner {
+                        self.notice(&asked, out)?;
+                        out.problem("all that is left of the task waits for people", None)?;
+                        return Ok(Ended { exit: Exit::Waiting, output: Value::Null });
+                    }
+                    if !asked.is_empty() {
+                        return leave(&asked, out);
                     }
                 }
             }
@@ -338,7 +348,12 @@ impl Watch {
         let query = [("parent", self.task.as_str()), ("phase", "suspended"), ("limit", "20")];
         // It is only a service: the stream tells when the hub is gone.
         let Ok(page) = self.client.get(&["workspaces", &self.workspace, "tasks"], &query).await else { return Ok(()) };
-        for one in list(&page, "tasks").iter().flat_map(Waiting::in_view) {
+        let asked: Vec<Waiting> = list(&page, "tasks").iter().flat_map(Waiting::in_view).collect();
+        self.notice(&asked, out)
+    }
+
+    fn notice(&mut self, asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
+        for one in asked {
             if self.said.insert(one.task.clone()) {
                 out.notice(format_args!("  one of them waits for a person: {}", one.command()))?;
             }

@@ -46,7 +46,8 @@ pub(crate) struct Watch {
 
 /// The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events", tag = "chats",
-    params(InChat, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    params(InChat, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it."),
+        ("ticket" = Option<String>, Query, description = "A ticket to this stream, instead of a token.")),
     responses((status = 200, description = "Events, until the client goes.", body = String,
         content_type = "text/event-stream",
         example = json!("id: 4\nevent: chunk\ndata: {\"text\":\"Hello\",\"message_id\":\"019bf537-…\"}\n\n"))))]
@@ -69,7 +70,8 @@ pub(crate) async fn watch_chat(
 /// `stopped`; of a clone or subtask that went on into a merge above it is `went_up`. Clones and subtasks are tasks with events
 /// of their own; so are the chats of agents (`agent_asked` names them).
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", tag = "tasks",
-    params(InTask, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    params(InTask, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it."),
+        ("ticket" = Option<String>, Query, description = "A ticket to this stream, instead of a token.")),
     responses((status = 200, description = "Events, until the client goes.", body = String,
         content_type = "text/event-stream",
         example = json!("id: 3\nevent: node_started\ndata: {\"node\":\"draft\",\"attempt\":1}\n\n"))))]

@@ -19,7 +19,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::Instant,
+};
 
 /// The time between two questions about keys that are not known.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -45,11 +48,13 @@ pub trait KeySource: Send + Sync {
 pub struct FetchError(pub String);
 
 /// The keys of one issuer, as of not long ago.
-pub struct KeySet {
+pub struct KeySet(Arc<Shared>);
+
+struct Shared {
     source: Arc<dyn KeySource>,
     known: RwLock<Arc<Known>>,
     /// Held by the one that fetches; has the time of the last attempt.
-    asking: tokio::sync::Mutex<Option<Instant>>,
+    asking: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Default)]
@@ -83,7 +88,7 @@ impl Known {
 impl KeySet {
     /// Of this source; nothing is fetched before a token comes.
     pub fn new(source: Arc<dyn KeySource>) -> Self {
-        Self { source, known: RwLock::default(), asking: tokio::sync::Mutex::default() }
+        Self(Arc::new(Shared { source, known: RwLock::default(), asking: Arc::default() }))
     }
 
     /// The key that a token names, for the algorithm that it names, if that is one which issuers sign with in public.
@@ -91,23 +96,23 @@ impl KeySet {
         if !matches!(algorithm, Algorithm::RS256 | Algorithm::ES256) {
             return Err(not_valid());
         }
-        let known = self.known();
+        let known = self.0.known();
         if let (Some(found), Some(age)) = (known.find(id, algorithm), known.age()) {
             if age >= FRESH
-                && let Ok(mut asked) = self.asking.try_lock()
+                && let Ok(turn) = self.0.asking.clone().try_lock_owned()
             {
-                self.ask(&mut asked).await;
+                self.ask(turn).await;
                 // Still known, if the issuer was silent; gone, if it took the key back.
-                return self.known().find(id, algorithm).ok_or_else(unknown_key);
+                return self.0.known().find(id, algorithm).ok_or_else(unknown_key);
             }
             return Ok(found);
         }
-        let mut asked = self.asking.lock().await;
+        let turn = self.0.asking.clone().lock_owned().await;
         // Somebody may have fetched while this waited.
-        let mut known = self.known();
+        let mut known = self.0.known();
         if known.find(id, algorithm).is_none() || known.age().is_none() {
-            self.ask(&mut asked).await;
-            known = self.known();
+            self.ask(turn).await;
+            known = self.0.known();
         }
         if known.age().is_none() {
             return Err(Error::new(Code::UpstreamUnavailable, "the issuer of tokens does not say which keys it has")
@@ -116,16 +121,30 @@ impl KeySet {
         known.find(id, algorithm).ok_or_else(unknown_key)
     }
 
+    /// Fetches the set, unless that was tried just now. What was begun is brought to its end also when the client whose request
+    /// began it goes away: the others would have to wait for the next attempt.
+    async fn ask(&self, mut turn: OwnedMutexGuard<Option<Instant>>) {
+        if turn.is_some_and(|at| at.elapsed() < ASK_AGAIN) {
+            return;
+        }
+        *turn = Some(Instant::now());
+        let shared = self.0.clone();
+        let fetching = tokio::spawn(async move {
+            shared.fetch().await;
+            drop(turn);
+        });
+        if let Err(error) = fetching.await {
+            tracing::error!(%error, "the issuer's keys were not fetched");
+        }
+    }
+}
+
+impl Shared {
     fn known(&self) -> Arc<Known> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fetches the set, unless that was tried just now.
-    async fn ask(&self, asked: &mut Option<Instant>) {
-        if asked.is_some_and(|at| at.elapsed() < ASK_AGAIN) {
-            return;
-        }
-        *asked = Some(Instant::now());
+    async fn fetch(&self) {
         match self.source.fetch().await.and_then(|text| parse(&text)) {
             Ok(keys) => {
                 tracing::info!(keys = keys.len(), "the issuer's keys were fetched");

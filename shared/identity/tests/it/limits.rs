@@ -73,6 +73,19 @@ async fn exactly_twenty_a_minute_whatever_races() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn never_more_than_twenty_also_when_calls_fail_or_take_effect_unheard() {
+    for seed in 0..50 {
+        let clock = Arc::new(TestClock::new(seed));
+        let table = Arc::new(FakeTable::new(clock.clone(), seed, Faults::some()));
+        let workers: Vec<_> = (0..8).map(|_| limits(table.clone(), clock.clone())).collect();
+        let (admitted, refused) = at_once(&workers).await;
+        assert!(admitted <= 20, "seed {seed}: {admitted}");
+        let known = [Code::RateLimited, Code::UpstreamUnavailable];
+        assert!(refused.iter().all(|error| known.contains(&error.code)), "seed {seed}: {refused:?}");
+    }
+}
+
 #[tokio::test(start_paused = true, flavor = "current_thread")]
 async fn exactly_twenty_a_minute_over_the_store_on_disk() {
     let folder = tempfile::tempdir().unwrap();

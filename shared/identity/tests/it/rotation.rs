@@ -28,8 +28,10 @@ struct Page {
 impl KeySource for Page {
     async fn fetch(&self) -> Result<String, FetchError> {
         self.asked.fetch_add(1, SeqCst);
-        // Others come while the answer is on its way.
-        tokio::task::yield_now().await;
+        // Others come, and go, while the answer is on its way.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
         self.text.lock().unwrap().clone().ok_or_else(|| FetchError("silence".into()))
     }
 }
@@ -154,6 +156,25 @@ async fn a_silent_issuer_is_forgiven_for_a_day_and_then_not() {
     rig.page.shows(&[&key]);
     advance(Duration::from_secs(30)).await;
     assert_eq!(rig.code(&token).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_away_does_not_take_the_answer_with_it() {
+    let rig = Arc::new(Rig::new());
+    let key = Issuing::ec("k", EC_1);
+    rig.page.shows(&[&key]);
+    let token = key.sign(&rig.claims());
+    let first = tokio::spawn({
+        let (rig, token) = (rig.clone(), token.clone());
+        async move { rig.code(&token).await }
+    });
+    while rig.page.asked() == 0 {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    assert_eq!(rig.code(&token).await, None);
+    assert_eq!(rig.page.asked(), 1);
 }
 
 #[tokio::test(start_paused = true)]

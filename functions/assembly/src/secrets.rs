@@ -114,9 +114,17 @@ async fn said(request: Request, redactor: &Redactor) -> Request {
 }
 
 fn without(body: Bytes, redactor: &Redactor, headers: &mut HeaderMap) -> Body {
-    let clean = match redactor.text(&String::from_utf8_lossy(&body)) {
+    let text = String::from_utf8_lossy(&body);
+    let clean = match redactor.text(&text) {
         Cow::Borrowed(_) => None,
-        Cow::Owned(clean) => Some(clean),
+        // In JSON only texts can be secrets: a number that looks like one has to stay one.
+        Cow::Owned(clean) => Some(match serde_json::from_str(&text) {
+            Ok(mut value) => {
+                redactor.value(&mut value);
+                value.to_string()
+            }
+            Err(_) => clean,
+        }),
     };
     let Some(clean) = clean else { return Body::from(body) };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(clean.len()));

@@ -2,6 +2,7 @@
 
 use crate::{Decision, Machine};
 use ports::Redactor;
+use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 
 /// Takes secrets out of the events and the letters of a decision.
@@ -9,19 +10,54 @@ pub(crate) fn decision<M: Machine>(decision: &mut Decision<M>, redactor: &Redact
     if redactor.is_empty() {
         return;
     }
-    for event in &mut decision.events {
-        let Ok(text) = serde_json::to_string(event) else { continue };
-        let Cow::Owned(clean) = redactor.text(&text) else { continue };
-        match serde_json::from_str(&clean) {
-            Ok(clean) => *event = clean,
-            // Only a secret that is a word of our own does this, such as a password that is the name of a field. Which one is
-            // not said.
-            Err(_) => {
-                tracing::warn!("a secret of this host is too ordinary a word to be taken out: choose another one")
-            }
-        }
-    }
+    decision.events.iter_mut().for_each(|each| event(each, redactor));
     for letter in &mut decision.send {
         redactor.value(&mut letter.command);
+    }
+}
+
+fn event<E: Serialize + DeserializeOwned>(event: &mut E, redactor: &Redactor) {
+    // Nearly no event has one: its text tells with the least effort. What is a number there is no secret, though.
+    let Ok(text) = serde_json::to_string(event) else { return };
+    if matches!(redactor.text(&text), Cow::Borrowed(_)) {
+        return;
+    }
+    let Ok(mut value) = serde_json::from_str(&text) else { return };
+    redactor.value(&mut value);
+    match serde_json::from_value(value) {
+        Ok(clean) => *event = clean,
+        // Only a secret that is a word of our own does this, such as a password that is the name of a field. Which one is not
+        // said.
+        Err(_) => tracing::warn!("a secret of this host is too ordinary a word to be taken out: choose another one"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::Secret;
+    use serde::Deserialize;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(tag = "event", rename_all = "snake_case")]
+    enum Event {
+        Happened { said: String, nested: String, took_ms: u64 },
+    }
+
+    fn happened(said: &str, nested: &str) -> Event {
+        Event::Happened { said: said.into(), nested: nested.into(), took_ms: 123_456 }
+    }
+
+    #[test]
+    fn s10_11_texts_lose_secrets_and_numbers_stay() {
+        let redactor = Redactor::new(&["hunter2-\"hunter3\"", "123456"].map(Secret::new));
+        let mut one =
+            happened("it is hunter2-\"hunter3\"!", "{\"key\":\"hunter2-\\\"hunter3\\\"\",\"pin\":\"123456\"}");
+        event(&mut one, &redactor);
+        assert_eq!(one, happened("it is [redacted]!", "{\"key\":\"[redacted]\",\"pin\":\"[redacted]\"}"));
+        // A secret that is a word of ours would make it unreadable: it stays as it is.
+        let mut other = happened("happened", "");
+        event(&mut other, &Redactor::new([&Secret::new("happened")]));
+        assert_eq!(other, happened("happened", ""));
     }
 }

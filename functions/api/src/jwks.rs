@@ -6,7 +6,7 @@ use identity::{FetchError, KeySource};
 use std::time::Duration;
 
 /// How long an issuer may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest set, in bytes.
 const LONGEST: usize = 256 * 1024;
 

@@ -44,6 +44,7 @@ pub struct Setup {
     pub ready: Vec<Probe>,
     pub models: Vec<ModelInfo>,
     pub most_waiting: usize,
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for Setup {
@@ -54,6 +55,7 @@ impl Default for Setup {
             ready: Vec::new(),
             models: Vec::new(),
             most_waiting: flow::tasks::MOST_WAITING,
+            clock: Arc::new(SystemClock),
         }
     }
 }
@@ -128,7 +130,7 @@ impl Door {
 
     pub fn with(setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = setup.clock.clone();
         let store = Store::open(folder.path().join("test.sqlite3"), clock.clone(), Options::default()).unwrap();
         let files = folder.path().join("workspaces");
         let blobs = Arc::new(LocalBlobs::new(&files));

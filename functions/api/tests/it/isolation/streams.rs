@@ -5,7 +5,7 @@ use axum::{Router, body::Body};
 use futures::StreamExt;
 use http::{Request, StatusCode, header};
 use identity::Tickets;
-use ports::{Clock, Secret, SystemClock};
+use ports::{Clock, Secret};
 use serde_json::json;
 use std::time::Duration;
 use tower::ServiceExt;
@@ -121,7 +121,7 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
 
     let workspace = ann.has["workspace_id"].parse().unwrap();
     let stream = identity::Stream::Chat(ann.has["chat_id"].parse().unwrap());
-    let (user, now) = (user_id(&viewer).parse().unwrap(), SystemClock.now());
+    let (user, now) = (user_id(&viewer).parse().unwrap(), world.clock.now());
     let of = |office: &Tickets, age: u64| {
         let then = domain::Timestamp::from_millis(now.as_millis() - i64::try_from(age).unwrap());
         office.issue(user, workspace, stream, then).unwrap().0

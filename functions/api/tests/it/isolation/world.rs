@@ -62,6 +62,20 @@ pub struct Tenant {
 
 pub struct World {
     pub door: Door,
+    /// What time it is for the door: always the same. However slow the machine is, a minute is not over.
+    pub clock: Arc<Standing>,
+}
+
+/// A clock that stands still; its ids are drawn.
+pub struct Standing(Timestamp);
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+    fn id(&self) -> uuid::Uuid {
+        SystemClock.id()
+    }
 }
 
 impl World {
@@ -70,7 +84,8 @@ impl World {
     }
 
     pub fn with(auth: Auth) -> Self {
-        Self { door: Door::with(Setup { auth, ..Setup::default() }) }
+        let clock = Arc::new(Standing(SystemClock.now()));
+        Self { door: Door::with(Setup { auth, clock: clock.clone(), ..Setup::default() }), clock }
     }
 
     /// Calls as somebody. An event stream that is let in is not read: it has no end.

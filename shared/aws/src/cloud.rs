@@ -65,7 +65,8 @@ impl Cloud {
         // Longer than the longest wait for messages.
         let timeouts = timeouts(Duration::from_secs(30), Duration::from_secs(70));
         let config = aws_sdk_sqs::config::Builder::from(&self.sdk).timeout_config(timeouts).build();
-        Ok(crate::SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), self.sdk.clone(), names, self.clock.clone()))
+        let client = aws_sdk_sqs::Client::from_conf(config);
+        Ok(crate::SqsQueue::new(client, self.impatient(), names, self.clock.clone()))
     }
 
     /// The archive of contents.
@@ -111,8 +112,14 @@ impl Cloud {
     /// The secrets that flows may name: those below `prefix`.
     #[cfg(feature = "secrets")]
     pub fn secrets(&self, prefix: &str) -> crate::AwsSecrets {
+        crate::AwsSecrets::new(self.impatient(), prefix)
+    }
+
+    /// For services that answer at once.
+    #[cfg(any(feature = "secrets", feature = "sqs"))]
+    fn impatient(&self) -> SdkConfig {
         let timeouts = timeouts(Duration::from_secs(5), Duration::from_secs(20));
-        crate::AwsSecrets::new(self.sdk.clone().into_builder().timeout_config(timeouts).build(), prefix)
+        self.sdk.clone().into_builder().timeout_config(timeouts).build()
     }
 }
 

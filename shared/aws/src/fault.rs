@@ -1,25 +1,9 @@
 //! Why a service did not do what it was asked.
 
-use aws_smithy_runtime_api::{
-    box_error::BoxError,
-    client::{
-        interceptors::{Intercept, context::FinalizerInterceptorContextRef},
-        orchestrator::HttpResponse,
-        result::SdkError,
-        runtime_components::RuntimeComponents,
-    },
-};
-use aws_smithy_types::{
-    config_bag::ConfigBag, error::display::DisplayErrorContext, error::metadata::ProvideErrorMetadata,
-};
+use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
+use aws_smithy_types::error::{display::DisplayErrorContext, metadata::ProvideErrorMetadata};
 use ports::Error;
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::fmt;
 
 /// What is known of the effect of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,42 +130,6 @@ fn is_about_the_request(code: &str) -> bool {
             | "BatchRequestTooLong"
             | "MessageTooLong"
     )
-}
-
-/// Notices attempts whose answer was lost.
-///
-/// The SDK repeats such a request by itself. Where the first attempt had its effect, the second fails on the condition that
-/// the first made false: an answer that says "somebody else wrote" about ourselves. So a failed condition counts only when
-/// every attempt before it was answered.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Doubt(Arc<AtomicBool>);
-
-impl Doubt {
-    /// Whether some attempt may have had its effect without saying so.
-    pub(crate) fn is_there(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
-impl Intercept for Doubt {
-    fn name(&self) -> &'static str {
-        "Doubt"
-    }
-
-    fn read_after_attempt(
-        &self,
-        context: &FinalizerInterceptorContextRef<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        // Only an answer of 4xx says that nothing was done.
-        let was_refused = context.response().is_some_and(|answer| answer.status().is_client_error());
-        let failed = context.output_or_error().is_none_or(|outcome| outcome.is_err());
-        if failed && !was_refused {
-            self.0.store(true, Ordering::Release);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

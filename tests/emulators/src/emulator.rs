@@ -18,9 +18,10 @@ use tokio::{
 
 /// A loaded machine with two cores takes a Python server this long, at worst.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Runs a command in its own process group, and ends the group when the process that holds its standard input is gone,
-/// however that one ended.
-const GUARD: &str = r#""$@" </dev/null & cat >/dev/null; trap '' TERM; kill -TERM 0; sleep 1; kill -KILL 0"#;
+/// Runs a command in its own process group, and ends the group when the command ends, and when the process that holds its
+/// standard input is gone, however that one ended.
+const GUARD: &str =
+    r#"{ "$@" </dev/null; kill -KILL 0; } & cat >/dev/null; trap '' TERM; kill -TERM 0; sleep 1; kill -KILL 0"#;
 
 /// Why there is no emulator.
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +152,7 @@ impl Emulator {
 
     /// Starts it again after [`Emulator::stop`], at the same address and with nothing in it.
     pub async fn resume(&mut self) -> Result<(), Error> {
+        self.stop();
         let Recipe { program, ready, command, environment } = &self.recipe;
         let log = File::create(self.folder.path().join("log"))?;
         let process = Command::new("sh")
@@ -163,6 +165,7 @@ impl Emulator {
             .process_group(0)
             .spawn()?;
         self.process = Some(process);
+        let (program, ready) = (*program, *ready);
         let ready = self.wait_until(ready).await;
         ready.map_err(|why| Error::NotReady { program, why, log: self.log() })
     }
@@ -188,13 +191,16 @@ impl Emulator {
         Err(last.unwrap_or_else(|| Error::Io(io::ErrorKind::AddrInUse.into())))
     }
 
-    async fn wait_until(&self, ready: &Ready) -> Result<(), String> {
+    async fn wait_until(&mut self, ready: Ready) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             match timeout(Duration::from_secs(10), ready.ask(self.port)).await {
                 Ok(Ok(true)) => return Ok(()),
                 _ if self.log().contains("ddress already in use") => return Err("its port was taken".into()),
                 _ => {}
+            }
+            if self.process.as_mut().is_none_or(|process| process.try_wait().is_ok_and(|ended| ended.is_some())) {
+                return Err("it ended".into());
             }
             // poll: another process tells nobody when it listens
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -34,7 +34,7 @@ struct Faulty {
     table: DynamoTable,
     requests: Arc<Mutex<Vec<String>>>,
     _proxy: FaultProxy,
-    _emulator: Emulator,
+    emulator: Emulator,
 }
 
 async fn faulty(fate: impl Fn(usize) -> Fate + Send + Sync + 'static) -> Faulty {
@@ -50,7 +50,7 @@ async fn faulty(fate: impl Fn(usize) -> Fate + Send + Sync + 'static) -> Faulty 
     .await
     .unwrap();
     let table = table(&emulator, proxy.endpoint(), "items").await;
-    Faulty { table, requests, _proxy: proxy, _emulator: emulator }
+    Faulty { table, requests, _proxy: proxy, emulator }
 }
 
 fn put(n: u32, expect: Expect) -> Write {
@@ -124,4 +124,55 @@ async fn one_write_is_one_request_and_reads_never_scan() {
         "Query",
     ];
     assert_eq!(*world.requests.lock().unwrap(), expected);
+}
+
+/// A writer that appends to a log as the runtime does: what is unknown is read, and decides.
+#[tokio::test]
+async fn nothing_is_lost_or_written_twice_whatever_is_lost_on_the_way() {
+    let fate = |number: usize| match number {
+        n if n % 11 == 0 => {
+            let code = "com.amazonaws.dynamodb.v20120810#ThrottlingException";
+            Fate::Answered(400, format!(r#"{{"__type":"{code}","message":"slowly"}}"#))
+        }
+        n if n % 7 == 0 => Fate::Lost,
+        n if n % 5 == 0 => Fate::Answered(500, r#"{"__type":"InternalServerError","message":"sorry"}"#.into()),
+        n if n % 3 == 0 => Fate::AnswerLost,
+        _ => Fate::Pass,
+    };
+    let world = faulty(fate).await;
+    let (mut number, mut unknown, total) = (0_u32, 0, 16);
+    while number < total {
+        let entry = Write::put(Key::new("log", format!("{number:03}")), format!("\"{number}\""), Expect::Absent);
+        // Every fourth step is a transaction with its counter.
+        let mut writes = vec![entry];
+        if number % 4 == 0 {
+            let expect = if number == 0 { Expect::Absent } else { Expect::Rev(u64::from(number / 4)) };
+            writes.push(Write::put(Key::new("counter", "1"), "1", expect));
+        }
+        match world.table.commit(writes).await {
+            Ok(()) => number += 1,
+            Err(Error::Unavailable { .. }) => {
+                unknown += 1;
+                loop {
+                    match world.table.get(&Key::new("log", format!("{number:03}"))).await {
+                        Ok(found) => {
+                            number += u32::from(found.is_some());
+                            break;
+                        }
+                        Err(error) => assert!(matches!(error, Error::Unavailable { .. }), "{error}"),
+                    }
+                }
+            }
+            Err(error) => panic!("nobody else writes, so there is no conflict: {error}"),
+        }
+    }
+    assert!(unknown > 0, "the test says nothing");
+    let direct = DynamoTable::new(
+        aws_sdk_dynamodb::Client::new(&account::sdk(&world.emulator.endpoint())),
+        "items",
+        Arc::new(SystemClock),
+    );
+    let page = direct.query(&ports::Query::all("log", 100)).await.unwrap();
+    assert!(page.items.len() == total as usize && page.items.iter().all(|item| item.rev == 1));
+    assert_eq!(direct.get(&Key::new("counter", "1")).await.unwrap().unwrap().rev, u64::from(total / 4));
 }

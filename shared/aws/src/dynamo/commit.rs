@@ -2,10 +2,11 @@
 
 use super::{
     DynamoTable, WHAT,
-    item::{self},
+    doubt::Doubt,
+    item,
     plan::{Action, Planned},
 };
-use crate::fault::{Class, Doubt, Fault, unavailable};
+use crate::fault::{Class, Fault, unavailable};
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
     types::{CancellationReason, ConditionCheck, Delete, Put, TransactWriteItem, Update},

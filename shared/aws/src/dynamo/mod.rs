@@ -6,6 +6,7 @@
 
 mod commit;
 mod cursor;
+mod doubt;
 mod item;
 mod plan;
 

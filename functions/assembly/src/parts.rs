@@ -1,6 +1,6 @@
 //! The parts, and what they are made from.
 
-use actor::{Follow, Kind, Mailbox, Runtime, Slots};
+use actor::{Follow, Kind, Mailbox, NobodyFollows, Runtime, Slots};
 use chat::{ChatEffects, ChatMachine, Chats, SimpleGate, Transcript};
 use domain::Limits;
 use flow::{
@@ -32,6 +32,8 @@ pub struct Base {
     pub clock: Arc<dyn Clock>,
     /// The folder with the mirrors of workspaces; it may be lost.
     pub files: PathBuf,
+    /// Whether the mirrors are kept up to date as chats go on. Where they do not last, a chat's file is written when it is read.
+    pub keeps_mirrors: bool,
 }
 
 /// Who answers, and what must not be told.
@@ -106,7 +108,7 @@ pub struct Parts {
 impl Parts {
     /// Puts them together; nothing runs yet.
     pub fn new(base: Base, voices: Voices, settings: Settings) -> Self {
-        let Base { table, queue, bus, blobs, clock, files } = base.clone();
+        let Base { table, queue, bus, blobs, clock, files, keeps_mirrors } = base.clone();
         let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
         // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
         let served =
@@ -123,6 +125,9 @@ impl Parts {
         let played = Arc::new(Understudy::new(own, table.clone(), PLAY));
         let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, voices.known.clone()));
         let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
+        if !keeps_mirrors {
+            workspaces.project_on_read(transcript.clone());
+        }
         let of_chats = chat::Settings {
             inactivity: settings.inactivity,
             context_tokens: settings.context_tokens,
@@ -153,6 +158,10 @@ impl Parts {
             workspaces: self.workspaces.clone(),
             clock: clock.clone(),
         };
+        let of_chats: Arc<dyn Follow<ChatMachine>> = match self.base.keeps_mirrors {
+            true => self.transcript.clone(),
+            false => Arc::new(NobodyFollows),
+        };
         let options = actor::Options { inactivity: self.settings.inactivity, ..actor::Options::default() };
         let chats = Runtime::new(
             machine,
@@ -161,7 +170,7 @@ impl Parts {
             queue.clone(),
             bus.clone(),
             clock.clone(),
-            self.transcript.clone(),
+            of_chats,
             options,
         );
         let effects = TaskEffects {

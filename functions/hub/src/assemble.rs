@@ -64,7 +64,8 @@ pub fn assemble(
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
-    let base = Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files };
+    let base =
+        Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
     let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Parts::new(base, voices, config.agents());
     let observing = Observing::new(data, config, environment, &engine.cache, keys, clock.clone())?;

@@ -17,7 +17,7 @@ use std::{
     fmt::Write as _,
     sync::{Arc, Mutex, PoisonError},
 };
-use workspace::{Workspace, Workspaces};
+use workspace::{Projector, Workspace, Workspaces};
 
 /// Chats whose file is known to be up to date; more are looked up again.
 const REMEMBERED: usize = 4096;
@@ -257,6 +257,17 @@ impl Follow<ChatMachine> for Transcript {
             && let Err(error) = self.append(config, entry).await
         {
             behind(config.chat, &error);
+        }
+    }
+}
+
+#[async_trait]
+impl Projector for Transcript {
+    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> Result<(), Error> {
+        let name = path.as_str().strip_prefix("/chats/").and_then(|name| name.strip_suffix(".md"));
+        match name.and_then(|name| name.parse().ok()) {
+            Some(chat) => self.catch_up(workspace, chat).await,
+            None => Ok(()),
         }
     }
 }

@@ -88,6 +88,10 @@ impl Workspace {
                     }
                 }
                 (Kind::Projection, _) => {
+                    let projector = self.0.shared.upgrade().and_then(|shared| shared.projector.get().cloned());
+                    if let Some(projector) = projector {
+                        projector.refresh(self.0.id, path).await?;
+                    }
                     let bytes = self.in_latest(path, u64::MAX).await?.unwrap_or_default();
                     info.size = bytes.len() as u64;
                     info.sha256 = Some(archive::digest(&bytes).await?);

@@ -38,7 +38,7 @@ pub use model::{
     Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
-pub use workspaces::{Workspace, Workspaces};
+pub use workspaces::{Projector, Workspace, Workspaces};
 
 /// The result of everything here. The error is what a client reads; causes are in the log.
 pub type Result<T> = std::result::Result<T, domain::Error>;

@@ -8,13 +8,14 @@ use crate::{
     keys::{Keys, WORKSPACES},
     mirror::Mirror,
 };
-use domain::{Code, Error, Principal, WorkspaceId};
+use async_trait::async_trait;
+use domain::{Code, Error, FilePath, Principal, WorkspaceId};
 use ports::{Blobs, Clock, Expect, Query, Table, Write};
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -39,6 +40,14 @@ pub(crate) struct Shared {
     /// Weak, so that what nobody uses is freed; a workspace that changed since its mark was set is kept in `changed`.
     open: Mutex<HashMap<WorkspaceId, Weak<Inner>>>,
     pub changed: Mutex<HashMap<WorkspaceId, Arc<Inner>>>,
+    pub projector: OnceLock<Arc<dyn Projector>>,
+}
+
+/// Brings projections up to date where nobody does so as their log grows: on a machine whose `latest/` does not last.
+#[async_trait]
+pub trait Projector: Send + Sync {
+    /// Brings the projection at `path` in line with what it shows. A path that is none of its own changes nothing.
+    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> Result<()>;
 }
 
 /// One workspace: every operation on its files. Cheap to clone.
@@ -75,7 +84,13 @@ impl std::fmt::Debug for Workspace {
 impl Workspaces {
     /// Over these stores, with the folders on disk under `root`.
     pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>, root: PathBuf) -> Self {
-        Self(Arc::new(Shared { table, blobs, clock, root, open: Mutex::default(), changed: Mutex::default() }))
+        let (open, changed, projector) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Self(Arc::new(Shared { table, blobs, clock, root, open, changed, projector }))
+    }
+
+    /// From now on projections are brought up to date when they are read, until the process ends; the first projector counts.
+    pub fn project_on_read(&self, projector: Arc<dyn Projector>) {
+        drop(self.0.projector.set(projector));
     }
 
     /// Makes a workspace with its folders, a persona and a skill to begin with. The same id by the same person again is

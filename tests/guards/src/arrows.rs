@@ -60,6 +60,7 @@ fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option
     let development = dependency.kind == DependencyKind::Development;
     match (layer(package).as_str(), layer(target).as_str()) {
         ("tests", _) => None,
+        ("functions", "tests") if development => None,
         (_, "tests") => Some("nothing is built on a test"),
         ("shared", "functions") => Some("no crate in shared/ names one in functions/, not even in its tests"),
         (_, "shared") if development => None,

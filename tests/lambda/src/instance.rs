@@ -123,8 +123,8 @@ impl Instance {
 
     /// Returns when the process has ended.
     async fn gone(&mut self) {
-        // poll: a process that somebody else may kill tells nobody else
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            // poll: a process that somebody else may kill tells nobody else
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

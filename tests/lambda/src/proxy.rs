@@ -109,6 +109,7 @@ async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response<
         Fault::Refused => return wrong(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
         Fault::Throttled => return wrong(StatusCode::BAD_REQUEST, "ThrottlingException"),
         Fault::Silent(time) => {
+            // poll: nobody is waited for, this is the fault
             tokio::time::sleep(time).await;
             return cut();
         }

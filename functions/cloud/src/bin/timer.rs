@@ -1,0 +1,14 @@
+//! The Lambda on the delay queue and on the schedule of sweeps.
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use std::sync::Arc;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let waking = Arc::new(cloud::assemble::Account::from_env().await?.waking()?);
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<_>| {
+        let waking = waking.clone();
+        async move { cloud::timer::handle(&waking, event).await }
+    }))
+    .await
+}

@@ -1,0 +1,71 @@
+//! What a turn asks of AWS, counted between the functions and the services. It fails when it grows.
+
+use crate::world::{Deployment, World};
+use serde_json::json;
+use std::{collections::BTreeMap, time::Duration};
+
+type Counts = BTreeMap<String, usize>;
+
+impl World {
+    fn take_counts(&self) -> Counts {
+        let mut counts = self.dynamodb.take_counts();
+        for (service, proxy) in [("SQS ", &self.sqs), ("S3 ", &self.s3)] {
+            counts.extend(
+                proxy.take_counts().into_iter().map(|(operation, count)| (format!("{service}{operation}"), count)),
+            );
+        }
+        counts
+    }
+
+    /// What one more turn of a chat asks for: of the API, and of the worker and those who watch.
+    async fn counted(&self, chat: &str, after: &mut u64, say: &str) -> (Counts, Counts) {
+        self.settled().await;
+        self.take_counts();
+        self.client.post(chat, json!({ "content": say })).await;
+        let asked = self.take_counts();
+        let events = self.client.watch(chat, *after, |event| event.name == "done").await;
+        *after = events.last().unwrap().id;
+        self.settled().await;
+        (asked, self.take_counts())
+    }
+
+    async fn settled(&self) {
+        while self.worker.running() > 0 {
+            // poll: a function says nothing when it is done
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// A turn without tools, and one with five calls of a tool: ten more steps, of the model and of the tool.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_and_each_step_cost_a_known_number_of_requests() {
+    let world = World::deploy(Deployment::default()).await;
+    let workspace = world.client.workspace().await;
+    let chat = world.client.chat(&workspace, "say hello").await;
+    let events = world.client.watch(&chat, 0, |event| event.name == "done").await;
+    let mut after = events.last().unwrap().id;
+    world.counted(&chat, &mut after, "say it again").await;
+    let (asked, plain) = world.counted(&chat, &mut after, "say it once more").await;
+    let (_, tools) = world.counted(&chat, &mut after, "many looks").await;
+    let told = format!("the API {asked:?}, a turn {plain:?}, ten more steps {tools:?}");
+
+    let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or_default();
+    let writes = |counts: &Counts| {
+        ["PutItem", "TransactWriteItems", "DeleteItem"].iter().map(|name| of(counts, name)).sum::<usize>()
+    };
+    let reads = |counts: &Counts| ["GetItem", "Query"].iter().map(|name| of(counts, name)).sum::<usize>();
+    for counts in [&asked, &plain, &tools] {
+        assert_eq!(of(counts, "Scan"), 0, "{told}");
+        assert!(counts.keys().all(|name| !name.starts_with("S3")), "{told}");
+    }
+    assert_eq!(of(&asked, "SQS SendMessageBatch"), 1, "one message a command: {told}");
+    assert!(writes(&asked) <= 1 && reads(&asked) <= 4, "{told}");
+    // The worker shortens its lease once, and sends nothing.
+    assert_eq!(of(&plain, "SQS ChangeMessageVisibilityBatch"), 1, "{told}");
+    assert_eq!(of(&plain, "SQS SendMessageBatch"), 0, "{told}");
+    assert!(writes(&plain) <= 3, "{told}");
+    assert!(writes(&tools) - writes(&plain) <= 10, "at most one write a step: {told}");
+    // Who watches looks at the log from time to time, more often the longer it takes.
+    assert!(reads(&plain) <= 16 && reads(&tools) - reads(&plain) <= 30, "{told}");
+}

@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 use testkit::conformance::{self, Env};
 
@@ -21,7 +22,7 @@ async fn table(emulator: &Emulator, endpoint: &str, name: &str) -> DynamoTable {
 async fn the_table_conforms() {
     let emulator = Emulator::dynamodb().await.unwrap();
     let made = AtomicU32::new(0);
-    let env = Env::real(Arc::new(SystemClock));
+    let env = Env { unit: Duration::from_secs(6), ..Env::real(Arc::new(SystemClock)) };
     conformance::table(&env, || async {
         let name = format!("items{}", made.fetch_add(1, Ordering::Relaxed));
         Arc::new(table(&emulator, &emulator.endpoint(), &name).await) as Arc<dyn Table>

@@ -14,12 +14,20 @@
 //! A function links what it uses: each adapter is behind a feature of this crate. [`Fault`] says why a service did not do
 //! what it was asked, as the source of [`ports::Error::Unavailable`].
 
+#[cfg_attr(
+    not(all(feature = "dynamodb", feature = "redis", feature = "s3", feature = "secrets", feature = "sqs")),
+    allow(dead_code, unused_imports, reason = "a function links what it uses")
+)]
 mod cloud;
 mod config;
 #[cfg(feature = "dynamodb")]
 mod dynamo;
 #[cfg(any(feature = "momento", feature = "redis"))]
 mod fanout;
+#[cfg_attr(
+    not(any(feature = "dynamodb", feature = "s3", feature = "secrets", feature = "sqs")),
+    allow(dead_code, unused_imports, reason = "a function links what it uses")
+)]
 mod fault;
 #[cfg(feature = "momento")]
 mod momento;

@@ -18,10 +18,9 @@ use tokio::{
 
 /// A loaded machine with two cores takes a Python server this long, at worst.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Runs a command in its own process group, and ends the group when the command ends, and when the process that holds its
-/// standard input is gone, however that one ended.
-const GUARD: &str =
-    r#"{ "$@" </dev/null; kill -KILL 0; } & cat >/dev/null; trap '' TERM; kill -TERM 0; sleep 1; kill -KILL 0"#;
+/// Becomes the command, in a process group of its own, so that whoever waits for it knows that it is gone. Beside it waits what
+/// ends the group when the process that holds its standard input is gone, however that one ended.
+const GUARD: &str = r#"exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec "$@" </dev/null 3<&-"#;
 
 /// Why there is no emulator.
 #[derive(Debug, thiserror::Error)]

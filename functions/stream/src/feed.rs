@@ -100,7 +100,14 @@ impl Feed {
     pub(crate) async fn start(self: &Arc<Self>) -> Result<(u64, u64)> {
         let oldest = self.oldest.get_or_try_init(|| async {
             // First the bus, then the log: what is published in between arrives twice, and none is missed.
-            let messages = self.shared.bus.subscribe(self.actor.as_str()).await?;
+            let messages = match self.shared.bus.subscribe(self.actor.as_str()).await {
+                Ok(messages) => messages,
+                // The log has everything; it is looked at with every beat until the bus is there.
+                Err(error) => {
+                    tracing::warn!(actor = %self.actor, %error, "the bus is not there: watchers are served from the log");
+                    stream::empty().boxed()
+                }
+            };
             let next = next_number(&*self.shared.table, &self.actor).await?;
             let first = read_after::<serde::de::IgnoredAny>(&*self.shared.table, &self.actor, 0, 1).await?;
             lock(&self.state).window = Window::at(next);

@@ -56,7 +56,7 @@ fn after(log: &Log, cursor: u64) -> Vec<u64> {
 
 #[tokio::test(start_paused = true)]
 async fn each_visible_event_once_and_in_order_whatever_the_bus_does() {
-    let all = Faults { lost: 20, doubled: 20, late: 20, garbled: 5 };
+    let all = Faults { lost: 20, doubled: 20, late: 20, garbled: 5, away: false };
     let kinds = [Faults::default(), Faults { lost: 100, ..Faults::default() }, Faults { lost: 50, ..all }, all];
     for seed in 0..200_u64 {
         let world = world(seed, kinds[(seed % 4) as usize], small());
@@ -239,6 +239,20 @@ async fn subscribing_fails_while_the_table_is_down_and_works_afterwards() {
     assert_eq!(world.feeds.metrics().counts().feeds, 0);
     world.table.broken.store(false, SeqCst);
     assert!(world.feeds.subscribe(&log.actor, Cursor::None, Start::Live).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_bus_watchers_are_served_from_the_log_until_it_is_back() {
+    let world = world(1, Faults { away: true, lost: 100, ..Faults::default() }, FeedOptions::default());
+    let mut log = world.log();
+    let mut reader = world.watch(&log, Cursor::None).await;
+    let mut seen = String::new();
+    log.chatter(2).await;
+    read_to(&mut reader, &mut seen, 2).await;
+    world.bus.set(Faults::default());
+    log.chatter(1).await;
+    read_to(&mut reader, &mut seen, 3).await;
+    assert_eq!((numbers(&seen), world.bus.listeners()), (vec![1, 2, 3], 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,7 +130,7 @@ async fn of_a_batch_that_somebody_else_took_each_group_is_driven_and_what_is_not
     while taken.len() < 6 {
         taken.extend(queue.receive(10, hour).await.unwrap());
     }
-    let last = taken.iter().filter(|delivery| delivery.group == "task/w/1").next_back().unwrap().receipt.clone();
+    let last = taken.iter().rfind(|delivery| delivery.group == "task/w/1").unwrap().receipt.clone();
     let given_back = worker.batch(taken, &CancellationToken::new()).await;
     assert_eq!((given_back, lengths.lock().unwrap().clone(), told.lock().unwrap().len()), (vec![last], vec![3], 3));
 }

@@ -105,7 +105,14 @@ impl<'a, M: Machine> Drive<'a, M> {
             return self.rest();
         }
         // Listen first, then look: a request in between is seen twice rather than never.
-        let mut control = self.ports.bus.subscribe(&self.actor.control_channel()).await?;
+        let mut control = match self.ports.bus.subscribe(&self.actor.control_channel()).await {
+            Ok(control) => control,
+            // The bus is a hint: without it a stop is seen a moment later.
+            Err(error) => {
+                tracing::warn!(actor = %self.actor, %error, "stops are looked for in the table alone");
+                futures::stream::pending().boxed()
+            }
+        };
         self.look_for_stop().await?;
         let mut looking = tokio::time::interval_at(Instant::now() + CONTROL_CHECKED_EVERY, CONTROL_CHECKED_EVERY);
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);

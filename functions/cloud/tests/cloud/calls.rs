@@ -48,7 +48,8 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() {
     world.counted(&chat, &mut after, "say it again").await;
     let (asked, plain) = world.counted(&chat, &mut after, "say it once more").await;
     let (_, tools) = world.counted(&chat, &mut after, "many looks").await;
-    let told = format!("the API {asked:?}, a turn {plain:?}, ten more steps {tools:?}");
+    let told = format!("the API {asked:?}\na turn {plain:?}\nwith ten more steps {tools:?}");
+    drop(std::io::Write::write_all(&mut std::io::stdout(), format!("{told}\n").as_bytes()));
 
     let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or_default();
     let writes = |counts: &Counts| {

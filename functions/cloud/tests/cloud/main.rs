@@ -3,5 +3,7 @@
 
 mod calls;
 mod client;
+mod deaths;
+mod faults;
 mod journey;
 mod world;

@@ -43,7 +43,8 @@ pub struct World {
     _delays: Mapping,
     _gateway: Gateway,
     _stream: Child,
-    _emulators: [Emulator; 3],
+    pub redis: Emulator,
+    _emulators: [Emulator; 2],
     folder: TempDir,
 }
 
@@ -120,7 +121,8 @@ impl World {
             _delays: delays,
             _gateway: gateway,
             _stream: stream,
-            _emulators: [dynamo, local, redis],
+            redis,
+            _emulators: [dynamo, local],
             folder,
         }
     }

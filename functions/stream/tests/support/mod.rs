@@ -95,6 +95,8 @@ pub struct Faults {
     pub doubled: u64,
     pub late: u64,
     pub garbled: u64,
+    /// Nobody can subscribe.
+    pub away: bool,
 }
 
 pub struct MemoryBus {
@@ -158,6 +160,9 @@ impl Bus for MemoryBus {
     }
 
     async fn subscribe(&self, channel: &str) -> Result<ports::Subscription> {
+        if self.faults.lock().unwrap().away {
+            return Err(ports::Error::Unavailable { what: "the bus", source: "it is away".into() });
+        }
         let (sender, receiver) = mpsc::unbounded_channel();
         self.channels.lock().unwrap().entry(channel.into()).or_default().push(sender);
         Ok(stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) }).boxed())

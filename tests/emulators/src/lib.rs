@@ -5,12 +5,14 @@
 //! * [`Emulator`] starts one on a free port, waits until it answers, and takes its whole process group down when dropped.
 //! * [`account`] makes what the template makes: a table, queues, a bucket.
 //! * [`schedules`] fires what Scheduler would.
-//! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose.
+//! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts.
 
 pub mod account;
+mod calls;
 mod emulator;
 mod proxy;
 pub mod schedules;
 
+pub use calls::Calls;
 pub use emulator::{Emulator, Error};
 pub use proxy::{Fate, FaultProxy};

@@ -15,9 +15,7 @@ mod function;
 mod gateway;
 mod instance;
 mod mapping;
-mod proxy;
 
 pub use function::{Failure, Function, Settings};
 pub use gateway::Gateway;
 pub use mapping::{Mapping, MappingSettings};
-pub use proxy::{Call, Fault, Proxy};

@@ -8,11 +8,9 @@ type Counts = BTreeMap<String, usize>;
 
 impl World {
     fn take_counts(&self) -> Counts {
-        let mut counts = self.dynamodb.take_counts();
+        let mut counts = self.dynamodb.take();
         for (service, proxy) in [("SQS ", &self.sqs), ("S3 ", &self.s3)] {
-            counts.extend(
-                proxy.take_counts().into_iter().map(|(operation, count)| (format!("{service}{operation}"), count)),
-            );
+            counts.extend(proxy.take().into_iter().map(|(operation, count)| (format!("{service}{operation}"), count)));
         }
         counts
     }

@@ -4,7 +4,7 @@ use crate::{
     client::Event,
     world::{Deployment, World},
 };
-use lambda::{Call, Fault, Proxy};
+use emulators::{Calls, Fate};
 use serde_json::json;
 use std::sync::{
     Arc,
@@ -26,41 +26,50 @@ async fn turn(world: &World, workspace: &str, goal: &str) -> Vec<Event> {
     events
 }
 
-/// One call of a kind fails, the `n`th from now; those who ask are told by nobody but the service. Returns whether it came to it.
-fn fail_one(proxy: &Proxy, operation: &'static str, n: usize, fault: Fault) -> Arc<AtomicUsize> {
+/// One call of a kind fails, the `n`th from now; those who ask are told by nobody but the service. Returns how many came.
+fn fail_one(calls: &Calls, operation: &'static str, n: usize, fate: Fate) -> Arc<AtomicUsize> {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = seen.clone();
-    proxy.plan(move |call: &Call| match call.operation == operation && count.fetch_add(1, Relaxed) == n {
-        true => fault,
-        false => Fault::None,
+    calls.plan(move |called| match called == operation && count.fetch_add(1, Relaxed) == n {
+        true => fate.clone(),
+        false => Fate::Pass,
     });
     seen
 }
 
-/// The worker's writes fail one at a time: refused, throttled, answered wrong after they took effect, and not answered at all.
+/// Calls fail one at a time: lost on the way there, lost on the way back, refused, and throttled.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_failing_write_loses_or_doubles_anything() {
+async fn no_failing_call_loses_or_doubles_anything() {
     let world = World::deploy(Deployment::default()).await;
     let workspace = world.client.workspace().await;
     turn(&world, &workspace, "calm").await;
-    let faults = [Fault::Refused, Fault::AnsweredWrong, Fault::AnswerLost, Fault::Throttled];
-    for (n, goal) in ('a'..='p').enumerate() {
+    let answered =
+        |status, code: &str| Fate::Answered(status, format!(r#"{{"__type":"{code}","message":"a planned fault"}}"#));
+    let fates = [
+        Fate::Lost,
+        Fate::AnswerLost,
+        answered(500, "InternalServerError"),
+        answered(400, "com.amazonaws.dynamodb.v20120810#ThrottlingException"),
+    ];
+    for n in 0..16 {
         let operation = ["PutItem", "TransactWriteItems", "Query", "GetItem"][n / 4];
-        let seen = fail_one(&world.dynamodb, operation, 2 + n % 4, faults[n % 4]);
-        // What the API is told is for its client to try again; here it is the worker that is tried.
-        let goal = format!("{goal}{n}");
-        let chat = format!("/api/v1/workspaces/{workspace}/chats");
-        assert!(!chat.is_empty());
-        turn(&world, &workspace, &goal).await;
-        assert!(seen.load(Relaxed) > 2, "{operation} was not called often enough to fail");
+        let which = 2 + n % 3;
+        let seen = fail_one(&world.dynamodb, operation, which, fates[n % 4].clone());
+        turn(&world, &workspace, &format!("turn-{n}")).await;
+        assert!(seen.load(Relaxed) > which, "{operation} was not called often enough to fail");
     }
-    for (operation, fault) in [
-        ("ChangeMessageVisibilityBatch", Fault::Refused),
-        ("ChangeMessageVisibilityBatch", Fault::AnswerLost),
-        ("SendMessageBatch", Fault::AnswerLost),
-    ] {
-        fail_one(&world.sqs, operation, 0, fault);
-        turn(&world, &workspace, &format!("queue {operation} {fault:?}").replace(' ', "-")).await;
+    world.dynamodb.plan(|_| Fate::Pass);
+    for (n, (operation, fate)) in [
+        ("ChangeMessageVisibilityBatch", Fate::Lost),
+        ("ChangeMessageVisibilityBatch", Fate::AnswerLost),
+        ("SendMessageBatch", Fate::AnswerLost),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let seen = fail_one(&world.sqs, operation, 0, fate);
+        turn(&world, &workspace, &format!("queue-{n}")).await;
+        assert!(seen.load(Relaxed) > 0, "{operation} was not called");
     }
 }
 

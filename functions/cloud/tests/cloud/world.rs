@@ -1,9 +1,9 @@
 //! A deployment on this machine: what `template.yaml` makes, of emulators and of our own Lambda.
 
 use crate::client::Client;
-use emulators::{Emulator, account};
+use emulators::{Calls, Emulator, account};
 use identity::{Trust, mint};
-use lambda::{Function, Gateway, Mapping, MappingSettings, Proxy, Settings};
+use lambda::{Function, Gateway, Mapping, MappingSettings, Settings};
 use ports::{Clock, Secret, SystemClock};
 use std::{path::PathBuf, process::Stdio, time::Duration};
 use tempfile::TempDir;
@@ -33,9 +33,9 @@ impl Default for Deployment {
 
 /// A running deployment.
 pub struct World {
-    pub dynamodb: Proxy,
-    pub sqs: Proxy,
-    pub s3: Proxy,
+    pub dynamodb: Calls,
+    pub sqs: Calls,
+    pub s3: Calls,
     pub worker: Function,
     pub client: Client,
     /// Ended in this order.
@@ -60,18 +60,18 @@ impl World {
         let sdk = account::sdk(&local.endpoint());
         let queues = account::queues(&sdk, "commands", 12).await.unwrap();
         account::bucket(&sdk, "buildscale").await.unwrap();
-        let dynamodb = Proxy::start(dynamo.endpoint()).await;
-        let sqs = Proxy::start(local.endpoint()).await;
-        let s3 = Proxy::start(local.endpoint()).await;
+        let dynamodb = Calls::of(&dynamo.endpoint()).await.unwrap();
+        let sqs = Calls::of(&local.endpoint()).await.unwrap();
+        let s3 = Calls::of(&local.endpoint()).await.unwrap();
 
         let environment: Vec<(String, String)> = [
             ("AWS_REGION", account::REGION),
             ("AWS_ACCESS_KEY_ID", "test"),
             ("AWS_SECRET_ACCESS_KEY", "test"),
             ("AWS_ENDPOINT_URL", &local.endpoint()),
-            ("AWS_ENDPOINT_URL_DYNAMODB", &dynamodb.url()),
-            ("AWS_ENDPOINT_URL_SQS", &sqs.url()),
-            ("AWS_ENDPOINT_URL_S3", &s3.url()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.endpoint()),
+            ("AWS_ENDPOINT_URL_SQS", sqs.endpoint()),
+            ("AWS_ENDPOINT_URL_S3", s3.endpoint()),
             ("BUILDSCALE__AWS__TABLE", "buildscale"),
             ("BUILDSCALE__AWS__QUEUE_URL", &queues.queue_url),
             ("BUILDSCALE__AWS__DELAY_QUEUE_URL", &queues.delay_queue_url),

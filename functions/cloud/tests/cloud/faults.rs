@@ -53,21 +53,21 @@ async fn no_failing_call_loses_or_doubles_anything() {
     ];
     for n in 0..16 {
         let operation = ["PutItem", "TransactWriteItems", "Query", "GetItem"][n / 4];
-        let which = 2 + n % 3;
+        let which = n % 3;
         let seen = fail_one(&world.dynamodb, operation, which, fates[n % 4].clone());
         turn(&world, &workspace, &format!("turn-{n}")).await;
         assert!(seen.load(Relaxed) > which, "{operation} was not called often enough to fail");
     }
     world.dynamodb.plan(|_| Fate::Pass);
-    for (n, (operation, fate)) in [
-        ("ChangeMessageVisibilityBatch", Fate::Lost),
-        ("ChangeMessageVisibilityBatch", Fate::AnswerLost),
-        ("SendMessageBatch", Fate::AnswerLost),
+    for (n, (calls, operation, fate)) in [
+        (&world.sqs, "ChangeMessageVisibilityBatch", Fate::Lost),
+        (&world.sqs, "ChangeMessageVisibilityBatch", Fate::AnswerLost),
+        (&world.sqs_of_api, "SendMessageBatch", Fate::AnswerLost),
     ]
     .into_iter()
     .enumerate()
     {
-        let seen = fail_one(&world.sqs, operation, 0, fate);
+        let seen = fail_one(calls, operation, 0, fate);
         turn(&world, &workspace, &format!("queue-{n}")).await;
         assert!(seen.load(Relaxed) > 0, "{operation} was not called");
     }

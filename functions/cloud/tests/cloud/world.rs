@@ -33,9 +33,13 @@ impl Default for Deployment {
 
 /// A running deployment.
 pub struct World {
+    /// What the worker, the timer and the container ask for.
     pub dynamodb: Calls,
     pub sqs: Calls,
     pub s3: Calls,
+    /// What the API asks for.
+    pub dynamodb_of_api: Calls,
+    pub sqs_of_api: Calls,
     pub worker: Function,
     pub client: Client,
     /// Ended in this order.
@@ -63,6 +67,8 @@ impl World {
         let dynamodb = Calls::of(&dynamo.endpoint()).await.unwrap();
         let sqs = Calls::of(&local.endpoint()).await.unwrap();
         let s3 = Calls::of(&local.endpoint()).await.unwrap();
+        let dynamodb_of_api = Calls::of(&dynamo.endpoint()).await.unwrap();
+        let sqs_of_api = Calls::of(&local.endpoint()).await.unwrap();
 
         let environment: Vec<(String, String)> = [
             ("AWS_REGION", account::REGION),
@@ -91,7 +97,14 @@ impl World {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
         let (stream, address) = launch_stream(&environment).await;
-        let with_streams = [environment.clone(), vec![("BUILDSCALE__AWS__STREAM_URL".into(), address)]].concat();
+        // The last of two with the same name counts.
+        let own = [
+            ("BUILDSCALE__AWS__STREAM_URL", address.as_str()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_of_api.endpoint()),
+            ("AWS_ENDPOINT_URL_SQS", sqs_of_api.endpoint()),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let environment_of_api = [environment.clone(), own.into()].concat();
         let function = |name: &str, binary: &str, environment: &[(String, String)], timeout| {
             Function::new(Settings {
                 name: name.into(),
@@ -102,7 +115,7 @@ impl World {
                 log: Some(folder.path().join(format!("{name}.log"))),
             })
         };
-        let api = function("api", env!("CARGO_BIN_EXE_buildscale-api"), &with_streams, TIMEOUT);
+        let api = function("api", env!("CARGO_BIN_EXE_buildscale-api"), &environment_of_api, TIMEOUT);
         let worker = function("worker", env!("CARGO_BIN_EXE_buildscale-worker"), &environment, deployment.timeout);
         let timer = function("timer", env!("CARGO_BIN_EXE_buildscale-timer"), &environment, TIMEOUT);
         let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency: 4 };
@@ -115,6 +128,8 @@ impl World {
             dynamodb,
             sqs,
             s3,
+            dynamodb_of_api,
+            sqs_of_api,
             worker,
             client,
             _commands: commands,

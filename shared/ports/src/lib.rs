@@ -10,6 +10,7 @@ mod clock;
 mod error;
 mod model;
 mod queue;
+mod sandbox;
 mod secrets;
 mod spill;
 mod table;
@@ -21,6 +22,9 @@ pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, lane};
+pub use sandbox::{
+    Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Sandbox, SandboxState, SandboxView, Sandboxes,
+};
 pub use secrets::{KnownSecrets, Noted, REDACTED, Redactor, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

@@ -84,9 +84,9 @@ impl Answer {
 
     fn end(&mut self, end: StreamEnd) {
         let reason = match (&end.captured_stop_reason, self.kind) {
-            // Gemini and Responses streams that are cut off end like this in genai. Chat completions cannot: genai ends
+            // Streams of these that are cut off end like this in genai. Chat completions cannot: genai ends
             // them at `[DONE]` only, and some servers do say no reason there.
-            (None, Kind::Gemini | Kind::OpenAiResponses | Kind::Anthropic) => {
+            (None, Kind::Gemini | Kind::OpenAiResponses | Kind::Anthropic | Kind::Bedrock) => {
                 return self.fail(ModelError::Broken("the stream ended before the answer did".into()));
             }
             (Some(Reason::Other(other)), _) if other.contains("MALFORMED") || other.contains("UNEXPECTED_TOOL") => {
@@ -120,6 +120,8 @@ impl Answer {
         // Servers that reuse ids would mix up calls: what was written must mean what was parsed.
         match written {
             Some(text) if serde_json::from_str::<Value>(text).is_ok_and(|value| value == *parsed) => text.clone(),
+            // For Bedrock genai puts nothing in the place of what is no JSON: the model should hear what it wrote.
+            Some(text) if self.kind == Kind::Bedrock && !text.is_empty() => text.clone(),
             _ => parsed.to_string(),
         }
     }
@@ -135,6 +137,10 @@ impl Answer {
             cost_usd: 0.0,
         };
         let written = count(details.and_then(|details| details.cache_creation_tokens));
+        // Converse counts what came from the cache and went into it beside the input, not within.
+        if self.kind == Kind::Bedrock {
+            used.input_tokens += used.cached_tokens + written;
+        }
         used.cost_usd = self.price.map_or(0.0, |price| price.cost(&used, written));
         used
     }

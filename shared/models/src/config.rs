@@ -1,6 +1,6 @@
 //! The configuration of models: from the environment and from the hub's configuration file (its `[ai]` part).
 
-use crate::{price::Price, retry::RetryPolicy, secret::Secret};
+use crate::{bedrock::Surroundings, price::Price, retry::RetryPolicy, secret::Secret};
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -49,6 +49,8 @@ pub struct Config {
     pub openrouter: ProviderConfig,
     /// Ollama.
     pub ollama: ProviderConfig,
+    /// Amazon Bedrock; without a key, with the credentials of AWS that the environment has, as a Lambda has its role's.
+    pub bedrock: ProviderConfig,
     /// Prices by model name, with or without its provider.
     pub prices: BTreeMap<String, Price>,
     /// How hard to try.
@@ -59,6 +61,8 @@ pub struct Config {
     pub max_output_tokens: Option<u32>,
     /// A YAML script to play as `scripted/script`.
     pub script: Option<PathBuf>,
+    #[serde(skip)]
+    pub(crate) aws: Surroundings,
 }
 
 /// One provider.
@@ -71,12 +75,15 @@ pub struct ProviderConfig {
     pub base_url: Option<String>,
     /// The models to list, the default one first; any other can still be asked for by name.
     pub models: Vec<String>,
+    /// Bedrock only: the region whose models are meant. Naming one says that they may be used, with or without a key.
+    pub region: Option<String>,
 }
 
 impl ProviderConfig {
-    /// Whether it can be asked: a server of one's own needs no key.
+    /// Whether it can be asked: a server of one's own needs no key. That there are credentials of AWS alone says nothing: a
+    /// function always has some.
     pub(crate) fn is_configured(&self) -> bool {
-        self.api_key.is_some() || self.base_url.is_some()
+        self.api_key.is_some() || self.base_url.is_some() || self.region.is_some()
     }
 }
 
@@ -95,8 +102,14 @@ pub enum Effort {
 impl Config {
     /// What does not depend on a provider.
     pub(crate) fn without_providers(&self) -> Self {
-        let (prices, retry) = (self.prices.clone(), self.retry.clone());
-        Self { prices, retry, reasoning: self.reasoning, max_output_tokens: self.max_output_tokens, ..Self::default() }
+        let (prices, retry, aws) = (self.prices.clone(), self.retry.clone(), self.aws.without_credentials());
+        let (reasoning, max_output_tokens) = (self.reasoning, self.max_output_tokens);
+        Self { prices, retry, reasoning, max_output_tokens, aws, ..Self::default() }
+    }
+
+    /// The region of Bedrock's models.
+    pub(crate) fn region(&self) -> &str {
+        self.aws.region(self.bedrock.region.as_deref())
     }
 
     /// The file's configuration with the environment's on top; `lookup` answers what a variable is set to. A variable
@@ -123,6 +136,9 @@ impl Config {
         key(&mut config.openrouter.api_key, "OPENROUTER_API_KEY");
         text(&mut config.openrouter.base_url, "OPENROUTER_BASE_URL");
         text(&mut config.ollama.base_url, "OLLAMA_BASE_URL");
+        key(&mut config.bedrock.api_key, "AWS_BEARER_TOKEN_BEDROCK");
+        text(&mut config.bedrock.base_url, "AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
+        config.aws = Surroundings::from_lookup(get);
         text(&mut config.model, "BUILDSCALE_MODEL");
         text(&mut config.model, "BUILDSCALE__AI__MODEL");
         if let Some(path) = get("BUILDSCALE__AI__SCRIPT") {

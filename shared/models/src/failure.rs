@@ -46,7 +46,8 @@ fn refusal(status: StatusCode, headers: &HeaderMap, body: &str, redactor: &Redac
         429 => ModelError::RateLimited { retry_after },
         // A provider that says when to come again is asking for patience, whatever the status.
         503 | 529 if retry_after.is_some() => ModelError::RateLimited { retry_after },
-        408 | 500..=599 => ModelError::Unavailable(message),
+        // Bedrock's word for a model that failed is 424.
+        408 | 424 | 500..=599 => ModelError::Unavailable(message),
         _ => ModelError::Rejected(message),
     }
 }
@@ -63,7 +64,7 @@ fn in_stream(body: &Value, redactor: &Redactor) -> ModelError {
         .to_lowercase();
     let message = redactor.clean(&message_of(body));
     let is = |words: &[&str]| words.iter().any(|word| kind.contains(word));
-    if is(&["rate_limit", "resource_exhausted", "429"]) {
+    if is(&["rate_limit", "resource_exhausted", "429"]) || (kind.is_empty() && throttles(&message)) {
         ModelError::RateLimited { retry_after: None }
     } else if is(&["overloaded", "unavailable"]) {
         ModelError::Unavailable(message)
@@ -74,6 +75,11 @@ fn in_stream(body: &Value, redactor: &Redactor) -> ModelError {
     } else {
         ModelError::Broken(message)
     }
+}
+
+/// Of Bedrock's exceptions inside a stream genai keeps the words only, and those of throttling are these.
+fn throttles(message: &str) -> bool {
+    ["Too many requests", "Too many tokens", "ThrottlingException"].iter().any(|words| message.contains(words))
 }
 
 /// A failure on the way.
@@ -173,5 +179,8 @@ mod tests {
         check(body("invalid_request_error"), ModelError::Rejected("m".into()));
         check(body("api_error"), ModelError::Broken("m".into()));
         check(serde_json::json!({"code": 429, "message": "m"}), ModelError::RateLimited { retry_after: None });
+        let words = "Too many tokens, please wait before trying again.";
+        check(serde_json::json!({ "message": words }), ModelError::RateLimited { retry_after: None });
+        check(serde_json::json!({"message": "model failed"}), ModelError::Broken("model failed".into()));
     }
 }

@@ -3,7 +3,7 @@
 //! The mapping is a pure function of each message (and, for results, of their neighbours inside the same step), so a
 //! longer history begins with what the shorter one was mapped to.
 
-use crate::kind::Kind;
+use crate::{converse, kind::Kind};
 use domain::{FilePath, Message, ToolCall, ToolSpec};
 use genai::chat::{ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolResponse};
 use ports::ModelRequest;
@@ -12,13 +12,19 @@ use serde_json::{Value, json};
 
 /// The whole request.
 pub(crate) fn chat_request(request: &ModelRequest, kind: Kind) -> ChatRequest {
-    let mut chat = ChatRequest::new(messages(request, kind));
+    let mut messages = messages(request, kind);
+    if kind == Kind::Bedrock {
+        messages = converse::alternating(messages);
+    }
+    let mut chat = ChatRequest::new(messages);
     // Providers refuse one that is empty.
     if !request.system.is_empty() {
         chat = chat.with_system(request.system.as_ref());
     }
     if !request.tools.is_empty() {
         chat = chat.with_tools(request.tools.iter().map(|spec| tool(spec, kind)));
+    } else if kind == Kind::Bedrock {
+        chat.tools = converse::tools_of(&chat.messages);
     }
     chat
 }

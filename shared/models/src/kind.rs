@@ -1,7 +1,11 @@
 //! The kinds of providers: how each is named, reached and configured.
 
-use crate::config::{Config, ProviderConfig};
+use crate::{
+    bedrock,
+    config::{Config, ProviderConfig},
+};
 use genai::adapter::AdapterKind;
+use std::borrow::Cow;
 
 /// A provider as model names and the configuration call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,12 +20,21 @@ pub(crate) enum Kind {
     OpenRouter,
     /// Ollama, by its chat completions.
     Ollama,
+    /// Amazon Bedrock, by Converse.
+    Bedrock,
 }
 
 impl Kind {
     /// In the order in which the default model is looked for.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::OpenRouter, Self::Ollama];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::OpenAi,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::OpenRouter,
+        Self::Ollama,
+        Self::Bedrock,
+    ];
 
     /// The prefix of its models' names.
     pub(crate) fn name(self) -> &'static str {
@@ -32,6 +45,7 @@ impl Kind {
             Self::Gemini => "gemini",
             Self::OpenRouter => "openrouter",
             Self::Ollama => "ollama",
+            Self::Bedrock => "bedrock",
         }
     }
 
@@ -56,6 +70,7 @@ impl Kind {
             Self::Gemini => &config.gemini,
             Self::OpenRouter => &config.openrouter,
             Self::Ollama => &config.ollama,
+            Self::Bedrock => &config.bedrock,
         }
     }
 
@@ -66,6 +81,7 @@ impl Kind {
             Self::Gemini => &mut config.gemini,
             Self::OpenRouter => &mut config.openrouter,
             Self::Ollama => &mut config.ollama,
+            Self::Bedrock => &mut config.bedrock,
         }
     }
 
@@ -76,26 +92,29 @@ impl Kind {
             Self::OpenAiResponses => AdapterKind::OpenAIResp,
             Self::Anthropic => AdapterKind::Anthropic,
             Self::Gemini => AdapterKind::Gemini,
+            Self::Bedrock => AdapterKind::BedrockApi,
         }
     }
 
     /// Where it is when the configuration does not say.
-    pub(crate) fn base_url(self) -> &'static str {
-        match self {
+    pub(crate) fn base_url(self, config: &Config) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::OpenAi | Self::OpenAiResponses => "https://api.openai.com/v1/",
             Self::Anthropic => "https://api.anthropic.com/v1/",
             Self::Gemini => "https://generativelanguage.googleapis.com/v1beta/",
             Self::OpenRouter => "https://openrouter.ai/api/v1/",
             Self::Ollama => "http://127.0.0.1:11434/v1/",
-        }
+            Self::Bedrock => return Cow::Owned(bedrock::base_url(config.region())),
+        })
     }
 
     /// The version that its base URL ends in. People write base URLs as the provider's own library takes them: for
-    /// OpenAI with the version, for the others without.
-    pub(crate) fn version(self) -> &'static str {
+    /// OpenAI with the version, for the others without; Bedrock's has none.
+    pub(crate) fn version(self) -> Option<&'static str> {
         match self {
-            Self::Gemini => "v1beta",
-            _ => "v1",
+            Self::Gemini => Some("v1beta"),
+            Self::Bedrock => None,
+            _ => Some("v1"),
         }
     }
 
@@ -106,6 +125,7 @@ impl Kind {
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
             Self::Gemini => Some("GEMINI_API_KEY"),
             Self::OpenRouter => Some("OPENROUTER_API_KEY"),
+            Self::Bedrock => Some("AWS_BEARER_TOKEN_BEDROCK"),
             Self::Ollama => None,
         }
     }
@@ -119,6 +139,9 @@ impl Kind {
             Self::Gemini => &["gemini-2.5-flash", "gemini-2.5-pro"],
             Self::OpenRouter => &["openai/gpt-5-mini"],
             Self::Ollama => &[],
+            Self::Bedrock => {
+                &["global.anthropic.claude-sonnet-4-5-20250929-v1:0", "global.anthropic.claude-haiku-4-5-20251001-v1:0"]
+            }
         }
     }
 }

@@ -15,8 +15,10 @@
 
 mod adapters;
 mod answer;
+mod bedrock;
 mod check;
 mod config;
+mod converse;
 mod failure;
 mod guard;
 mod history;

@@ -60,6 +60,8 @@ const KNOWN: &[(&str, u64, f64, f64, f64)] = &[
 /// The known model that this name means: itself, or a dated edition of it such as `gpt-4o-2024-08-06`.
 fn known(model: &str) -> Option<&'static (&'static str, u64, f64, f64, f64)> {
     let model = model.rsplit('/').next().unwrap_or(model);
+    // On Bedrock, as in `eu.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+    let model = model.split_once("anthropic.").map_or(model, |(_, name)| name);
     KNOWN
         .iter()
         .find(|(name, ..)| model.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("-20")))
@@ -97,6 +99,7 @@ mod tests {
         assert_eq!(context_tokens("gpt-4o-2024-08-06"), Some(128_000));
         assert_eq!(price("", "claude-sonnet-4-20250514", &BTreeMap::new()).map(|p| p.input), Some(3.0));
         assert_eq!(context_tokens("openai/gpt-5-mini"), Some(400_000));
+        assert_eq!(context_tokens("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some(200_000));
         assert_eq!(context_tokens("gpt-4o-audio-preview"), None);
         assert_eq!(price("", "qwen3:8b", &BTreeMap::new()), None);
     }

@@ -15,7 +15,7 @@ use genai::{
     chat::{CacheControl, ChatOptions, ReasoningEffort},
     resolver::{AuthData, Endpoint},
 };
-use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use ports::{Clock, Model, ModelError, ModelInfo, ModelRequest, ModelStream, SystemClock};
 use reqwest::Url;
 use serde_json::json;
 use std::{
@@ -88,7 +88,7 @@ impl Provider {
         let base = kind.config(&config).base_url.clone();
         let endpoint = match &base {
             Some(base) => Endpoint::from_owned(base_url(base, kind)?),
-            None => Endpoint::from_static(kind.base_url()),
+            None => Endpoint::from_owned(kind.base_url(&config)),
         };
         let official = base.is_none();
         Ok(Self { kind, config, http, endpoint, official, redactor, first: OnceCell::new() })
@@ -96,8 +96,13 @@ impl Provider {
 
     fn auth(&self) -> Result<AuthData, ModelError> {
         let key = self.kind.config(&self.config).api_key.as_ref();
+        let role = self.config.aws.credentials.as_ref().filter(|_| self.kind == Kind::Bedrock);
         match (key, self.kind.key_variable()) {
             (Some(key), _) => Ok(AuthData::from_single(key.expose())),
+            // Made anew for each request, because Lambda may have renewed the credentials and the key does not last.
+            (None, _) if let Some(role) = role => {
+                Ok(AuthData::from_single(role.key(self.config.region(), SystemClock.now()).expose()))
+            }
             (None, Some(variable)) if self.official => {
                 Err(ModelError::Unauthorized(format!("no key for {}: set {variable}", self.kind.name())))
             }
@@ -111,6 +116,11 @@ impl Provider {
         let model = match model {
             AUTO => self.first.get_or_try_init(|| self.first_listed(auth.clone())).await?,
             model => model,
+        };
+        // genai takes what stands before a double colon for its own, and ARNs have one.
+        let model = match self.kind {
+            Kind::Bedrock if model.contains("::") => format!("{}::{model}", self.kind.name()),
+            _ => model.to_owned(),
         };
         Ok(ServiceTarget { endpoint: self.endpoint.clone(), auth, model: ModelIden::new(self.kind.adapter(), model) })
     }
@@ -176,7 +186,7 @@ impl Provider {
             Effort::High => ReasoningEffort::High,
         });
         match self.kind {
-            Kind::Anthropic | Kind::Gemini => configured,
+            Kind::Anthropic | Kind::Gemini | Kind::Bedrock => configured,
             _ => configured.or(Some(ReasoningEffort::Budget(0))),
         }
     }
@@ -198,7 +208,8 @@ impl Model for Provider {
     fn catalog(&self) -> Vec<ModelInfo> {
         let config = self.kind.config(&self.config);
         let available = config.is_configured();
-        let own_server = config.base_url.is_some() && !matches!(self.kind, Kind::Anthropic | Kind::Gemini);
+        let own_server =
+            config.base_url.is_some() && !matches!(self.kind, Kind::Anthropic | Kind::Gemini | Kind::Bedrock);
         let names: Vec<&str> = match self.kind {
             _ if !config.models.is_empty() => config.models.iter().map(String::as_str).collect(),
             // Few servers of one's own speak Responses; those that do can be named.
@@ -235,10 +246,9 @@ fn base_url(text: &str, kind: Kind) -> Result<String, ConfigError> {
     let last = path.rsplit('/').next().unwrap_or_default();
     let has_version = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let adds_version = path.is_empty() || matches!(kind, Kind::Anthropic | Kind::Gemini);
-    url.set_path(&if adds_version && !has_version {
-        format!("{path}/{}/", kind.version())
-    } else {
-        format!("{path}/")
+    url.set_path(&match kind.version() {
+        Some(version) if adds_version && !has_version => format!("{path}/{version}/"),
+        _ => format!("{path}/"),
     });
     Ok(url.to_string())
 }
@@ -260,6 +270,7 @@ mod tests {
         check(Kind::Anthropic, "https://proxy/v1/", "https://proxy/v1/");
         check(Kind::Gemini, "https://host/", "https://host/v1beta/");
         check(Kind::Ollama, "http://box:11434", "http://box:11434/v1/");
+        check(Kind::Bedrock, "https://vpce-0.bedrock-runtime.aws", "https://vpce-0.bedrock-runtime.aws/");
     }
 
     fn provider(kind: Kind, config: serde_json::Value) -> Provider {

@@ -1,6 +1,7 @@
 //! All models as one: requests go to the provider that the model's name says.
 
 use crate::{
+    bedrock::Credentials,
     config::{Config, ConfigError},
     kind::Kind,
     price,
@@ -143,6 +144,7 @@ fn secrets(config: &Config) -> Vec<String> {
             secrets.extend(url.password().map(str::to_owned));
         }
     }
+    secrets.extend(config.aws.credentials.iter().flat_map(Credentials::secrets));
     secrets
 }
 

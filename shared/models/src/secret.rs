@@ -14,7 +14,7 @@ pub(crate) struct Redactor(ports::Redactor);
 
 /// What looks like a key, whoever it belongs to: a proxy may answer with a key of its own.
 static LOOKS_LIKE_A_KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"(?i)\bsk-[a-z0-9_*-]{6,}|\bAIza[a-z0-9_-]{20,}|\bbearer\s+[^\s"',]{6,}|\bkey=[^\s&"']{6,}"#).ok()
+    Regex::new(r#"(?i)\bsk-[a-z0-9_*-]{6,}|\bbedrock-api-key-[a-z0-9+/=]{6,}|\bAIza[a-z0-9_-]{20,}|\bbearer\s+[^\s"',]{6,}|\bkey=[^\s&"']{6,}"#).ok()
 });
 
 impl Redactor {

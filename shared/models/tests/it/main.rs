@@ -1,6 +1,7 @@
 //! Tests of models from outside, in one binary.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod bedrock;
 mod providers;
 mod routing;
 mod scripted;

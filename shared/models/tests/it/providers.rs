@@ -17,12 +17,14 @@ struct Protocol {
     path: &'static str,
     key_header: (&'static str, String),
     history: &'static str,
-    frames: fn(&[Piece<'_>], &str) -> String,
+    /// What its list ends with, so that something may follow.
+    end: &'static str,
+    frames: fn(&[Piece<'_>], &str) -> Vec<u8>,
     stop: &'static str,
     cut: &'static str,
 }
 
-fn protocols() -> [Protocol; 4] {
+fn protocols() -> [Protocol; 5] {
     let bearer = || ("authorization", format!("Bearer {KEY}"));
     [
         Protocol {
@@ -30,7 +32,8 @@ fn protocols() -> [Protocol; 4] {
             path: "/v1/chat/completions",
             key_header: bearer(),
             history: "messages",
-            frames: frames::chat_completions,
+            end: "]",
+            frames: |pieces, stop| frames::chat_completions(pieces, stop).into(),
             stop: "stop",
             cut: "length",
         },
@@ -39,7 +42,8 @@ fn protocols() -> [Protocol; 4] {
             path: "/v1/responses",
             key_header: bearer(),
             history: "input",
-            frames: frames::responses,
+            end: "]",
+            frames: |pieces, stop| frames::responses(pieces, stop).into(),
             stop: "completed",
             cut: "incomplete",
         },
@@ -48,7 +52,8 @@ fn protocols() -> [Protocol; 4] {
             path: "/v1/messages",
             key_header: ("x-api-key", KEY.into()),
             history: "messages",
-            frames: frames::messages,
+            end: "]",
+            frames: |pieces, stop| frames::messages(pieces, stop).into(),
             stop: "end_turn",
             cut: "max_tokens",
         },
@@ -57,9 +62,21 @@ fn protocols() -> [Protocol; 4] {
             path: "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
             key_header: ("x-goog-api-key", KEY.into()),
             history: "contents",
-            frames: frames::generate_content,
+            end: "]",
+            frames: |pieces, stop| frames::generate_content(pieces, stop).into(),
             stop: "STOP",
             cut: "MAX_TOKENS",
+        },
+        Protocol {
+            model: "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            path: "/model/eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream",
+            key_header: bearer(),
+            history: "messages",
+            // What people say goes on in the same message.
+            end: "]}]",
+            frames: frames::converse,
+            stop: "end_turn",
+            cut: "max_tokens",
         },
     ]
 }
@@ -107,7 +124,7 @@ async fn text_reasoning_calls_and_usage_come_from_every_protocol() {
 
 #[tokio::test]
 async fn configured_prices_are_applied() {
-    let server = Server::with(vec![sse(frames::chat_completions(&[Piece::Say("x")], "stop"))]).await;
+    let server = Server::with(vec![sse(frames::chat_completions(&[Piece::Say("x")], "stop").into())]).await;
     let said = deltas(&server.router(), request("openai/test-model", vec![user("Hi")])).await;
     let Some(Delta::End { usage, .. }) = said.last() else { panic!("{said:?}") };
     let cost_usd = (36.0 + 64.0 * 0.5 + 20.0 * 10.0) / 1e6;
@@ -146,7 +163,7 @@ async fn the_history_is_sent_whole_and_its_bytes_do_not_change_between_turns() {
         insta::assert_json_snapshot!(format!("request-{}", name(&protocol)), parsed);
         for pair in bodies.windows(2) {
             let history = serde_json::from_str::<Value>(&pair[0]).unwrap()[protocol.history].to_string();
-            let history = history.strip_suffix(']').unwrap();
+            let history = history.strip_suffix(protocol.end).unwrap();
             let end = pair[0].find(history).unwrap() + history.len();
             assert_eq!(pair[0][..end], pair[1][..end], "{}", protocol.model);
         }
@@ -173,8 +190,8 @@ async fn an_answer_that_hits_the_output_limit_says_so_and_half_a_call_is_no_call
 
 #[tokio::test]
 async fn refusals_of_the_model_and_calls_without_sense_are_told_apart() {
-    let filtered = sse(frames::chat_completions(&[Piece::Say("I")], "content_filter"));
-    let malformed = || sse(frames::generate_content(&[], "MALFORMED_FUNCTION_CALL"));
+    let filtered = sse(frames::chat_completions(&[Piece::Say("I")], "content_filter").into());
+    let malformed = || sse(frames::generate_content(&[], "MALFORMED_FUNCTION_CALL").into());
     let server = Server::with(vec![filtered, malformed(), malformed()]).await;
     let router = server.router();
     let said = deltas(&router, request("openai/test-model", vec![user("Hi")])).await;
@@ -188,7 +205,8 @@ async fn a_stream_that_is_cut_off_is_broken_not_finished() {
     for protocol in protocols() {
         // The frames up to the second piece of text.
         let whole = (protocol.frames)(&[Piece::Say("Hel"), Piece::Say("lo")], protocol.stop);
-        let cut = whole[..whole.find("\"lo\"").unwrap() - 30].to_owned();
+        let second = whole.windows(4).position(|bytes| bytes == b"\"lo\"").unwrap();
+        let cut = whole[..second - 30].to_owned();
         let server = Server::with(vec![sse(cut)]).await;
         let said = answers(&server.router(), request(protocol.model, vec![user("Hi")])).await;
         assert_eq!(said[0], Ok(Delta::Text("Hel".into())), "{}", protocol.model);
@@ -284,7 +302,7 @@ async fn redirects_are_not_followed_because_they_would_carry_the_key() {
 async fn a_local_server_needs_no_key_and_no_model_name() {
     let list = ResponseTemplate::new(200)
         .set_body_json(json!({"object": "list", "data": [{"id": "nomic-embed-text"}, {"id": "qwen3-max"}]}));
-    let answer = || sse(frames::chat_completions(&[Piece::Say("Hello")], "stop"));
+    let answer = || sse(frames::chat_completions(&[Piece::Say("Hello")], "stop").into());
     let server = Server::with(vec![list, answer(), answer()]).await;
     let uri = server.0.uri();
     let config = models::Config::from_lookup(None, |name| (name == "OPENAI_BASE_URL").then(|| format!("{uri}/v1")));
@@ -330,7 +348,7 @@ async fn a_key_that_a_provider_repeats_is_not_logged() {
     let _guard = tracing::subscriber::set_default(subscriber);
     for protocol in protocols() {
         let refusal = ResponseTemplate::new(500).set_body_string(format!("the key {KEY} is wrong"));
-        let odd = sse(format!("event: odd\ndata: {{\"error\": \"{KEY}\"}}\n\n"));
+        let odd = sse(format!("event: odd\ndata: {{\"error\": \"{KEY}\"}}\n\n").into());
         let server = Server::with(vec![refusal, odd]).await;
         answers(&server.router(), request(protocol.model, vec![user("Hi")])).await;
     }

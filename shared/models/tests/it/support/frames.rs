@@ -1,6 +1,7 @@
 //! What providers send: the bodies of a fake model server, one function a protocol. The frames are shaped as the
 //! providers' documentation shows them.
 
+pub use super::converse::frames as converse;
 use serde_json::{Value, json};
 
 /// A piece of an answer that every protocol can say.

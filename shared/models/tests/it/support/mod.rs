@@ -1,5 +1,6 @@
 //! What the tests of models share: requests, a fake server, and the frames of providers.
 
+pub mod converse;
 pub mod frames;
 
 use domain::{CallId, Message, MessageId, Timestamp, ToolCall, ToolSpec};
@@ -95,7 +96,10 @@ pub struct Server(pub MockServer);
 struct InTurn(Mutex<VecDeque<ResponseTemplate>>);
 
 impl Respond for InTurn {
-    fn respond(&self, _: &Request) -> ResponseTemplate {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        if let Some(refusal) = converse::refusal(request) {
+            return refusal;
+        }
         self.0
             .lock()
             .unwrap()
@@ -104,7 +108,7 @@ impl Respond for InTurn {
     }
 }
 
-pub fn sse(body: String) -> ResponseTemplate {
+pub fn sse(body: Vec<u8>) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
 }
 
@@ -132,6 +136,7 @@ pub fn router(uri: &str) -> Router {
         "openai": {"api_key": KEY, "base_url": format!("{uri}/v1")},
         "anthropic": {"api_key": KEY, "base_url": uri},
         "gemini": {"api_key": KEY, "base_url": uri},
+        "bedrock": {"api_key": KEY, "base_url": uri},
     }))
     .unwrap();
     assert_eq!(

@@ -1,0 +1,60 @@
+//! Answers and errors as HTTP.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use domain::{Code, Error};
+use http::{HeaderValue, StatusCode, header};
+use sandbox::wire::{self, Failed};
+
+/// An error on its way out.
+#[derive(Debug)]
+pub(crate) struct Refused(pub Error);
+
+pub(crate) type Answer<T> = Result<T, Refused>;
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<ports::Error> for Refused {
+    fn from(error: ports::Error) -> Self {
+        if error.kind() != ports::Kind::Reject {
+            tracing::error!(error = &error as &dyn std::error::Error, "a request failed");
+        }
+        Self(wire::told(&error))
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let status = match self.0.code {
+            Code::Unauthorized => StatusCode::UNAUTHORIZED,
+            Code::NotFound => StatusCode::NOT_FOUND,
+            Code::InvalidArgument => StatusCode::BAD_REQUEST,
+            Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Code::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+            Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Code::UpstreamUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let mut response = (status, Json(Failed { error: self.0 })).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// For a path that leads nowhere.
+pub(crate) async fn no_route() -> Refused {
+    Error::new(Code::NotFound, "there is no such route here").into()
+}
+
+/// For a path that leads somewhere, by another method.
+pub(crate) async fn no_method() -> Refused {
+    Error::new(Code::InvalidArgument, "this route does not take that method").into()
+}

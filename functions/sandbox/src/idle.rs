@@ -1,0 +1,72 @@
+//! Since when nobody uses the machine.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Counts who uses the machine, and remembers when the last one was done.
+#[derive(Clone, Debug)]
+pub(crate) struct Idle(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    users: usize,
+    since: Instant,
+}
+
+impl Idle {
+    /// Nobody, from now on.
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(State { users: 0, since: Instant::now() })))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Somebody, until the answer is dropped.
+    pub fn used(&self) -> Used {
+        self.change(|state| state.users += 1);
+        Used(self.clone())
+    }
+
+    /// For how long nobody has.
+    pub fn elapsed(&self) -> Duration {
+        self.change(|state| if state.users == 0 { state.since.elapsed() } else { Duration::ZERO })
+    }
+}
+
+/// A use of the machine.
+#[derive(Debug)]
+pub(crate) struct Used(Idle);
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.0.change(|state| {
+            state.users -= 1;
+            state.since = Instant::now();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_idle_since_the_last_one_was_done() {
+        let idle = Idle::new();
+        advance(Duration::from_secs(7)).await;
+        assert_eq!(idle.elapsed().as_secs(), 7);
+        let (one, two) = (idle.used(), idle.used());
+        drop(one);
+        advance(Duration::from_secs(7)).await;
+        assert_eq!(idle.elapsed(), Duration::ZERO);
+        drop(two);
+        advance(Duration::from_secs(3)).await;
+        assert_eq!(idle.elapsed().as_secs(), 3);
+    }
+}

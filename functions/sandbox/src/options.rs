@@ -1,0 +1,99 @@
+//! What a sandbox is told when it is started: variables of its task.
+
+use domain::{Sha256, WorkspaceId};
+use std::{path::PathBuf, time::Duration};
+
+/// Whose it is.
+const WORKSPACE: &str = "BUILDSCALE__SANDBOX__WORKSPACE";
+/// What its token hashes to. The token itself has only the table.
+const TOKEN_SHA256: &str = "BUILDSCALE__SANDBOX__TOKEN_SHA256";
+/// After how many seconds without use it ends.
+const IDLE_SECONDS: &str = "BUILDSCALE__SANDBOX__IDLE_SECONDS";
+/// Where the mirror is.
+const FOLDER: &str = "BUILDSCALE__SANDBOX__FOLDER";
+/// Where commands may write.
+const SCRATCH: &str = "BUILDSCALE__SANDBOX__SCRATCH";
+/// Where it listens.
+const LISTEN: &str = "BUILDSCALE__SERVER__LISTEN";
+
+/// Why a sandbox does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A variable that is missing, or makes no sense.
+    #[error("{name} {what}")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The disk, or the socket.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// How a sandbox runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// What its token hashes to.
+    pub token: Sha256,
+    /// After how long without use it ends.
+    pub idle: Duration,
+    /// Where the mirror is.
+    pub folder: PathBuf,
+    /// Where commands may write.
+    pub scratch: PathBuf,
+    /// Where it listens, such as `0.0.0.0:8080`.
+    pub listen: String,
+}
+
+impl Options {
+    /// Out of variables.
+    ///
+    /// # Errors
+    /// When one that is needed is missing, or one makes no sense.
+    pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+        let given = |name| look_up(name).filter(|text| !text.is_empty());
+        let needed = |name| given(name).ok_or_else(|| Failure::Variable { name, what: "is not set".into() });
+        fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(name: &'static str, text: &str) -> Result<T, Failure> {
+            text.parse().map_err(|error| Failure::Variable { name, what: format!("makes no sense: {error}") })
+        }
+        let idle: u64 = parsed(IDLE_SECONDS, &given(IDLE_SECONDS).unwrap_or_else(|| "900".into()))?;
+        Ok(Self {
+            workspace: parsed(WORKSPACE, &needed(WORKSPACE)?)?,
+            token: parsed(TOKEN_SHA256, &needed(TOKEN_SHA256)?)?,
+            idle: Duration::from_secs(idle),
+            folder: given(FOLDER).unwrap_or_else(|| "/workspace".into()).into(),
+            scratch: given(SCRATCH).unwrap_or_else(|| "/tmp".into()).into(),
+            listen: given(LISTEN).unwrap_or_else(|| "0.0.0.0:8080".into()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn options(variables: &[(&str, &str)]) -> Result<Options, Failure> {
+        let found = |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());
+        Options::from_variables(found)
+    }
+
+    #[test]
+    fn a_task_needs_a_workspace_and_a_token_and_has_defaults_for_the_rest() {
+        let digest = Sha256::of(b"token").to_string();
+        let workspace = "0199aaaa-0000-7000-8000-000000000001";
+        let least = [(WORKSPACE, workspace), (TOKEN_SHA256, digest.as_str())];
+        let found = options(&least).unwrap();
+        assert_eq!(found.workspace.to_string(), workspace);
+        assert_eq!((found.idle, found.listen.as_str()), (Duration::from_secs(900), "0.0.0.0:8080"));
+        assert_eq!((found.folder, found.scratch), (PathBuf::from("/workspace"), PathBuf::from("/tmp")));
+        assert_eq!(options(&[least[1]]).unwrap_err().to_string(), format!("{WORKSPACE} is not set"));
+        assert_eq!(options(&[least[0]]).unwrap_err().to_string(), format!("{TOKEN_SHA256} is not set"));
+        assert!(options(&[least[0], (TOKEN_SHA256, "secret")]).unwrap_err().to_string().contains("makes no sense"));
+        assert!(options(&[least[0], least[1], (IDLE_SECONDS, "soon")]).is_err());
+    }
+}

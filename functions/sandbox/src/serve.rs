@@ -1,0 +1,49 @@
+//! Serving, until nobody needs the machine or somebody ends it.
+
+use crate::{Machine, router};
+use std::{io, time::Duration};
+use tokio::{
+    net::TcpListener,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long requests in flight have when the machine ends. Commands are over by then.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Serves on `listener` until `shutdown`, or until nobody has used the machine for as long as it may be idle. In both cases all commands
+/// are ended before this returns.
+///
+/// # Errors
+/// When the socket fails.
+pub async fn serve(listener: TcpListener, machine: Machine, shutdown: CancellationToken) -> io::Result<()> {
+    let over = shutdown.child_token();
+    let serving = axum::serve(listener, router(machine.clone())).with_graceful_shutdown(over.clone().cancelled_owned());
+    let mut serving = tokio::spawn(serving.into_future());
+    tokio::select! {
+        served = &mut serving => return served.map_err(io::Error::other)?,
+        () = shutdown.cancelled() => tracing::info!("ending, as it was told to"),
+        () = unused(&machine) => tracing::info!("ending: nobody uses it"),
+    }
+    over.cancel();
+    machine.commands().end(None).await;
+    match timeout(DRAIN, &mut serving).await {
+        Ok(served) => served.map_err(io::Error::other)?,
+        Err(_) => {
+            serving.abort();
+            Ok(())
+        }
+    }
+}
+
+/// Until nobody has used it for long enough.
+async fn unused(machine: &Machine) {
+    loop {
+        let left = machine.options().idle.saturating_sub(machine.unused());
+        if left.is_zero() {
+            return;
+        }
+        // A command does not say when it ends, so that is looked for now and then.
+        sleep(left.min(Duration::from_secs(5))).await;
+    }
+}

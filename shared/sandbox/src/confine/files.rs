@@ -1,0 +1,183 @@
+//! What of the file system a command sees: Landlock.
+
+use super::Fence;
+use crate::run::Refusal;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+};
+use std::path::{Path, PathBuf};
+
+/// What programs need to run: code, and data of the system.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/proc",
+    // Of /etc only what programs read to know their way, and no password, key or token of a service.
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/lsb-release",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/networks",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/profile",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/sys/devices/system/cpu",
+];
+
+/// Devices that hold nothing of anybody.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// The folders and files that commands can read and run.
+#[derive(Debug)]
+pub(crate) struct Readable(Vec<PathBuf>);
+
+impl Readable {
+    /// The system's and `more`, but for all that is in `hidden`, wherever that is: who keeps workspaces in /opt does not show
+    /// them all to each command.
+    pub fn new(more: &[PathBuf], hidden: &[PathBuf]) -> Self {
+        let hidden: Vec<PathBuf> =
+            hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let mut found = Vec::new();
+        for path in SYSTEM.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path)) {
+            // Where the links lead that systems have for their folders.
+            if let Ok(path) = path.canonicalize() {
+                without(path, &hidden, &mut found);
+            }
+        }
+        Self(found)
+    }
+}
+
+/// A folder; or what is in it, where some of that is hidden.
+fn without(path: PathBuf, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
+    if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        return;
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(&path)) {
+        return found.push(path);
+    }
+    for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+        // A link would be opened where it leads to, and that is looked at where it is.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            without(entry.path(), hidden, found);
+        }
+    }
+}
+
+/// Restricts this thread, as far as the kernel can. The version of Landlock that holds now.
+pub(super) fn restrict(fence: &Fence) -> Result<u8, Refusal> {
+    let abi = version(fence.landlock);
+    let status = rules(fence, abi)
+        .and_then(landlock::RulesetCreated::restrict_self)
+        .map_err(|error| Refusal::Failed(format!("Landlock refuses a rule: {error}")))?;
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, .. }
+            if status.ruleset != RulesetStatus::NotEnforced && status.no_new_privs =>
+        {
+            Ok((effective_abi as u8).min(abi as u8))
+        }
+        LandlockStatus::NotEnabled => Err(unconfined("it is not enabled when the kernel starts (`lsm=landlock,…`)")),
+        _ => Err(unconfined("this kernel has none (Linux 5.13 and newer may)")),
+    }
+}
+
+fn unconfined(why: &str) -> Refusal {
+    Refusal::Refused(format!("commands are confined by Landlock, and cannot be here: {why}"))
+}
+
+fn rules(fence: &Fence, abi: ABI) -> Result<landlock::RulesetCreated, RulesetError> {
+    let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
+    let mut handled = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;
+    let scopes = Scope::from_all(abi);
+    if !scopes.is_empty() {
+        handled = handled.scope(scopes)?;
+    }
+    let sockets = AccessNet::from_all(abi);
+    if !fence.network && !sockets.is_empty() {
+        handled = handled.handle_access(sockets)?;
+    }
+    let devices: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
+    handled
+        .create()?
+        .add_rules(path_beneath_rules(&fence.readable.0, read))?
+        .add_rules(path_beneath_rules(DEVICES, devices))?
+        .add_rules(path_beneath_rules([&fence.scratch], all))?
+        .add_rule(PathBeneath::new(&fence.root, read))
+}
+
+/// The newest version that is asked for and known here.
+fn version(number: u8) -> ABI {
+    match number {
+        0 | 1 => ABI::V1,
+        2 => ABI::V2,
+        3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        6 => ABI::V6,
+        7 => ABI::V7,
+        8 => ABI::V8,
+        _ => ABI::V9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_left_out_of_the_folder_around_it() -> std::io::Result<()> {
+        let home = tempfile::tempdir()?;
+        let home = home.path().canonicalize()?;
+        for folder in ["opt/tool", "opt/data/files/one", "opt/data/other"] {
+            std::fs::create_dir_all(home.join(folder))?;
+        }
+        std::fs::write(home.join("opt/data/readme"), "")?;
+        std::os::unix::fs::symlink(home.join("opt/data/files"), home.join("opt/data/link"))?;
+        let mut found = Vec::new();
+        without(home.join("opt"), &[home.join("opt/data/files")], &mut found);
+        found.sort();
+        assert_eq!(found, [home.join("opt/data/other"), home.join("opt/data/readme"), home.join("opt/tool")]);
+
+        let mut nothing = Vec::new();
+        without(home.join("opt/data/files/one"), &[home.join("opt/data/files")], &mut nothing);
+        assert!(nothing.is_empty());
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! How commands are confined: by Landlock and seccomp, the same way on a laptop and in a container, with nothing to install and no
+//! privilege.
+//!
+//! A filter is inherited by whoever a thread starts, and can never be taken off. So each command has a [thread](launch) of its own,
+//! which puts all of this on itself, starts the command, and ends:
+//!
+//! | from | what keeps it away |
+//! |---|---|
+//! | files | Landlock: the system's folders and one folder of the workspace can be read, scratch can be written to |
+//! | other processes: memory, environment, files | Landlock (`ptrace` and `/proc/<pid>`), no capabilities, a host that [cannot be looked into](harden) |
+//! | signals to others | Landlock's scope where the kernel has it; in any case none to the host |
+//! | its own end | it cannot leave its process group, by which it is ended |
+//! | the network, sockets of services | seccomp: without `network` there is no socket but pairs, with it only those of the internet |
+//! | the kernel's wider surface | seccomp: no mounts, namespaces, keys, BPF, io_uring, ...; calls that are newer than this list do not exist |
+//! | becoming somebody else | `no_new_privs`; capabilities are dropped, so that root is only the owner of its files |
+//!
+//! What it leaves open: names and sizes of files anywhere can be asked for (not listed, not read), and of the files of the user that
+//! the host runs as, permission bits and times can be set, because Landlock knows neither. Processes share the machine's CPUs and
+//! memory within their limits. With `network`, the loopback is reachable, too.
+//!
+//! Older kernels: before 6.12 (no signal scope), a command can send signals to processes of the same user, other than the host and
+//! what is in no group with it; before 6.7, the network is refused by seccomp alone; before 6.2, files are kept from being cut by
+//! refusing `truncate(2)`; before 5.19, no file moves from one folder to another. Before 5.13 there is no Landlock, and nothing runs.
+
+mod calls;
+mod files;
+
+pub(crate) use files::Readable;
+
+use crate::{group::Group, run::Refusal};
+use rustix::{
+    process::{DumpableBehavior, set_dumpable_behavior},
+    thread::{CapabilitySet, CapabilitySets, gettid, set_capabilities},
+};
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::PathBuf,
+    process::{Child, Command},
+    thread,
+};
+
+/// What one command is confined to.
+#[derive(Debug)]
+pub(crate) struct Fence {
+    /// Which of the system's folders it can read.
+    pub readable: Readable,
+    /// The only folder of the workspace that it can read.
+    pub root: OwnedFd,
+    /// The folder that it can write to.
+    pub scratch: PathBuf,
+    /// Whether it can open sockets.
+    pub network: bool,
+    /// The newest version of Landlock to make use of.
+    pub landlock: u8,
+}
+
+/// Keeps commands from looking into this process: what they are started by shares its memory, so Landlock sees no border there.
+/// There is no core dump of it any more, and no debugger without privileges. To do so again changes nothing.
+pub(crate) fn harden() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Starts a command behind a fence, in a group of its own.
+pub(crate) fn launch(fence: Fence, mut command: Command) -> Result<(Child, Group), Refusal> {
+    harden().map_err(|error| Refusal::Failed(format!("this process can be looked into: {error}")))?;
+    let start = move || {
+        // The group's leader is a process of the host, started before the fence is up.
+        let group = Group::new().map_err(|error| Refusal::Failed(format!("there is no process group: {error}")))?;
+        fence.raise(&group)?;
+        let child = command.process_group(group.id()).spawn().map_err(|error| cannot_run(&command, &error))?;
+        Ok((child, group))
+    };
+    let thread = thread::Builder::new().name("confined".into()).spawn(start);
+    let thread = thread.map_err(|error| Refusal::Failed(format!("there is no thread: {error}")))?;
+    thread.join().unwrap_or_else(|_| Err(Refusal::Failed("the thread that starts a command came to its end".into())))
+}
+
+fn cannot_run(command: &Command, error: &io::Error) -> Refusal {
+    let text = format!("{} cannot be run: {error}", command.get_program().display());
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Refusal::Failed(text),
+        _ => Refusal::Refused(text),
+    }
+}
+
+impl Fence {
+    /// Puts it around this thread and all that it starts, for ever.
+    fn raise(&self, group: &Group) -> Result<(), Refusal> {
+        let none = CapabilitySet::empty();
+        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+            .map_err(|error| Refusal::Failed(format!("capabilities cannot be dropped: {error}")))?;
+        let landlock = files::restrict(self)?;
+        let host = calls::Host { process: std::process::id(), thread: gettid().as_raw_nonzero().get().cast_unsigned() };
+        calls::restrict(&calls::Rules { landlock, network: self.network, group: group.id().cast_unsigned(), host })
+    }
+}

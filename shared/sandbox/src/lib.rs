@@ -1,0 +1,52 @@
+//! Machines on which commands run beside a workspace's files (seed 000 §7; seed 001 §5), in both worlds.
+//!
+//! ```text
+//!   Local   (the hub) ──────────────────────────────┐
+//!                                                    ├── Commands ── a thread that confines itself ── the command
+//!   Remote ── HTTP (wire) ── functions/sandbox ──────┘
+//!                              └── Mirror: files by manifest
+//! ```
+//!
+//! - [`Commands`] runs commands: once under their call, for as long as they may, and nothing of them is left when they have
+//!   ended. How they are confined is in `confine`, the same way wherever they run, and where a kernel cannot, nothing runs.
+//! - [`Mirror`] is a folder that manifests bring up to date, for a machine that does not see the workspace's own.
+//! - [`Local`] is the sandbox of the hub: commands see `latest/` itself. [`Remote`] is one that answers over HTTP.
+//!
+//! What this crate does not do: it decides nothing about who may run what, and knows no tool: who serves a mirror brings what
+//! searches it.
+
+mod commands;
+mod local;
+mod mirror;
+mod options;
+mod output;
+mod plan;
+mod remote;
+mod run;
+mod scratch;
+pub mod wire;
+
+#[cfg(target_os = "linux")]
+mod confine;
+#[cfg(target_os = "linux")]
+mod group;
+#[cfg(target_os = "linux")]
+mod supervise;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as supervise;
+
+pub use commands::Commands;
+pub use local::Local;
+pub use mirror::{Budget, Mirror};
+pub use options::{Limits, Options};
+pub use remote::Remote;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also after a panic elsewhere: every critical section here leaves its data whole at each step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

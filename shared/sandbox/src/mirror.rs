@@ -1,0 +1,316 @@
+//! A copy of a workspace's files, brought up to date by manifests.
+//!
+//! Every content is compared with its digest before it is put in place, and put there by a rename: a reader sees the old file or the
+//! new one, and never one that nobody wrote. What is on disk changes before the mark does, and the mark only when all of a manifest
+//! holds. So a mirror that was left in the middle is ahead of its mark in some files, and what changed since the mark is just what
+//! the next manifest is about.
+//!
+//! What the mirror has is known from what it did. After a restart it reads all of its files once, and trusts its mark only when
+//! that gives the very files that the mark was set for.
+
+mod index;
+
+use bytes::Bytes;
+use domain::{FilePath, Sha256};
+use futures::{StreamExt, TryStreamExt, stream};
+use index::{Entry, Index};
+use ports::{Blobs, Error, Manifest, Result};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+use workspace::mirror::{Area, Mirror as Folder, OnDisk};
+
+use crate::lock;
+
+/// How many contents are fetched at once.
+const AT_ONCE: usize = 8;
+
+/// How much a mirror may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Bytes in all files.
+    pub bytes: u64,
+    /// Bytes in one file.
+    pub file: u64,
+    /// Files and folders.
+    pub entries: usize,
+    /// Bytes of contents that were provided and wait for their manifest, in memory.
+    pub waiting: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: 20 << 30, file: workspace::MAX_FILE as u64, entries: 500_000, waiting: 256 << 20 }
+    }
+}
+
+/// A mirror: `latest/` in a folder of its own.
+#[derive(Clone)]
+pub struct Mirror(Arc<Inner>);
+
+struct Inner {
+    folder: Folder,
+    home: PathBuf,
+    blobs: Arc<dyn Blobs>,
+    space: String,
+    budget: Budget,
+    state: Mutex<State>,
+    waiting: Mutex<HashMap<Sha256, Bytes>>,
+    /// Held by whoever applies a manifest: they come one after the other.
+    applying: tokio::sync::Mutex<()>,
+    names: AtomicU64,
+}
+
+struct State {
+    index: Index,
+    mark: Option<String>,
+}
+
+/// The mark on disk.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    mark: String,
+    /// Of all that the mirror had then.
+    index: Sha256,
+}
+
+impl Mirror {
+    /// The mirror in `home`, as it was left there; an empty one where there is none. What it lacks it reads from `space` of the blobs.
+    ///
+    /// # Errors
+    /// When the disk does not let it.
+    pub async fn open(
+        home: impl Into<PathBuf>,
+        blobs: Arc<dyn Blobs>,
+        space: String,
+        budget: Budget,
+    ) -> io::Result<Self> {
+        let home = home.into();
+        let folder = Folder::new(home.clone());
+        let (at, within) = (folder.clone(), home.clone());
+        let state = spawn_blocking(move || {
+            at.lay_out()?;
+            at.clear_tmp()?;
+            let index = Index::read(&at, budget.file)?;
+            let kept =
+                fs::read(within.join("manifest")).ok().and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+            let mark = kept.filter(|kept| kept.index == index.digest()).map(|kept| kept.mark);
+            Ok::<_, io::Error>(State { index, mark })
+        });
+        let state = Mutex::new(state.await.map_err(io::Error::other)??);
+        let (waiting, applying, names) = (Mutex::default(), tokio::sync::Mutex::default(), AtomicU64::new(1));
+        Ok(Self(Arc::new(Inner { folder, home, blobs, space, budget, state, waiting, applying, names })))
+    }
+
+    /// The folder with the files.
+    pub fn latest(&self) -> PathBuf {
+        self.0.folder.latest()
+    }
+
+    /// As [`ports::Mirrored::mark`].
+    pub fn mark(&self) -> Option<String> {
+        lock(&self.0.state).mark.clone()
+    }
+
+    /// As [`ports::Mirrored::apply`].
+    ///
+    /// # Errors
+    /// `Invalid` for a manifest that contradicts itself, or is over the budget; `Unavailable` when the disk fails.
+    pub async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>> {
+        let inner = &self.0;
+        let _alone = inner.applying.lock().await;
+        let Changes { folders, files, removed } = lock(&inner.state).index.changes(&manifest, &inner.budget)?;
+        for path in folders {
+            inner
+                .disk({
+                    let path = path.clone();
+                    move |folder, _| folder.make(&path)
+                })
+                .await?;
+            lock(&inner.state).index.put(path, Entry::Folder);
+        }
+        let missing: Vec<Option<Sha256>> = stream::iter(files)
+            .map(|(wanted, paths)| inner.settle(wanted, paths))
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut missing: Vec<Sha256> = missing.into_iter().flatten().collect();
+        // Last, so that what only moved is copied from where it was.
+        for path in removed {
+            inner
+                .disk({
+                    let path = path.clone();
+                    move |folder, name| folder.remove(Area::Latest, &path, name)
+                })
+                .await?;
+            lock(&inner.state).index.remove(&path);
+        }
+        if missing.is_empty() {
+            inner.keep(manifest.mark).await?;
+            lock(&inner.waiting).clear();
+        }
+        missing.sort();
+        Ok(missing)
+    }
+
+    /// As [`ports::Mirrored::provide`].
+    ///
+    /// # Errors
+    /// `Invalid` when more is waiting for its manifest than the budget allows.
+    pub async fn provide(&self, contents: Vec<Bytes>) -> Result<()> {
+        let hashed = spawn_blocking(move || -> Vec<(Sha256, Bytes)> {
+            // Each in memory of its own: a slice would hold on to all that it came with.
+            contents.into_iter().map(|content| (Sha256::of(&content), Bytes::copy_from_slice(&content))).collect()
+        });
+        let hashed = hashed.await.map_err(|error| Error::unavailable("the mirror", error))?;
+        let mut waiting = lock(&self.0.waiting);
+        let mut bytes: usize = waiting.values().map(Bytes::len).sum();
+        for (digest, content) in hashed {
+            if waiting.contains_key(&digest) {
+                continue;
+            }
+            bytes += content.len();
+            if bytes > self.0.budget.waiting {
+                return Err(Error::Invalid(format!(
+                    "over {} bytes of contents wait for a manifest",
+                    self.0.budget.waiting
+                )));
+            }
+            waiting.insert(digest, content);
+        }
+        Ok(())
+    }
+
+    /// As [`ports::Mirrored::content`].
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails.
+    pub async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
+        let found = lock(&self.0.state).index.find(digest);
+        match found {
+            Some((path, size)) => self.0.read(path, digest, size).await,
+            None => Ok(None),
+        }
+    }
+}
+
+/// What a manifest comes to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Changes {
+    /// To make, those above first.
+    folders: Vec<FilePath>,
+    /// By content: where it goes.
+    files: BTreeMap<Wanted, Vec<FilePath>>,
+    /// To remove, with all below.
+    removed: Vec<FilePath>,
+}
+
+/// A content that is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted {
+    digest: Sha256,
+    size: u64,
+}
+
+impl Inner {
+    /// Works on the disk, with a name that nothing else has.
+    async fn disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Folder, Uuid) -> io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (folder, name) = (self.folder.clone(), Uuid::from_u128(self.names.fetch_add(1, Ordering::Relaxed).into()));
+        let done = spawn_blocking(move || work(&folder, name)).await.map_err(io::Error::other).flatten();
+        done.map_err(|error| Error::unavailable("the disk of the mirror", error))
+    }
+
+    /// Puts a content wherever it is wanted; gives its digest when it is not to be had.
+    async fn settle(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
+        let digest = wanted.digest;
+        let Some(content) = self.fetch(digest, wanted.size).await? else { return Ok(Some(digest)) };
+        for path in paths {
+            let (at, content) = (path.clone(), content.clone());
+            self.disk(move |folder, name| folder.write(&at, &content, name)).await?;
+            lock(&self.state).index.put(path, Entry::File { digest, size: wanted.size });
+        }
+        Ok(None)
+    }
+
+    /// A content: one that was provided, one that another file has, or one from the blobs.
+    async fn fetch(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
+        let provided = lock(&self.waiting).get(&digest).cloned();
+        if let Some(content) = provided {
+            if content.len() as u64 != size {
+                let length = content.len();
+                return Err(Error::Invalid(format!(
+                    "the manifest says that {digest} has {size} bytes; it has {length}"
+                )));
+            }
+            return Ok(Some(content));
+        }
+        let here = lock(&self.state).index.find(digest);
+        if let Some((path, length)) = here
+            && length == size
+            && let Some(content) = self.read(path, digest, size).await?
+        {
+            return Ok(Some(content));
+        }
+        // One byte more than there may be: that a content is longer than was said is seen without reading all of it.
+        match self.blobs.get(&self.space, digest, Some(0..size.saturating_add(1))).await {
+            Ok(Some(content)) => {
+                let length = content.len() as u64;
+                let content = checked(content, digest).await;
+                if content.is_none() || length != size {
+                    tracing::warn!(%digest, "the archive has another content than its digest and its size say");
+                    return Ok(None);
+                }
+                Ok(content)
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, %digest, "a content could not be read");
+                Ok(None)
+            }
+        }
+    }
+
+    /// A file's content, when it is what it should be.
+    async fn read(&self, path: FilePath, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
+        match self.disk(move |folder, _| folder.read(&path, size)).await? {
+            Some(content) => Ok(checked(content.into(), digest).await),
+            None => Ok(None),
+        }
+    }
+
+    /// Remembers that all of a manifest holds.
+    async fn keep(&self, mark: String) -> Result<()> {
+        let index = lock(&self.state).index.clone();
+        let (home, kept) = (self.home.clone(), mark.clone());
+        self.disk(move |_, _| {
+            let text = serde_json::to_vec(&Kept { mark: kept, index: index.digest() })?;
+            replace(&home, "manifest", &text)
+        })
+        .await?;
+        lock(&self.state).mark = Some(mark);
+        Ok(())
+    }
+}
+
+fn replace(home: &Path, name: &str, text: &[u8]) -> io::Result<()> {
+    let temporary = home.join("tmp").join(name);
+    fs::write(&temporary, text)?;
+    fs::rename(temporary, home.join(name))
+}
+
+/// A content, when it has this digest.
+async fn checked(content: Bytes, digest: Sha256) -> Option<Bytes> {
+    spawn_blocking(move || (Sha256::of(&content) == digest).then_some(content)).await.unwrap_or_default()
+}

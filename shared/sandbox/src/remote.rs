@@ -1,0 +1,178 @@
+//! A sandbox on another machine, over HTTP ([`crate::wire`]).
+
+mod lines;
+
+use crate::wire::{self, Failed, Health, Marked, Missing, Search};
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::{CallId, Sha256, WorkspaceId};
+use futures::stream::BoxStream;
+use lines::Lines;
+use ports::{Error, Exec, ExecEvent, Manifest, Mirrored, Result, Sandbox};
+use reqwest::{
+    Method, RequestBuilder, Response, StatusCode,
+    header::{self, HeaderValue},
+};
+use serde::de::DeserializeOwned;
+use std::{sync::Arc, time::Duration};
+
+/// How long a connection may take to be made. A task that has gone leaves an address where nobody answers.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long a mirror may take: it reads contents from S3 meanwhile, and goes on when nobody waits any more.
+const APPLY: Duration = Duration::from_secs(300);
+/// How many bytes of contents are sent at once.
+const SENT_AT_ONCE: usize = wire::MAX_BODY / 4;
+
+/// A sandbox that is reached by its address and a token.
+#[derive(Clone)]
+pub struct Remote(Arc<Client>);
+
+struct Client {
+    http: reqwest::Client,
+    /// `http://{address}/workspaces/{id}`
+    url: String,
+    health: String,
+    token: HeaderValue,
+}
+
+impl Remote {
+    /// At `base_url`, such as `http://10.0.1.7:8080`, for a workspace. Asks nobody.
+    ///
+    /// # Errors
+    /// `Invalid` for a token that cannot be sent.
+    pub fn new(base_url: impl AsRef<str>, token: impl AsRef<str>, workspace: WorkspaceId) -> Result<Self> {
+        let invalid =
+            |error: &dyn std::fmt::Display| Error::Invalid(format!("a sandbox cannot be reached so: {error}"));
+        // Whoever links another provider has chosen it before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            // It is where it was said to be, and nowhere else; no proxy of the environment is between.
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .map_err(|error| invalid(&error))?;
+        let mut token = HeaderValue::try_from(format!("Bearer {}", token.as_ref())).map_err(|error| invalid(&error))?;
+        token.set_sensitive(true);
+        let base = base_url.as_ref().trim_end_matches('/');
+        let (url, health) = (format!("{base}/workspaces/{workspace}"), format!("{base}/health"));
+        Ok(Self(Arc::new(Client { http, url, health, token })))
+    }
+
+    /// How it is. This counts as no use of it.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not answer.
+    pub async fn health(&self) -> Result<Health> {
+        let response = self.0.http.get(&self.0.health).timeout(CONNECT * 2).send().await.map_err(away)?;
+        read(answered(response).await?).await
+    }
+}
+
+/// It did not answer. The address is in no message: it says nothing to anybody who reads it.
+fn away(error: reqwest::Error) -> Error {
+    Error::unavailable("the sandbox", error.without_url())
+}
+
+async fn answered(response: Response) -> Result<Response> {
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let status = response.status();
+    let body = response.bytes().await.map_err(away)?;
+    Err(match serde_json::from_slice::<Failed>(&body) {
+        Ok(failed) => wire::heard(failed.error),
+        Err(_) => Error::unavailable("the sandbox", format!("it answered {status}")),
+    })
+}
+
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T> {
+    response.json().await.map_err(away)
+}
+
+impl Client {
+    fn request(&self, method: Method, path: &str, patience: Option<Duration>) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = request.header(header::AUTHORIZATION, self.token.clone());
+        match patience {
+            Some(patience) => request.timeout(patience),
+            None => request,
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<Response> {
+        self.request(Method::GET, path, Some(ANSWER)).send().await.map_err(away)
+    }
+
+    async fn post(&self, path: &str, patience: Duration, body: impl Into<reqwest::Body>) -> Result<Response> {
+        let request = self.request(Method::POST, path, Some(patience)).header(header::CONTENT_TYPE, "application/json");
+        answered(request.body(body).send().await.map_err(away)?).await
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::Invalid(error.to_string()))
+}
+
+#[async_trait]
+impl Sandbox for Remote {
+    fn mirror(&self) -> Option<&dyn Mirrored> {
+        Some(self)
+    }
+
+    async fn exec(&self, command: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>> {
+        Ok(Lines::open(self.0.clone(), command).await?.follow())
+    }
+
+    async fn kill(&self, call: CallId) -> Result<()> {
+        self.0.post(&format!("/exec/{call}/kill"), ANSWER, "").await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Mirrored for Remote {
+    async fn mark(&self) -> Result<Option<String>> {
+        let marked: Marked = read(answered(self.0.get("/manifest").await?).await?).await?;
+        Ok(marked.mark)
+    }
+
+    async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>> {
+        let missing: Missing = read(self.0.post("/manifest", APPLY, json(&manifest)?).await?).await?;
+        Ok(missing.missing)
+    }
+
+    async fn provide(&self, contents: Vec<Bytes>) -> Result<()> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for content in contents {
+            if bytes + content.len() > SENT_AT_ONCE && !batch.is_empty() {
+                self.0.post("/contents", ANSWER, wire::packed(&std::mem::take(&mut batch))).await?;
+                bytes = 0;
+            }
+            bytes += content.len();
+            batch.push(content);
+        }
+        if !batch.is_empty() {
+            self.0.post("/contents", ANSWER, wire::packed(&batch)).await?;
+        }
+        Ok(())
+    }
+
+    async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
+        let response = self.0.get(&format!("/contents/{digest}")).await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let content = answered(response).await?.bytes().await.map_err(away)?;
+        if Sha256::of(&content) != digest {
+            return Err(Error::Damaged(format!("a sandbox gave another content than {digest}")));
+        }
+        Ok(Some(content))
+    }
+
+    async fn search(&self, tool: &str, args: &str) -> Result<String> {
+        let search = Search { tool: tool.into(), args: args.into() };
+        self.0.post("/search", ANSWER * 2, json(&search)?).await?.text().await.map_err(away)
+    }
+}

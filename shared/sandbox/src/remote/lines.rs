@@ -1,0 +1,168 @@
+//! A command's events over a connection that may break: then it is made again, and the command followed by its call.
+
+use super::{Client, answered, json};
+use crate::wire::{self, BEAT, Line};
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
+use ports::{Error, Exec, ExecEvent, Result};
+use reqwest::{Method, header};
+use std::{io, pin::Pin, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt},
+    time::{sleep, timeout},
+};
+use tokio_util::io::StreamReader;
+
+/// After this much silence the connection is taken to be dead.
+const SILENCE: Duration = Duration::from_secs(4 * BEAT.as_secs());
+/// How often the connection is made again before it is given up, with nothing new heard meanwhile.
+const TRIES: u32 = 5;
+/// How long to wait before the second of those; each wait is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(200);
+
+type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
+
+/// What is read of one command.
+pub(super) struct Lines {
+    client: Arc<Client>,
+    /// How it is asked for the next time.
+    command: Exec,
+    reader: tokio::io::Lines<Reader>,
+    /// How many bytes of output were given out.
+    given: usize,
+    /// How many of those come once more, after the connection was made again.
+    again: usize,
+    /// Whether it was given out that something was dropped.
+    dropped: bool,
+    tries: u32,
+    is_over: bool,
+}
+
+impl Lines {
+    /// Begins or follows the command.
+    pub async fn open(client: Arc<Client>, mut command: Exec) -> Result<Self> {
+        let was_known = command.again;
+        let reader = connect(&client, &mut command).await.map_err(|error| match error {
+            // It was asked for, and the answer was lost; now it is asked about, and nobody knows it: so it never arrived, or the
+            // machine is another one. In neither case has its sense been judged.
+            Error::Invalid(reason) if command.again && !was_known => Error::unavailable("the sandbox", reason),
+            error => error,
+        })?;
+        command.again = true;
+        Ok(Self { client, command, reader, given: 0, again: 0, dropped: false, tries: 0, is_over: false })
+    }
+
+    /// The events.
+    pub fn follow(self) -> BoxStream<'static, Result<ExecEvent>> {
+        stream::unfold(self, |mut lines| async move {
+            let event = lines.next().await?;
+            Some((event, lines))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Option<Result<ExecEvent>> {
+        while !self.is_over {
+            let line = timeout(SILENCE, self.reader.next_line()).await;
+            let line = match line {
+                Ok(Ok(Some(line))) if line.is_empty() => continue,
+                Ok(Ok(Some(line))) => serde_json::from_str(&line).map_err(|error| error.to_string()),
+                Ok(Ok(None)) => Err("it ended in the middle".into()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("it is silent".to_owned()),
+            };
+            match line {
+                Ok(Line::Event(event)) => match self.new(event) {
+                    Some(event) => {
+                        self.tries = 0;
+                        self.is_over = matches!(event, ExecEvent::Ended(_));
+                        return Some(Ok(event));
+                    }
+                    None => continue,
+                },
+                Ok(Line::Failed(failed)) => {
+                    self.is_over = true;
+                    return Some(Err(wire::heard(failed.error)));
+                }
+                Err(why) => {
+                    tracing::warn!(call = %self.command.call, why, "a connection to a sandbox broke");
+                    if let Err(error) = self.reconnect().await {
+                        self.is_over = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// What of an event was not given out before.
+    fn new(&mut self, event: ExecEvent) -> Option<ExecEvent> {
+        match event {
+            ExecEvent::Output { error, text } => {
+                let known = self.again.min(text.len());
+                self.again -= known;
+                let rest = text.get(known..).unwrap_or_default();
+                self.given += rest.len();
+                (!rest.is_empty()).then(|| ExecEvent::Output { error, text: rest.into() })
+            }
+            ExecEvent::Dropped { .. } if self.dropped => None,
+            ExecEvent::Dropped { .. } => {
+                self.dropped = true;
+                Some(event)
+            }
+            ExecEvent::Ended(_) => Some(event),
+        }
+    }
+
+    async fn reconnect(&mut self) -> Result<()> {
+        loop {
+            if self.tries >= TRIES {
+                return Err(Error::unavailable("the sandbox", "it does not answer any more"));
+            }
+            if self.tries > 0 {
+                sleep(PAUSE * 2_u32.pow(self.tries - 1)).await;
+            }
+            self.tries += 1;
+            match connect(&self.client, &mut self.command).await {
+                Ok(reader) => {
+                    (self.reader, self.again) = (reader, self.given);
+                    return Ok(());
+                }
+                // It ran, and here nobody knows it: the machine is another one.
+                Err(Error::Invalid(reason)) => return Err(Error::unavailable("the sandbox", reason)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Asks for the command, once more when the connection fails. What may have arrived is from then on asked about, and not for.
+async fn connect(client: &Client, command: &mut Exec) -> Result<tokio::io::Lines<Reader>> {
+    let mut is_second = false;
+    loop {
+        let request = client.request(Method::POST, "/exec", None).header(header::CONTENT_TYPE, "application/json");
+        let sent = timeout(super::ANSWER, request.body(json(command)?).send()).await;
+        let error = match sent {
+            Ok(Ok(response)) => {
+                let body = answered(response).await?.bytes_stream().map_err(io::Error::other);
+                let reader: Reader = Box::pin(StreamReader::new(body));
+                return Ok(reader.lines());
+            }
+            Ok(Err(error)) => {
+                command.again |= !error.is_connect();
+                super::away(error)
+            }
+            Err(_) => {
+                command.again = true;
+                Error::unavailable("the sandbox", "it does not answer")
+            }
+        };
+        if is_second {
+            return Err(error);
+        }
+        is_second = true;
+    }
+}

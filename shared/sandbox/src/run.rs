@@ -1,0 +1,237 @@
+//! One call: what it wrote, how it ended, and those who follow it.
+
+use crate::{
+    lock,
+    output::{Kept, Piece},
+};
+use futures::stream::{self, BoxStream, StreamExt};
+use ports::{Error, ExecEnd, ExecEvent, Result};
+use std::sync::{Arc, Mutex};
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Why a command did not begin.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// It makes no sense here, or this machine cannot confine it.
+    #[error("{0}")]
+    Refused(String),
+    /// It may go another time.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Refused(reason) => Self::Invalid(reason),
+            Refusal::Failed(reason) => Self::unavailable("the sandbox", reason),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Starting,
+    Running,
+    Refused(Refusal),
+    Ended {
+        end: ExecEnd,
+        at: Instant,
+    },
+    /// Whoever looked after it is gone: nothing is known of it.
+    Lost,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    kept: Kept,
+}
+
+/// A call that is known.
+#[derive(Debug)]
+pub(crate) struct Run {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+    /// Ends it.
+    pub stop: CancellationToken,
+}
+
+impl Run {
+    pub fn new(max_output: usize) -> Arc<Self> {
+        let state = Mutex::new(State { phase: Phase::Starting, kept: Kept::new(max_output) });
+        Arc::new(Self { state, changed: watch::Sender::new(()), stop: CancellationToken::new() })
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut lock(&self.state));
+        self.changed.send_replace(());
+        result
+    }
+
+    pub fn began(&self) {
+        self.change(|state| state.phase = Phase::Running);
+    }
+
+    pub fn refused(&self, refusal: Refusal) {
+        self.change(|state| state.phase = Phase::Refused(refusal));
+    }
+
+    pub fn wrote(&self, error: bool, text: &str) {
+        if !text.is_empty() {
+            self.change(|state| state.kept.push(error, text));
+        }
+    }
+
+    pub fn ended(&self, end: ExecEnd) {
+        self.change(|state| state.phase = Phase::Ended { end, at: Instant::now() });
+    }
+
+    /// For when nobody looks after it any more; does nothing when it has ended.
+    pub fn lost(&self) {
+        self.change(|state| {
+            if matches!(state.phase, Phase::Starting | Phase::Running) {
+                state.phase = Phase::Lost;
+            }
+        });
+    }
+
+    /// When it ended, and how many bytes are kept of it; none while it runs.
+    pub fn over(&self) -> Option<(Instant, usize)> {
+        let state = lock(&self.state);
+        match state.phase {
+            Phase::Ended { at, .. } => Some((at, state.kept.bytes())),
+            _ => None,
+        }
+    }
+
+    /// Whether it begins or runs.
+    pub fn runs(&self) -> bool {
+        matches!(lock(&self.state).phase, Phase::Starting | Phase::Running)
+    }
+
+    /// Waits until `ready` holds.
+    async fn until<T>(&self, ready: impl Fn(&Phase) -> Option<T>) -> T {
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            if let Some(found) = ready(&lock(&self.state).phase) {
+                return found;
+            }
+            // The sender is a part of `self`.
+            let _ = changed.changed().await;
+        }
+    }
+
+    /// Waits until it has begun, or will not.
+    pub async fn begun(&self) -> Result<()> {
+        let refusal = |phase: &Phase| match phase {
+            Phase::Starting => None,
+            Phase::Refused(refusal) => Some(Err(refusal.clone().into())),
+            Phase::Running | Phase::Ended { .. } | Phase::Lost => Some(Ok(())),
+        };
+        self.until(refusal).await
+    }
+
+    /// Waits until nothing of it is left.
+    pub async fn gone(&self) {
+        self.until(|phase| (!matches!(phase, Phase::Starting | Phase::Running)).then_some(())).await;
+    }
+
+    /// All that it does, from the beginning.
+    pub fn follow(self: &Arc<Self>) -> BoxStream<'static, Result<ExecEvent>> {
+        let follower = Follower { run: self.clone(), changed: self.changed.subscribe(), place: Place::Head(0, 0) };
+        stream::unfold(follower, |mut follower| async move {
+            loop {
+                follower.changed.borrow_and_update();
+                match follower.next() {
+                    Next::Event(event) => return Some((event, follower)),
+                    Next::Over => return None,
+                    Next::Later => follower.changed.changed().await.ok()?,
+                }
+            }
+        })
+        .boxed()
+    }
+}
+
+struct Follower {
+    run: Arc<Run>,
+    changed: watch::Receiver<()>,
+    place: Place,
+}
+
+/// What a follower reads next.
+enum Place {
+    /// This piece of the first half, from this byte on.
+    Head(usize, usize),
+    Dropped,
+    Tail(usize),
+    End,
+    Over,
+}
+
+enum Next {
+    Event(Result<ExecEvent>),
+    Later,
+    Over,
+}
+
+impl Follower {
+    fn next(&mut self) -> Next {
+        let state = lock(&self.run.state);
+        loop {
+            match self.place {
+                Place::Head(at, from) => {
+                    if let Some(piece) = state.kept.head().get(at) {
+                        let rest = piece.text.get(from..).unwrap_or_default();
+                        // The last piece may still grow.
+                        let is_last = at + 1 == state.kept.head().len();
+                        self.place = if is_last { Place::Head(at, piece.text.len()) } else { Place::Head(at + 1, 0) };
+                        if !rest.is_empty() {
+                            return output(piece.error, rest);
+                        }
+                        if !is_last {
+                            continue;
+                        }
+                    }
+                    match state.phase {
+                        Phase::Starting | Phase::Running => return Next::Later,
+                        Phase::Ended { .. } => self.place = Place::Dropped,
+                        Phase::Refused(_) | Phase::Lost => self.place = Place::End,
+                    }
+                }
+                Place::Dropped => {
+                    self.place = Place::Tail(0);
+                    if state.kept.dropped() > 0 {
+                        return Next::Event(Ok(ExecEvent::Dropped { bytes: state.kept.dropped() }));
+                    }
+                }
+                Place::Tail(at) => match state.kept.tail().get(at) {
+                    Some(Piece { error, text }) => {
+                        self.place = Place::Tail(at + 1);
+                        return output(*error, text);
+                    }
+                    None => self.place = Place::End,
+                },
+                Place::End => {
+                    self.place = Place::Over;
+                    return match &state.phase {
+                        Phase::Ended { end, .. } => Next::Event(Ok(ExecEvent::Ended(end.clone()))),
+                        Phase::Refused(refusal) => Next::Event(Err(refusal.clone().into())),
+                        Phase::Starting | Phase::Running | Phase::Lost => {
+                            let why = "the command was left behind: what became of it is not known";
+                            Next::Event(Err(Error::unavailable("the sandbox", why)))
+                        }
+                    };
+                }
+                Place::Over => return Next::Over,
+            }
+        }
+    }
+}
+
+fn output(error: bool, text: &str) -> Next {
+    Next::Event(Ok(ExecEvent::Output { error, text: text.into() }))
+}

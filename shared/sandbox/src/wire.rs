@@ -1,0 +1,166 @@
+//! What [`crate::Remote`] and the server of a sandbox say to each other: JSON, but for contents.
+//!
+//! | request | body | answer |
+//! |---|---|---|
+//! | `GET /health` | | [`Health`]; the only one without a token |
+//! | `GET /workspaces/{id}/manifest` | | [`Marked`] |
+//! | `POST /workspaces/{id}/manifest` | [`ports::Manifest`] | [`Missing`] |
+//! | `POST /workspaces/{id}/contents` | [`packed`] contents | 204 |
+//! | `GET /workspaces/{id}/contents/{sha256}` | | the content, or 404 |
+//! | `POST /workspaces/{id}/search` | [`Search`] | what the tool answers |
+//! | `POST /workspaces/{id}/exec` | [`ports::Exec`] | a [`Line`] an event, and an empty one now and then |
+//! | `POST /workspaces/{id}/exec/{call}/kill` | | 204, when nothing is left of it |
+//!
+//! The id is in the path so that a sandbox whose address somebody else had before is not taken for that one. Errors come as
+//! `{"error": …}` ([`Failed`]).
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use domain::{Code, Sha256, WorkspaceId};
+use ports::ExecEvent;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How long a stream of events is silent at the most.
+pub const BEAT: Duration = Duration::from_secs(5);
+/// The longest body that is taken, in bytes.
+pub const MAX_BODY: usize = 64 << 20;
+
+/// How the sandbox is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// The mark of its mirror.
+    pub mark: Option<String>,
+    /// For how long nobody has used it; it ends by itself after a while of this.
+    pub idle_seconds: u64,
+    /// How many commands run.
+    pub running: usize,
+}
+
+/// Up to where the mirror is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marked {
+    /// The mark of the last manifest of which nothing was missing.
+    pub mark: Option<String>,
+}
+
+/// What a manifest came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// The contents to provide.
+    pub missing: Vec<Sha256>,
+}
+
+/// A search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as JSON.
+    pub args: String,
+}
+
+/// An error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// What went wrong.
+    pub error: domain::Error,
+}
+
+/// A line of a command's stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// The last one: what became of the command is not known.
+    Failed(Failed),
+    /// What it does.
+    Event(ExecEvent),
+}
+
+/// Contents in one body: each behind its length, in four bytes with the most significant first.
+pub fn packed(contents: &[Bytes]) -> Bytes {
+    let mut body = BytesMut::with_capacity(contents.iter().map(|content| 4 + content.len()).sum());
+    for content in contents {
+        // None is as long as MAX_BODY.
+        body.put_u32(u32::try_from(content.len()).unwrap_or(u32::MAX));
+        body.put_slice(content);
+    }
+    body.freeze()
+}
+
+/// The contents of a body; none when it is not one of [`packed`].
+pub fn unpacked(mut body: Bytes) -> Option<Vec<Bytes>> {
+    let mut contents = Vec::new();
+    while !body.is_empty() {
+        let length = usize::try_from(body.try_get_u32().ok()?).ok()?;
+        if length > body.len() {
+            return None;
+        }
+        contents.push(body.split_to(length));
+    }
+    Some(contents)
+}
+
+/// A port's error as it is told.
+pub fn told(error: &ports::Error) -> domain::Error {
+    match error.kind() {
+        ports::Kind::Reject => domain::Error::new(Code::Unprocessable, error.to_string()),
+        ports::Kind::Retry => {
+            let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+            domain::Error::new(Code::UpstreamUnavailable, format!("{error}{why}")).hint("try again")
+        }
+        ports::Kind::Bug => domain::Error::new(Code::Internal, error.to_string()),
+    }
+}
+
+/// The same error on the other side.
+pub fn heard(error: domain::Error) -> ports::Error {
+    match error.code {
+        Code::Unprocessable | Code::InvalidArgument | Code::PayloadTooLarge => ports::Error::Invalid(error.message),
+        _ => ports::Error::unavailable("the sandbox", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::ExecEnd;
+
+    #[test]
+    fn contents_are_unpacked_as_they_were_packed() {
+        let contents = [Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(b"bc")];
+        let body = packed(&contents);
+        assert_eq!(body, b"\0\0\0\x01a\0\0\0\0\0\0\0\x02bc"[..]);
+        assert_eq!(unpacked(body.clone()).as_deref(), Some(&contents[..]));
+        for length in [1, 4, 6, body.len() - 1] {
+            assert_eq!(unpacked(body.slice(..length)), None, "{length}");
+        }
+        assert_eq!(unpacked(Bytes::from_static(b"\xff\xff\xff\xff")), None);
+    }
+
+    #[test]
+    fn lines_are_told_apart() -> serde_json::Result<()> {
+        let end = ExecEnd { code: Some(0), signal: None, timed_out: false, duration: Duration::from_millis(1) };
+        let failed = Failed { error: domain::Error::new(Code::Internal, "x") };
+        for line in [
+            Line::Event(ExecEvent::Output { error: true, text: "x\n".into() }),
+            Line::Event(ExecEvent::Dropped { bytes: 7 }),
+            Line::Event(ExecEvent::Ended(end)),
+            Line::Failed(failed),
+        ] {
+            let text = serde_json::to_string(&line)?;
+            assert!(!text.contains('\n'));
+            assert_eq!(serde_json::from_str::<Line>(&text)?, line);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn errors_keep_their_kind() {
+        let invalid = heard(told(&ports::Error::Invalid("no".into())));
+        assert!(matches!(&invalid, ports::Error::Invalid(text) if text == "no"));
+        let away = heard(told(&ports::Error::unavailable("a store", "x")));
+        assert!(matches!(away, ports::Error::Unavailable { .. }));
+    }
+}

@@ -5,11 +5,13 @@
 mod blobs;
 mod bus;
 mod queue;
+mod sandbox;
 mod table;
 
 pub use blobs::FakeBlobs;
 pub use bus::FakeBus;
 pub use queue::FakeQueue;
+pub use sandbox::{FakeMirror, FakeSandbox, FakeSandboxes};
 pub use table::FakeTable;
 
 use crate::Random;

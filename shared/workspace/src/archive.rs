@@ -2,13 +2,13 @@
 //!
 //! A small text goes into the table, in the very commit that makes it current, so that such a write costs one sync instead
 //! of three (a blob's file, its folder, the commit). Everything else is a blob, durable before the commit that names it.
-//! A reader need not know which: by its size it may be in the table, else it is a blob.
+//! A reader need not know which: by its size it may be in the table, else it is a blob, which a sandbox may have at hand.
 
-use crate::{Result, error, keys::Keys};
+use crate::{Result, error, keys::Keys, workspaces::Shared};
 use bytes::Bytes;
 use domain::Sha256;
 use ports::{Blobs, Expect, Table, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Texts up to this length, in bytes, are kept in the table. Most source files, plans and notes are below; a DynamoDB item
 /// of this size costs about what two requests to S3 do.
@@ -20,6 +20,7 @@ pub(crate) struct Archive {
     pub table: Arc<dyn Table>,
     pub blobs: Arc<dyn Blobs>,
     pub keys: Keys,
+    pub shared: Weak<Shared>,
 }
 
 impl Archive {
@@ -39,11 +40,36 @@ impl Archive {
 
     /// A content of `size` bytes; none when it was never put.
     pub async fn get(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
-        if size <= SMALL
-            && let Some(item) = self.table.get(&self.keys.text(digest)).await.map_err(error::port)?
-        {
-            return Ok(Some(Bytes::from(error::parse::<String>(&item.body)?)));
+        if let Some(text) = self.text(digest, size).await? {
+            return Ok(Some(text));
         }
+        let nearby = self.shared.upgrade().and_then(|shared| shared.nearby.get().cloned());
+        // Nobody but the archive has what is not current: where the size is not known that is likely.
+        if let Some(nearby) = nearby.filter(|_| size > SMALL)
+            && let Some(content) = nearby.content(self.keys.0, digest).await
+        {
+            return Ok(Some(content));
+        }
+        self.blob(digest).await
+    }
+
+    /// The same, from nowhere but the stores: for a sandbox, which is to be given what it has not got.
+    pub async fn get_far(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
+        match self.text(digest, size).await? {
+            Some(text) => Ok(Some(text)),
+            None => self.blob(digest).await,
+        }
+    }
+
+    async fn text(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
+        if size > SMALL {
+            return Ok(None);
+        }
+        let item = self.table.get(&self.keys.text(digest)).await.map_err(error::port)?;
+        item.map(|item| Ok(Bytes::from(error::parse::<String>(&item.body)?))).transpose()
+    }
+
+    async fn blob(&self, digest: Sha256) -> Result<Option<Bytes>> {
         self.blobs.get(&self.keys.0.to_string(), digest, None).await.map_err(error::port)
     }
 

@@ -4,7 +4,7 @@ use crate::{
     Change, Result, Workspace, Writer, error,
     model::{Entry, Node},
 };
-use domain::{FileId, FilePath, Timestamp};
+use domain::{CallId, FileId, FilePath, Timestamp};
 use ports::{Expect, Write};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -30,6 +30,32 @@ impl Workspace {
         let Some(call) = writer.call else { return Ok(None) };
         let item = self.0.table.get(&self.0.keys.call(call)).await.map_err(error::port)?;
         item.map(|item| error::parse(&item.body)).transpose()
+    }
+
+    /// Whether a call has [begun](Self::begin).
+    pub async fn has_begun(&self, call: CallId) -> Result<bool> {
+        Ok(self.0.table.get(&self.0.keys.begun(call)).await.map_err(error::port)?.is_some())
+    }
+
+    /// Notes that a call begins which must not be repeated, such as a command; false when it had begun before. To be told before
+    /// anything is done for it: then whoever comes after a crash knows that something may have been.
+    pub async fn begin(&self, call: CallId) -> Result<bool> {
+        let key = self.0.keys.begun(call);
+        // Who began: when the table does not say whether the note was taken, it says whose it is.
+        let (own, at) = (self.0.clock.id().to_string(), self.0.clock.now());
+        let note = Write::put(key.clone(), error::json(&own)?, Expect::Absent).expiring(at + CALLS_KEPT);
+        for _ in 0..ATTEMPTS {
+            match self.0.table.commit(vec![note.clone()]).await {
+                Ok(()) => return Ok(true),
+                Err(ports::Error::Conflict { .. }) => {
+                    let item = self.0.table.get(&key).await.map_err(error::port)?;
+                    return Ok(item.is_some_and(|item| error::parse::<String>(&item.body).is_ok_and(|by| by == own)));
+                }
+                Err(ports::Error::Unavailable { .. }) => {}
+                Err(error) => return Err(error::port(error)),
+            }
+        }
+        Err(error::busy())
     }
 
     /// Commits a change; false when others were faster (or ran the same call), so that it is to be decided anew.

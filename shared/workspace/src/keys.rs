@@ -53,6 +53,13 @@ impl Keys {
     pub fn call(self, call: CallId) -> Key {
         Key::new(self.calls(), call.to_string())
     }
+    /// Calls that began and must not be repeated.
+    pub fn all_begun(self) -> String {
+        format!("{}/begun", self.0)
+    }
+    pub fn begun(self, call: CallId) -> Key {
+        Key::new(self.all_begun(), call.to_string())
+    }
     /// What was done, by version 7 UUID: in the order of time.
     pub fn changes(self) -> String {
         format!("{}/changes", self.0)

@@ -14,6 +14,9 @@
 //! blob sync when the content is large. A tool call that runs again after a crash finds its result under its call id and
 //! changes nothing.
 //!
+//! On a machine whose disk does not last the mirror is a cache: reads compare what is there with the index, and what walks it
+//! has it [hydrated](Workspace::hydrate) before.
+//!
 //! What this crate does not do: it decides no permissions beyond the workspace's own invariants (the taxonomy stays, only
 //! the chat writes its chat file), and it publishes no events: a [`Change`] has what an event needs.
 
@@ -21,12 +24,17 @@ mod archive;
 mod commit;
 mod error;
 mod files;
+#[cfg(test)]
+mod golden;
+mod hydrate;
 mod index;
 mod keys;
-mod mirror;
+pub mod mirror;
 mod model;
+mod nearby;
 mod projection;
 mod repair;
+mod snapshot;
 mod taxonomy;
 mod trash;
 mod tree;
@@ -34,6 +42,7 @@ mod versions;
 mod workspaces;
 mod write;
 
+pub use hydrate::{Budget, Hydrated};
 pub use model::{
     Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,

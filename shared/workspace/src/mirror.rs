@@ -25,7 +25,7 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
 /// The parts of a workspace's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Area {
+pub enum Area {
     /// What is current, under its path.
     Latest,
     /// What was removed, under its file id.
@@ -43,8 +43,10 @@ impl Area {
 
 /// What is found on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnDisk {
+pub enum OnDisk {
+    /// Nothing.
     Nothing,
+    /// A folder.
     Folder,
     /// A file with this many bytes.
     File(u64),
@@ -52,16 +54,19 @@ pub(crate) enum OnDisk {
     Stray,
 }
 
+/// A workspace's folder. Every method works on the disk at once, and fails with what the disk says.
 #[derive(Clone, Debug)]
-pub(crate) struct Mirror {
+pub struct Mirror {
     home: PathBuf,
 }
 
 impl Mirror {
+    /// In `home`, which [`Mirror::lay_out`] makes.
     pub fn new(home: PathBuf) -> Self {
         Self { home }
     }
 
+    /// The folder of what is current.
     pub fn latest(&self) -> PathBuf {
         self.home.join(Area::Latest.name())
     }
@@ -74,6 +79,7 @@ impl Mirror {
         Ok(())
     }
 
+    /// Removes all of it.
     pub fn delete(&self) -> io::Result<()> {
         absent_is_fine(fs::remove_dir_all(&self.home))
     }
@@ -91,7 +97,7 @@ impl Mirror {
     /// Opens the folder that `path` is in. With `make`, folders on the way are made, and what is in their place and is not
     /// a folder is removed; without, the error is `NotFound` for both.
     fn folder_of(&self, area: Area, path: &FilePath, make: bool) -> io::Result<OwnedFd> {
-        let mut folder = open(self.home.join(area.name()), FOLDER, Mode::empty())?;
+        let mut folder = self.part(area.name(), make)?;
         let names: Vec<&str> = path.names().collect();
         let Some((_, above)) = names.split_last() else { return Ok(folder) };
         for name in above {
@@ -109,6 +115,24 @@ impl Mirror {
         Ok(folder)
     }
 
+    /// Opens a part of the workspace's folder. With `make`, the folder is laid out where it is not: on a machine whose disk does
+    /// not last, whoever writes first finds nothing.
+    fn part(&self, name: &str, make: bool) -> io::Result<OwnedFd> {
+        match open(self.home.join(name), FOLDER, Mode::empty()) {
+            Err(Errno::NOENT) if make => {
+                self.lay_out()?;
+                Ok(open(self.home.join(name), FOLDER, Mode::empty())?)
+            }
+            folder => Ok(folder?),
+        }
+    }
+
+    /// Opens the folder of `latest/` that `path` is in.
+    pub(crate) fn folder_of_latest(&self, path: &FilePath) -> io::Result<OwnedFd> {
+        self.folder_of(Area::Latest, path, false)
+    }
+
+    /// What is at a path, through no link.
     pub fn look(&self, area: Area, path: &FilePath) -> io::Result<OnDisk> {
         if path.is_root() {
             return Ok(if self.home.join(area.name()).is_dir() { OnDisk::Folder } else { OnDisk::Nothing });
@@ -122,7 +146,7 @@ impl Mirror {
 
     /// Replaces the content of a file at once: a reader sees the old or the new one, whole.
     pub fn write(&self, path: &FilePath, content: &[u8], id: Uuid) -> io::Result<()> {
-        let tmp = open(self.home.join("tmp"), FOLDER, Mode::empty())?;
+        let tmp = self.part("tmp", true)?;
         let temporary = id.simple().to_string();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let written = openat(&tmp, &temporary, flags, FILE_MODE)
@@ -173,7 +197,7 @@ impl Mirror {
         }
         let folder = self.folder_of(area, path, false)?;
         if found == OnDisk::Folder {
-            let tmp = open(self.home.join("tmp"), FOLDER, Mode::empty())?;
+            let tmp = self.part("tmp", true)?;
             let aside = id.simple().to_string();
             renameat(&folder, path.name(), &tmp, &aside)?;
             // The way there has no link in it, and std's own removal follows none below.
@@ -182,6 +206,14 @@ impl Mirror {
             unlinkat(&folder, path.name(), AtFlags::empty())?;
         }
         Ok(true)
+    }
+
+    /// Removes all that an area has.
+    pub fn empty(&self, area: Area, id: Uuid) -> io::Result<()> {
+        let aside = self.home.join("tmp").join(id.simple().to_string());
+        absent_is_fine(fs::rename(self.home.join(area.name()), &aside))?;
+        absent_is_fine(fs::remove_dir_all(aside))?;
+        self.lay_out()
     }
 
     /// Opens a regular file.
@@ -225,6 +257,7 @@ impl Mirror {
         Ok((length, bytes))
     }
 
+    /// Cuts a file.
     pub fn truncate(&self, path: &FilePath, length: u64) -> io::Result<()> {
         self.open_file(path, OFlags::WRONLY)?.set_len(length)
     }
@@ -293,11 +326,15 @@ fn look_in(folder: &OwnedFd, name: &str) -> io::Result<OnDisk> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(OnDisk::Nothing),
         Err(error) => Err(error.into()),
-        Ok(stat) => Ok(match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
-            rustix::fs::FileType::Directory => OnDisk::Folder,
-            rustix::fs::FileType::RegularFile => OnDisk::File(u64::try_from(stat.st_size).unwrap_or(0)),
-            _ => OnDisk::Stray,
-        }),
+        Ok(stat) => Ok(kind_of(&stat)),
+    }
+}
+
+pub(crate) fn kind_of(stat: &rustix::fs::Stat) -> OnDisk {
+    match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
+        rustix::fs::FileType::Directory => OnDisk::Folder,
+        rustix::fs::FileType::RegularFile => OnDisk::File(u64::try_from(stat.st_size).unwrap_or(0)),
+        _ => OnDisk::Stray,
     }
 }
 

@@ -18,11 +18,11 @@ use ports::Query;
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 /// How far before the mark a repair begins, for clocks that are set back a little.
-const OVERLAP: Duration = Duration::from_secs(60);
+pub(crate) const OVERLAP: Duration = Duration::from_secs(60);
 /// With an older mark, changes may have expired that it does not cover.
-const TRUSTED: Duration = Duration::from_secs(CHANGES_KEPT.as_secs() - 24 * 3600);
+pub(crate) const TRUSTED: Duration = Duration::from_secs(CHANGES_KEPT.as_secs() - 24 * 3600);
 /// How old the mark of a workspace gets that nothing changes.
-const REFRESHED: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const REFRESHED: Duration = Duration::from_secs(24 * 3600);
 
 impl Workspace {
     /// Brings `latest/` in line with the index, looking only at what changed since its mark.

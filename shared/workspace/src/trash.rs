@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 
 /// The body of an item of the trash.
 #[derive(Serialize, Deserialize)]
-struct Item {
-    path: FilePath,
-    entry: Entry,
-    by: String,
-    at: domain::Timestamp,
+#[serde(deny_unknown_fields)]
+pub(crate) struct Item {
+    pub path: FilePath,
+    pub entry: Entry,
+    pub by: String,
+    pub at: domain::Timestamp,
 }
 
 impl Item {
@@ -185,7 +186,7 @@ impl Workspace {
                 }
             }
         }
-        for partition in [keys.nodes(), keys.trash(), keys.texts(), keys.calls(), keys.changes()] {
+        for partition in [keys.nodes(), keys.trash(), keys.texts(), keys.calls(), keys.all_begun(), keys.changes()] {
             self.clear(&partition).await?;
         }
         Ok(())

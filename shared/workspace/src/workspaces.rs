@@ -5,8 +5,10 @@ use crate::{
     archive::Archive,
     commit::whole,
     error,
+    hydrate::{Budget, Cache},
     keys::{Keys, WORKSPACES},
     mirror::Mirror,
+    nearby::Nearby,
 };
 use async_trait::async_trait;
 use domain::{Code, Error, FilePath, Principal, WorkspaceId};
@@ -30,7 +32,7 @@ const STRIPES: usize = 64;
 /// Invariant: one process owns the folder on disk. Within it, every handle of a workspace shares that workspace's locks,
 /// which keep the order of flushes the order of commits. The index needs no lock: its commits are conditional.
 #[derive(Clone)]
-pub struct Workspaces(Arc<Shared>);
+pub struct Workspaces(pub(crate) Arc<Shared>);
 
 pub(crate) struct Shared {
     pub table: Arc<dyn Table>,
@@ -41,6 +43,10 @@ pub(crate) struct Shared {
     open: Mutex<HashMap<WorkspaceId, Weak<Inner>>>,
     pub changed: Mutex<HashMap<WorkspaceId, Arc<Inner>>>,
     pub projector: OnceLock<Arc<dyn Projector>>,
+    /// Where the disk is only a cache.
+    pub cache: OnceLock<Cache>,
+    /// Where sandboxes are configured.
+    pub nearby: OnceLock<Arc<Nearby>>,
 }
 
 /// Brings projections up to date where nobody does so as their log grows: on a machine whose `latest/` does not last.
@@ -84,8 +90,17 @@ impl std::fmt::Debug for Workspace {
 impl Workspaces {
     /// Over these stores, with the folders on disk under `root`.
     pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>, root: PathBuf) -> Self {
-        let (open, changed, projector) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Self(Arc::new(Shared { table, blobs, clock, root, open, changed, projector }))
+        let (open, changed) = (Mutex::default(), Mutex::default());
+        let (projector, cache, nearby) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Shared { table, blobs, clock, root, open, changed, projector, cache, nearby }))
+    }
+
+    /// Says that the folder does not last, or that others write to the same workspaces elsewhere: so it is a cache, which
+    /// [`Workspace::hydrate`] fills within these bounds.
+    #[must_use]
+    pub fn caching(self, budget: Budget) -> Self {
+        drop(self.0.cache.set(Cache::new(budget)));
+        self
     }
 
     /// From now on projections are brought up to date when they are read, until the process ends; the first projector counts.
@@ -195,24 +210,35 @@ impl Workspaces {
     }
 
     fn handle(&self, id: WorkspaceId) -> Workspace {
-        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        Shared::handle(&self.0, id)
+    }
+}
+
+impl Shared {
+    pub(crate) fn handle(this: &Arc<Self>, id: WorkspaceId) -> Workspace {
+        let mut open = this.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(inner) = open.get(&id).and_then(Weak::upgrade) {
             return Workspace(inner);
         }
         open.retain(|_, inner| inner.strong_count() > 0);
-        let (table, keys) = (Arc::clone(&self.0.table), Keys(id));
+        let (table, keys) = (Arc::clone(&this.table), Keys(id));
         let inner = Arc::new(Inner {
             id,
             keys,
-            archive: Archive { table: Arc::clone(&table), blobs: Arc::clone(&self.0.blobs), keys },
+            archive: Archive {
+                table: Arc::clone(&table),
+                blobs: Arc::clone(&this.blobs),
+                keys,
+                shared: Arc::downgrade(this),
+            },
             table,
-            clock: Arc::clone(&self.0.clock),
-            mirror: Mirror::new(self.0.root.join(id.to_string())),
+            clock: Arc::clone(&this.clock),
+            mirror: Mirror::new(this.root.join(id.to_string())),
             tree: tokio::sync::RwLock::default(),
             files: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             dirty: AtomicBool::new(false),
             behind: AtomicBool::new(false),
-            shared: Arc::downgrade(&self.0),
+            shared: Arc::downgrade(this),
         });
         open.insert(id, Arc::downgrade(&inner));
         Workspace(inner)

@@ -3,5 +3,7 @@
 
 mod common;
 mod files;
+mod hydrate;
 mod model;
+mod nearby;
 mod repair;

@@ -1,0 +1,412 @@
+//! Sandboxes in memory, as strict as their port: nothing runs twice under one call, and what is not right is refused.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::{CallId, FilePath, Sha256, WorkspaceId};
+use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
+use ports::{
+    Error, Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Result, Sandbox, SandboxState, SandboxView,
+    Sandboxes,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::watch;
+
+/// Searches a folder: the tool, its arguments, its outcome as JSON.
+pub type Search = fn(PathBuf, String, String) -> BoxFuture<'static, String>;
+
+/// What a command does: what it writes to standard output, and its exit code; none for one that runs until it is killed.
+pub type Play = fn(&Exec) -> (String, Option<i32>);
+
+/// A sandbox for whichever workspace asks, once [`FakeSandboxes::come_up`] or after so many looks.
+pub struct FakeSandboxes {
+    folder: Option<PathBuf>,
+    search: Search,
+    play: Play,
+    inner: Mutex<Inner>,
+}
+
+type Takes = std::result::Result<u32, String>;
+
+struct Inner {
+    boxes: HashMap<WorkspaceId, Arc<FakeSandbox>>,
+    /// How many looks it still takes, of those that were asked for; none for one that cannot start, and why.
+    starting: HashMap<WorkspaceId, Takes>,
+    takes: Takes,
+    asked: u32,
+}
+
+impl Default for FakeSandboxes {
+    fn default() -> Self {
+        Self::new(|exec| (exec.words.join(" "), Some(0)))
+    }
+}
+
+impl FakeSandboxes {
+    /// Sandboxes that see the workspace's own folder, and play commands so.
+    pub fn new(play: Play) -> Self {
+        let search: Search = |_, _, _| Box::pin(async { String::new() });
+        let inner = Inner { boxes: HashMap::new(), starting: HashMap::new(), takes: Ok(0), asked: 0 };
+        let inner = Mutex::new(inner);
+        Self { folder: None, search, play, inner }
+    }
+
+    /// The same, with a mirror each, below this folder.
+    #[must_use]
+    pub fn with_mirrors(self, folder: &Path, search: Search) -> Self {
+        Self { folder: Some(folder.into()), search, ..self }
+    }
+
+    /// From now on one is ready when it was looked at so often after it was asked for.
+    pub fn takes(&self, looks: u32) {
+        self.inner().takes = Ok(looks);
+    }
+
+    /// From now on none can start.
+    pub fn cannot_start(&self, why: &str) {
+        self.inner().takes = Err(why.into());
+    }
+
+    /// The workspace's sandbox is ready.
+    pub fn come_up(&self, workspace: WorkspaceId) -> Arc<FakeSandbox> {
+        let mirror =
+            self.folder.as_ref().map(|folder| FakeMirror::new(folder.join(workspace.to_string()), self.search));
+        let sandbox = Arc::new(FakeSandbox { mirror, play: self.play, inner: Mutex::default() });
+        self.inner().boxes.insert(workspace, sandbox.clone());
+        sandbox
+    }
+
+    /// It is gone, with all that ran in it; whoever still has it is told so.
+    pub fn vanish(&self, workspace: WorkspaceId) {
+        if let Some(sandbox) = self.inner().boxes.remove(&workspace) {
+            let mut inner = sandbox.inner();
+            inner.gone = true;
+            // Whoever follows a command is told.
+            inner.runs.clear();
+        }
+    }
+
+    /// How often one was asked for whether it is ready.
+    pub fn asked(&self) -> u32 {
+        self.inner().asked
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self, workspace: WorkspaceId) -> SandboxView {
+        let view = |state, reason| SandboxView { state, since: None, reason };
+        let mut inner = self.inner();
+        if inner.boxes.contains_key(&workspace) {
+            return view(SandboxState::Ready, None);
+        }
+        let starts = match inner.starting.get_mut(&workspace) {
+            None => return view(SandboxState::Cold, None),
+            Some(Err(why)) => return view(SandboxState::Failed, Some(why.clone())),
+            Some(Ok(0)) => true,
+            Some(Ok(looks)) => {
+                *looks -= 1;
+                false
+            }
+        };
+        if !starts {
+            return view(SandboxState::Starting, Some("a machine is looked for".into()));
+        }
+        inner.starting.remove(&workspace);
+        drop(inner);
+        self.come_up(workspace);
+        view(SandboxState::Ready, None)
+    }
+}
+
+#[async_trait]
+impl Sandboxes for FakeSandboxes {
+    async fn look(&self, workspace: WorkspaceId) -> Result<SandboxView> {
+        Ok(self.progress(workspace))
+    }
+
+    async fn warm(&self, workspace: WorkspaceId) -> Result<SandboxView> {
+        {
+            let mut inner = self.inner();
+            let takes = inner.takes.clone();
+            let there = inner.boxes.contains_key(&workspace) || matches!(inner.starting.get(&workspace), Some(Ok(_)));
+            if !there {
+                inner.starting.insert(workspace, takes);
+            }
+        }
+        Ok(self.progress(workspace))
+    }
+
+    async fn release(&self, workspace: WorkspaceId) -> Result<()> {
+        self.vanish(workspace);
+        self.inner().starting.remove(&workspace);
+        Ok(())
+    }
+
+    async fn ready(&self, workspace: WorkspaceId) -> Result<Option<Arc<dyn Sandbox>>> {
+        self.inner().asked += 1;
+        self.progress(workspace);
+        Ok(self.inner().boxes.get(&workspace).cloned().map(|sandbox| sandbox as Arc<dyn Sandbox>))
+    }
+}
+
+/// One sandbox.
+pub struct FakeSandbox {
+    mirror: Option<FakeMirror>,
+    play: Play,
+    inner: Mutex<Runs>,
+}
+
+#[derive(Default)]
+struct Runs {
+    gone: bool,
+    runs: HashMap<CallId, Ran>,
+    /// What was begun, in order, each once.
+    begun: Vec<Exec>,
+}
+
+#[derive(Clone)]
+struct Ran {
+    words: Vec<String>,
+    output: String,
+    end: watch::Receiver<Option<ExecEnd>>,
+    ends: Arc<watch::Sender<Option<ExecEnd>>>,
+}
+
+impl FakeSandbox {
+    /// The commands that ran here, in the order in which they began.
+    pub fn begun(&self) -> Vec<Exec> {
+        self.inner().begun.clone()
+    }
+
+    /// Ends a command that runs.
+    pub fn finish(&self, call: CallId, code: i32) {
+        self.end(
+            call,
+            ExecEnd { code: Some(code), signal: None, timed_out: false, duration: Duration::from_millis(5) },
+        );
+    }
+
+    /// Its mirror.
+    pub fn fake_mirror(&self) -> Option<&FakeMirror> {
+        self.mirror.as_ref()
+    }
+
+    fn end(&self, call: CallId, end: ExecEnd) {
+        if let Some(ran) = self.inner().runs.get(&call) {
+            ran.ends.send_if_modified(|found| {
+                let first = found.is_none();
+                found.get_or_insert(end);
+                first
+            });
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Runs> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn there(&self) -> Result<()> {
+        if self.inner().gone { Err(gone()) } else { Ok(()) }
+    }
+}
+
+fn gone() -> Error {
+    Error::unavailable("the sandbox", "it is gone")
+}
+
+#[async_trait]
+impl Sandbox for FakeSandbox {
+    fn mirror(&self) -> Option<&dyn Mirrored> {
+        if let Some(mirror) = &self.mirror
+            && self.inner().gone
+        {
+            mirror.inner().gone = true;
+        }
+        self.mirror.as_ref().map(|mirror| mirror as &dyn Mirrored)
+    }
+
+    async fn exec(&self, command: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>> {
+        self.there()?;
+        let known = self.inner().runs.get(&command.call).cloned();
+        let ran = match known {
+            Some(ran) if ran.words != command.words => {
+                return Err(Error::Invalid("another command has this call's id".into()));
+            }
+            Some(ran) => ran,
+            None if command.again => return Err(Error::Invalid(format!("no command {} is known", command.call))),
+            None if command.words.is_empty() => return Err(Error::Invalid("a command has words".into())),
+            None => {
+                let (output, code) = (self.play)(&command);
+                let end = code.map(|code| ExecEnd {
+                    code: Some(code),
+                    signal: None,
+                    timed_out: false,
+                    duration: Duration::from_millis(3),
+                });
+                let (ends, end) = watch::channel(end);
+                let ran = Ran { words: command.words.clone(), output, end, ends: Arc::new(ends) };
+                let mut inner = self.inner();
+                inner.runs.insert(command.call, ran.clone());
+                inner.begun.push(command);
+                ran
+            }
+        };
+        let Ran { output, mut end, .. } = ran;
+        let wrote = (!output.is_empty()).then_some(Ok(ExecEvent::Output { error: false, text: output }));
+        let ended = async move {
+            match end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
+                Some(end) => Ok(ExecEvent::Ended(end)),
+                None => Err(gone()),
+            }
+        };
+        Ok(futures::stream::iter(wrote).chain(futures::stream::once(ended)).boxed())
+    }
+
+    async fn kill(&self, call: CallId) -> Result<()> {
+        self.there()?;
+        let (code, signal, timed_out) = (None, Some(9), false);
+        self.end(call, ExecEnd { code, signal, timed_out, duration: Duration::from_millis(4) });
+        Ok(())
+    }
+}
+
+/// A mirror in a folder.
+pub struct FakeMirror {
+    folder: PathBuf,
+    search: Search,
+    inner: Mutex<Has>,
+}
+
+#[derive(Default)]
+struct Has {
+    gone: bool,
+    mark: Option<String>,
+    contents: BTreeMap<Sha256, Bytes>,
+    files: BTreeMap<FilePath, Sha256>,
+    applied: Vec<Manifest>,
+    provided: usize,
+}
+
+impl FakeMirror {
+    fn new(folder: PathBuf, search: Search) -> Self {
+        Self { folder, search, inner: Mutex::default() }
+    }
+
+    /// What it has, a copy of `latest/`.
+    pub fn latest(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it was told, in order.
+    pub fn applied(&self) -> Vec<Manifest> {
+        self.inner().applied.clone()
+    }
+
+    /// How many contents it was given.
+    pub fn provided(&self) -> usize {
+        self.inner().provided
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Has> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self) -> Result<MutexGuard<'_, Has>> {
+        let has = self.inner();
+        if has.gone { Err(gone()) } else { Ok(has) }
+    }
+
+    fn put(&self, has: &mut Has, path: &FilePath, entry: &ManifestEntry) -> std::io::Result<()> {
+        let at = self.folder.join(path.relative());
+        let remove = |has: &mut Has| {
+            has.files.retain(|known, _| !known.is_within(path));
+            if at.is_dir() { fs::remove_dir_all(&at) } else { fs::remove_file(&at) }
+        };
+        match entry {
+            ManifestEntry::Absent if at.exists() => remove(has),
+            ManifestEntry::Absent => Ok(()),
+            ManifestEntry::Folder => {
+                if at.is_file() {
+                    remove(has)?;
+                }
+                fs::create_dir_all(&at)
+            }
+            ManifestEntry::File { sha256, .. } => {
+                if at.is_dir() {
+                    remove(has)?;
+                }
+                if let Some(folder) = at.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                has.files.insert(path.clone(), *sha256);
+                match has.contents.get(sha256) {
+                    Some(content) => fs::write(&at, content),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn io(error: std::io::Error) -> Error {
+    Error::unavailable("the mirror's disk", error)
+}
+
+#[async_trait]
+impl Mirrored for FakeMirror {
+    async fn mark(&self) -> Result<Option<String>> {
+        Ok(self.has()?.mark.clone())
+    }
+
+    async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>> {
+        let mut has = self.has()?;
+        has.applied.push(manifest.clone());
+        fs::create_dir_all(&self.folder).map_err(io)?;
+        if manifest.whole {
+            let kept: BTreeSet<&FilePath> = manifest.entries.keys().collect();
+            let gone: Vec<FilePath> = has.files.keys().filter(|path| !kept.contains(path)).cloned().collect();
+            for path in gone {
+                self.put(&mut has, &path, &ManifestEntry::Absent).map_err(io)?;
+            }
+        }
+        let mut missing = BTreeSet::new();
+        for (path, entry) in &manifest.entries {
+            if let ManifestEntry::File { sha256, .. } = entry
+                && !has.contents.contains_key(sha256)
+            {
+                missing.insert(*sha256);
+                continue;
+            }
+            self.put(&mut has, path, entry).map_err(io)?;
+        }
+        if missing.is_empty() {
+            has.mark = Some(manifest.mark);
+        }
+        Ok(missing.into_iter().collect())
+    }
+
+    async fn provide(&self, contents: Vec<Bytes>) -> Result<()> {
+        let mut has = self.has()?;
+        has.provided += contents.len();
+        has.contents.extend(contents.into_iter().map(|content| (Sha256::of(&content), content)));
+        Ok(())
+    }
+
+    async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
+        let has = self.has()?;
+        let current = has.files.values().any(|found| *found == digest);
+        Ok(has.contents.get(&digest).filter(|_| current).cloned())
+    }
+
+    async fn search(&self, tool: &str, args: &str) -> Result<String> {
+        drop(self.has()?);
+        Ok((self.search)(self.folder.clone(), tool.into(), args.into()).await)
+    }
+}

@@ -1,0 +1,233 @@
+//! Bringing `latest/` in line with the index where the disk is only a cache (seed 001 §5): before a folder is walked.
+//!
+//! The index is listed a folder a query, the disk is looked at in one go, and only what differs is fetched. Contents are hashed
+//! once: what was found right is remembered by its inode and times, which no write leaves as they are.
+//!
+//! Invariant: what this process commits is never undone by an older listing. The disk is looked at *before* the index is
+//! listed, and a file is put or removed under its lock, and only where nobody has been since that look: then the listing is no
+//! older than what is there. Hydrations of one workspace come one after the other, so that what an earlier one put is seen by
+//! the next one's look.
+
+mod cache;
+mod listing;
+
+use crate::{
+    Result, Workspace, archive,
+    commit::whole,
+    error,
+    mirror::{Mirror, OnDisk},
+    model::Entry,
+    snapshot::Seen,
+};
+pub(crate) use cache::Cache;
+pub(crate) use cache::Known;
+use cache::State;
+pub use cache::{Budget, Hydrated};
+use domain::{Code, FilePath};
+use futures::{StreamExt, TryStreamExt, stream};
+pub(crate) use listing::Listed;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::Semaphore;
+
+/// How many contents are fetched at once, or files of chats brought up to date.
+const FETCHED_AT_ONCE: usize = 16;
+/// How many KiB of contents are in memory at once.
+const KIB_AT_ONCE: usize = 64 * 1024;
+/// How many files are hashed at once.
+const HASHED_AT_ONCE: usize = 4;
+
+impl Workspace {
+    /// Brings `latest/` at and below `path` in line with the index, as far as it is a cache; elsewhere it always is. It stays so,
+    /// or gets newer, for as long as the answer is held.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE` when there is more than the [`Budget`] allows.
+    pub async fn hydrate(&self, path: &FilePath) -> Result<Hydrated> {
+        let Some(shared) = self.0.shared.upgrade() else { return Ok(Hydrated::default()) };
+        let Some(cache) = shared.cache.get() else { return Ok(Hydrated::default()) };
+        let kept = cache.of(self.0.id);
+        let held = Hydrated::holding(&kept).await;
+        let mut state = kept.state.lock().await;
+        let at = path.clone();
+        let before = move |mirror: &Mirror| mirror.lay_out().and_then(|()| mirror.snapshot(&at));
+        let before = self.disk("to look at a folder", before).await?;
+        let listed = self.listed(path, &cache.budget).await?;
+        state.verified.retain(|known, _| !known.is_within(path) || listed.contains_key(known));
+
+        self.remove_strays(&before, &listed).await?;
+        let (mut doubtful, mut missing, mut projections, mut folders) = (vec![], vec![], vec![], vec![]);
+        for (path, entry) in listed {
+            let seen = before.get(&path).copied();
+            let what = seen.map_or(OnDisk::Nothing, |seen| seen.what);
+            match (entry, what) {
+                (Listed::Folder, OnDisk::Folder) => {}
+                (Listed::Folder, _) => folders.push(path),
+                (Listed::Projection, _) => projections.push(path),
+                (Listed::File(known), OnDisk::File(size)) if size == known.size => {
+                    match (state.verified.get(&path), seen.and_then(|seen| seen.stamp)) {
+                        (Some(right), Some(stamp)) if *right == (known.sha256, stamp) => {}
+                        _ => doubtful.push((path, known, seen)),
+                    }
+                }
+                (Listed::File(known), _) => missing.push((path, known, seen)),
+            }
+        }
+        self.make_folders(folders).await?;
+        missing.extend(self.wrong_among(doubtful, &mut state).await?);
+        let bytes = missing.iter().map(|(_, known, _)| known.size).sum();
+        cache.make_room(&shared, self.0.id, &mut state, bytes).await;
+        self.fetch(missing, &mut state).await?;
+        self.project(projections).await?;
+        drop(state);
+        Ok(held)
+    }
+
+    /// Removes what the disk has and the index has not. A folder goes with all in it; only the uppermost ones count.
+    async fn remove_strays(
+        &self,
+        before: &BTreeMap<FilePath, Seen>,
+        listed: &BTreeMap<FilePath, Listed>,
+    ) -> Result<()> {
+        let strays: BTreeSet<&FilePath> = before.keys().filter(|path| !listed.contains_key(path)).collect();
+        let inside = |path: &&&FilePath| path.parent().is_some_and(|parent| strays.contains(&parent));
+        for path in strays.iter().filter(|path| !inside(path)) {
+            let (this, path, seen) = (self.clone(), (*path).clone(), before.get(*path).copied());
+            whole(async move {
+                if seen.is_some_and(|seen| seen.what == OnDisk::Folder) {
+                    // Somebody may have made it anew, and something in it: while nobody can, the index says so.
+                    let _tree = this.0.tree.write().await;
+                    let walk = this.walk(&path).await;
+                    let is_there = match walk {
+                        Ok(walk) => walk.found.is_some(),
+                        Err(error) if error.code == Code::NotFound => false,
+                        Err(error) => return Err(error),
+                    };
+                    if is_there || path.is_root() {
+                        return Ok(());
+                    }
+                    let id = this.0.clock.id();
+                    let remove = move |mirror: &Mirror| mirror.remove(crate::mirror::Area::Latest, &path, id).map(drop);
+                    return this.disk("to remove a folder", remove).await;
+                }
+                this.unless_touched(path, seen, |mirror, path, id| {
+                    mirror.remove(crate::mirror::Area::Latest, path, id).map(drop)
+                })
+                .await
+                .map(drop)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn make_folders(&self, folders: Vec<FilePath>) -> Result<()> {
+        if folders.is_empty() {
+            return Ok(());
+        }
+        let this = self.clone();
+        whole(async move {
+            let _tree = this.0.tree.read().await;
+            let make = move |mirror: &Mirror| folders.iter().try_for_each(|path| mirror.make(path));
+            this.disk("to make folders", make).await
+        })
+        .await
+    }
+
+    /// Compares files of the right length with their digests; gives those that are wrong.
+    async fn wrong_among(&self, files: Vec<File>, state: &mut State) -> Result<Vec<File>> {
+        let mut wrong = Vec::new();
+        let mut checked = stream::iter(files)
+            .map(|(path, known, seen)| async move {
+                let (at, size) = (path.clone(), known.size);
+                let content = self.disk("to read a file", move |mirror| mirror.read(&at, size)).await?;
+                let is_right = match content {
+                    Some(content) => archive::digest(&content.into()).await? == known.sha256,
+                    None => false,
+                };
+                Ok::<_, domain::Error>((path, known, seen, is_right))
+            })
+            .buffer_unordered(HASHED_AT_ONCE);
+        while let Some((path, known, seen, is_right)) = checked.try_next().await? {
+            match seen.and_then(|seen| seen.stamp) {
+                Some(stamp) if is_right => drop(state.verified.insert(path, (known.sha256, stamp))),
+                _ => wrong.push((path, known, seen)),
+            }
+        }
+        Ok(wrong)
+    }
+
+    async fn fetch(&self, files: Vec<File>, state: &mut State) -> Result<()> {
+        let memory = Semaphore::new(KIB_AT_ONCE);
+        let memory = &memory;
+        let mut fetched = stream::iter(files)
+            .map(|(path, known, seen)| async move {
+                let kib = u32::try_from(known.size / 1024 + 1).unwrap_or(u32::MAX).min(KIB_AT_ONCE as u32);
+                let _memory = memory.acquire_many(kib).await;
+                let Some(content) = self.0.archive.get(known.sha256, known.size).await? else {
+                    // Or purged meanwhile: then the next listing has it no more.
+                    tracing::error!(workspace = %self.0.id, %path, digest = %known.sha256, "a content is not in the archive");
+                    return Ok(None);
+                };
+                let (this, at) = (self.clone(), path.clone());
+                let stamp = whole(async move {
+                    this.unless_touched(at, seen, move |mirror, path, id| {
+                        mirror.write(path, &content, id)?;
+                        Ok(mirror.seen(path)?.and_then(|seen| seen.stamp))
+                    })
+                    .await
+                })
+                .await?;
+                Ok::<_, domain::Error>(stamp.flatten().map(|stamp| (path, (known.sha256, stamp))))
+            })
+            .buffer_unordered(FETCHED_AT_ONCE);
+        while let Some(done) = fetched.try_next().await? {
+            state.verified.extend(done);
+        }
+        Ok(())
+    }
+
+    /// Does something to a file, under its lock, if it still is as it was seen.
+    async fn unless_touched<T: Send + 'static>(
+        &self,
+        path: FilePath,
+        seen: Option<Seen>,
+        work: impl FnOnce(&Mirror, &FilePath, uuid::Uuid) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<Option<T>> {
+        let _tree = self.0.tree.read().await;
+        let _file = self.lock_file(&path).await;
+        let id = self.0.clock.id();
+        let work = move |mirror: &Mirror| match mirror.seen(&path)? == seen {
+            true => work(mirror, &path, id).map(Some),
+            false => Ok(None),
+        };
+        self.disk("to put a file right", work).await
+    }
+
+    /// Brings the files of chats in line with what was said.
+    async fn project(&self, paths: Vec<FilePath>) -> Result<()> {
+        let Some(projector) = self.0.shared.upgrade().and_then(|shared| shared.projector.get().cloned()) else {
+            return Ok(());
+        };
+        let projector = &projector;
+        stream::iter(paths.into_iter().map(Ok))
+            .try_for_each_concurrent(FETCHED_AT_ONCE, |path| async move {
+                match projector.refresh(self.0.id, &path).await {
+                    // It went away meanwhile.
+                    Err(error) if error.code == Code::NotFound => Ok(()),
+                    done => done,
+                }
+            })
+            .await
+    }
+}
+
+/// A file, what it is to be, and what the disk had.
+type File = (FilePath, Known, Option<Seen>);
+
+impl Known {
+    fn of(entry: &Entry) -> Result<Self> {
+        let sha256 =
+            entry.sha256.ok_or_else(|| error::port(ports::Error::Damaged("a file without a digest".into())))?;
+        Ok(Self { sha256, size: entry.size })
+    }
+}

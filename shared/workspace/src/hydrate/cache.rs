@@ -1,0 +1,110 @@
+//! What is remembered of a disk that is a cache, and how much of it is used.
+
+use crate::{mirror::Area, snapshot::Stamp, workspaces::Shared};
+use domain::{FilePath, Sha256, WorkspaceId};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+/// How much is brought to a disk that is a cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// How many files and folders there may be below a path that is hydrated.
+    pub files: usize,
+    /// How many bytes there may be below it.
+    pub bytes: u64,
+    /// How many bytes of all workspaces are kept, about; what was not used for longest makes room.
+    pub kept: u64,
+}
+
+impl Default for Budget {
+    /// For a disk of 512 MiB, which is what a Lambda has.
+    fn default() -> Self {
+        Self { files: 20_000, bytes: 160 << 20, kept: 256 << 20 }
+    }
+}
+
+/// Keeps what was hydrated on disk: hold it while you walk there.
+#[derive(Debug, Default)]
+pub struct Hydrated {
+    _held: Option<OwnedRwLockReadGuard<()>>,
+}
+
+impl Hydrated {
+    pub(super) async fn holding(kept: &Kept) -> Self {
+        Self { _held: Some(Arc::clone(&kept.in_use).read_owned().await) }
+    }
+}
+
+/// What a file is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub sha256: Sha256,
+    pub size: u64,
+}
+
+/// What is known of the disk of one workspace. Held while it is hydrated, so that one hydration comes after the other.
+#[derive(Default)]
+pub(super) struct State {
+    /// The digest that a file was found to have, and how the file looked then.
+    pub verified: HashMap<FilePath, (Sha256, Stamp)>,
+    /// How many bytes were fetched since the folder was empty.
+    fetched: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Kept {
+    pub state: tokio::sync::Mutex<State>,
+    in_use: Arc<RwLock<()>>,
+}
+
+/// All that is kept, what was used last at the end.
+pub(crate) struct Cache {
+    pub(super) budget: Budget,
+    kept: Mutex<Vec<(WorkspaceId, Arc<Kept>)>>,
+}
+
+impl Cache {
+    pub fn new(budget: Budget) -> Self {
+        Self { budget, kept: Mutex::default() }
+    }
+
+    /// What is known of a workspace, which is now the one used last.
+    pub(super) fn of(&self, id: WorkspaceId) -> Arc<Kept> {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().position(|(known, _)| *known == id);
+        let kept = found.map_or_else(Arc::default, |position| all.remove(position).1);
+        all.push((id, Arc::clone(&kept)));
+        kept
+    }
+
+    /// Counts `bytes` for a workspace, and empties the folders of others until all fits. One that is being used stays: then
+    /// there is more than was meant, and the disk says when it is too much.
+    pub(super) async fn make_room(&self, shared: &Arc<Shared>, id: WorkspaceId, state: &mut State, bytes: u64) {
+        state.fetched = state.fetched.saturating_add(bytes);
+        let others: Vec<_> = {
+            let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter(|(other, _)| *other != id).cloned().collect()
+        };
+        let free = |kept: &Kept| kept.state.try_lock().map_or(0, |state| state.fetched);
+        let mut sum = others.iter().fold(state.fetched, |sum, (_, kept)| sum.saturating_add(free(kept)));
+        for (other, kept) in others {
+            if sum <= self.budget.kept {
+                return;
+            }
+            let (Ok(_nobody), Ok(mut of_other)) = (kept.in_use.try_write(), kept.state.try_lock()) else { continue };
+            let workspace = Shared::handle(shared, other);
+            let Ok(_tree) = workspace.0.tree.try_write() else { continue };
+            let aside = shared.clock.id();
+            let emptied = workspace.disk("to make room", move |mirror| mirror.empty(Area::Latest, aside)).await;
+            if emptied.is_ok() {
+                sum = sum.saturating_sub(of_other.fetched);
+                *of_other = State::default();
+                let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                all.retain(|(known, _)| *known != other);
+            }
+        }
+    }
+}

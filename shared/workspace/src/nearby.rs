@@ -1,0 +1,197 @@
+//! The workspace's sandbox, where one is ready: its mirror is brought in line with the index before it is searched, and contents
+//! are read from it before the blobs are asked (seed 001 §5).
+//!
+//! A sandbox may be gone at any moment, and nothing durable is in it: whatever fails here is logged once, the sandbox is then
+//! left alone for a while, and the caller goes on without. So it is never slower than one failed attempt allows.
+
+mod manifest;
+
+use crate::{Result, Workspace, Workspaces, archive, error};
+use bytes::Bytes;
+use domain::{Code, Error, FilePath, Sha256, Timestamp, WorkspaceId};
+use ports::{Clock, Mirrored, Sandbox, Sandboxes};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// How long what was found is believed: that there is none, or which.
+const BELIEVED: Duration = Duration::from_secs(10);
+/// How long a sandbox that failed is left alone.
+const LEFT_ALONE: Duration = Duration::from_secs(30);
+/// How long it may take to say whether there is one, and to give a content.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a search may take, and to bring the mirror in line before.
+const PATIENCE_FOR_WORK: Duration = Duration::from_secs(60);
+/// How many workspaces are remembered.
+const REMEMBERED: usize = 1024;
+
+/// The sandboxes as workspaces use them.
+pub(crate) struct Nearby {
+    pub sandboxes: Arc<dyn Sandboxes>,
+    clock: Arc<dyn Clock>,
+    known: Mutex<HashMap<WorkspaceId, Known>>,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    sandbox: Option<Arc<dyn Sandbox>>,
+    until: Timestamp,
+    /// Held while the mirror is brought in line, so that one worker tells it one thing after the other.
+    telling: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Nearby {
+    pub fn new(sandboxes: Arc<dyn Sandboxes>, clock: Arc<dyn Clock>) -> Self {
+        Self { sandboxes, clock, known: Mutex::default() }
+    }
+
+    /// The sandbox of a workspace, when one is ready.
+    pub async fn of(&self, id: WorkspaceId) -> Option<Arc<dyn Sandbox>> {
+        let now = self.clock.now();
+        if let Some(known) = self.known().get(&id).filter(|known| known.until > now) {
+            return known.sandbox.clone();
+        }
+        match within(PATIENCE, self.sandboxes.ready(id)).await {
+            Ok(sandbox) => {
+                self.note(id, sandbox.clone(), now + BELIEVED);
+                sandbox
+            }
+            Err(error) => {
+                self.failed(id, &error);
+                None
+            }
+        }
+    }
+
+    /// It failed: it is left alone for a while.
+    pub fn failed(&self, id: WorkspaceId, error: &ports::Error) {
+        tracing::warn!(workspace = %id, %error, "the sandbox is left alone for a while");
+        self.note(id, None, self.clock.now() + LEFT_ALONE);
+    }
+
+    /// What is believed is looked at anew: somebody knows better.
+    pub fn forget(&self, id: WorkspaceId) {
+        if let Some(known) = self.known().get_mut(&id) {
+            known.until = Timestamp::default();
+        }
+    }
+
+    fn note(&self, id: WorkspaceId, sandbox: Option<Arc<dyn Sandbox>>, until: Timestamp) {
+        let mut all = self.known();
+        if all.len() >= REMEMBERED {
+            let now = self.clock.now();
+            all.retain(|_, known| known.until > now || Arc::strong_count(&known.telling) > 1);
+        }
+        let known = all.entry(id).or_default();
+        (known.sandbox, known.until) = (sandbox, until);
+    }
+
+    fn telling(&self, id: WorkspaceId) -> Arc<tokio::sync::Mutex<()>> {
+        self.known().entry(id).or_default().telling.clone()
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A content, if a sandbox has it and says so soon.
+    pub async fn content(&self, id: WorkspaceId, digest: Sha256) -> Option<Bytes> {
+        let sandbox = self.of(id).await?;
+        let content = within(PATIENCE, sandbox.mirror()?.content(digest)).await;
+        let content = content.unwrap_or_else(|error| {
+            self.failed(id, &error);
+            None
+        })?;
+        let is_right = archive::digest(&content).await.is_ok_and(|found| found == digest);
+        if !is_right {
+            self.failed(id, &ports::Error::Damaged(format!("it gave another content for {digest}")));
+        }
+        is_right.then_some(content)
+    }
+}
+
+/// What is not done in time is as good as not there.
+async fn within<T>(limit: Duration, work: impl Future<Output = ports::Result<T>>) -> ports::Result<T> {
+    let late = |_| Err(ports::Error::unavailable("the sandbox", std::io::Error::from(std::io::ErrorKind::TimedOut)));
+    tokio::time::timeout(limit, work).await.unwrap_or_else(late)
+}
+
+impl Workspaces {
+    /// The same, with sandboxes: searches use their mirrors, reads their contents, and commands run in them.
+    #[must_use]
+    pub fn with_sandboxes(self, sandboxes: Arc<dyn Sandboxes>) -> Self {
+        drop(self.0.nearby.set(Arc::new(Nearby::new(sandboxes, self.0.clock.clone()))));
+        self
+    }
+
+    /// The sandboxes, where any are configured.
+    pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
+        self.0.nearby.get().map(|nearby| nearby.sandboxes.clone())
+    }
+}
+
+impl Workspace {
+    fn nearby(&self) -> Option<Arc<Nearby>> {
+        self.0.shared.upgrade().and_then(|shared| shared.nearby.get().cloned())
+    }
+
+    /// The sandboxes, where any are configured.
+    pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
+        self.nearby().map(|nearby| nearby.sandboxes.clone())
+    }
+
+    /// The answer of a tool that only looks at files, as JSON, from the mirror of a sandbox that has what the index has; none
+    /// when there is no such mirror, or it fails: then the caller looks by itself.
+    pub async fn search_nearby(&self, path: &FilePath, tool: &str, args: &str) -> Option<String> {
+        let nearby = self.nearby()?;
+        let sandbox = nearby.of(self.0.id).await?;
+        let mirror = sandbox.mirror()?;
+        let searched = async {
+            self.bring_in_line(mirror, Some(path)).await?;
+            mirror.search(tool, args).await
+        };
+        match within(PATIENCE_FOR_WORK, searched).await {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                nearby.failed(self.0.id, &error);
+                None
+            }
+        }
+    }
+
+    /// Gives a sandbox that somebody else has found ready the files that the index has; nothing to do where it sees them by
+    /// itself. Of the files of chats, those at and below `chats`.
+    pub async fn bring_to(&self, sandbox: &dyn Sandbox, chats: Option<&FilePath>) -> Result<()> {
+        if let Some(nearby) = self.nearby() {
+            nearby.forget(self.0.id);
+        }
+        match sandbox.mirror() {
+            Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(error::port),
+            None => Ok(()),
+        }
+    }
+
+    async fn bring_in_line(&self, mirror: &dyn Mirrored, chats: Option<&FilePath>) -> ports::Result<()> {
+        let telling = self.nearby().map(|nearby| nearby.telling(self.0.id));
+        let _one_after_the_other = match &telling {
+            Some(telling) => Some(telling.lock().await),
+            None => None,
+        };
+        let mark = mirror.mark().await?;
+        let mut told = self.manifest_since(mark.as_deref()).await.map_err(for_port)?;
+        if let Some(path) = chats {
+            self.add_chats(&mut told, path).await.map_err(for_port)?;
+        }
+        self.tell(mirror, told).await
+    }
+}
+
+/// What the workspace says against it, as a port does: the caller goes on without the sandbox.
+fn for_port(error: Error) -> ports::Error {
+    match error.code {
+        Code::UpstreamUnavailable | Code::Conflict => ports::Error::unavailable("the workspace", error),
+        _ => ports::Error::Invalid(error.message),
+    }
+}

@@ -1,0 +1,207 @@
+//! What a mirror is told: what changed since its mark, or all there is.
+
+use crate::{
+    Change, Kind, Op, Result, Workspace, error,
+    hydrate::{Budget, Known, Listed},
+    keys::Keys,
+    model::Entry,
+    repair::{OVERLAP, REFRESHED, TRUSTED},
+};
+use bytes::Bytes;
+use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
+use futures::{StreamExt, TryStreamExt, stream};
+use ports::{Manifest, ManifestEntry, Mirrored, Query};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Over so many changed paths, all folders are listed instead: that takes fewer requests.
+const MANY: usize = 500;
+/// What a mirror may have.
+const ALL: Budget = Budget { files: 1_000_000, bytes: u64::MAX, kept: 0 };
+/// How many contents are read at once, and about how many bytes go in one request.
+const READ_AT_ONCE: usize = 8;
+const BATCH: usize = 4 * 1024 * 1024;
+/// How often a mirror is told the same: to hear what is missing, and once more with what came meanwhile.
+const ROUNDS: usize = 4;
+
+/// A manifest, and what only this machine knows: the contents of the files of chats.
+#[derive(Default)]
+pub(super) struct Told {
+    manifest: Manifest,
+    sizes: BTreeMap<Sha256, u64>,
+    chats: BTreeMap<Sha256, Bytes>,
+    /// Whether the mirror has to be told even when there is nothing new.
+    refresh: bool,
+}
+
+impl Told {
+    fn add(&mut self, path: FilePath, listed: Option<Listed>) {
+        let entry = match listed {
+            None => ManifestEntry::Absent,
+            Some(Listed::Folder) => ManifestEntry::Folder,
+            Some(Listed::File(Known { sha256, size })) => {
+                self.sizes.insert(sha256, size);
+                ManifestEntry::File { sha256, size }
+            }
+            // Told of where it is searched.
+            Some(Listed::Projection) => return,
+        };
+        self.manifest.entries.insert(path, entry);
+    }
+}
+
+impl Workspace {
+    /// What a mirror with this mark has to be told.
+    pub(super) async fn manifest_since(&self, mark: Option<&str>) -> Result<Told> {
+        // Before anything is read: what is committed meanwhile is told of the next time.
+        let now = self.0.clock.now();
+        let since = mark.and_then(|mark| mark.parse::<Timestamp>().ok()).filter(|mark| now.since(*mark) < TRUSTED);
+        let mut told = match since {
+            Some(since) => match self.changed_since(since).await? {
+                Some(told) => Told { refresh: now.since(since) > REFRESHED, ..told },
+                None => self.everything().await?,
+            },
+            None => self.everything().await?,
+        };
+        told.manifest.mark = now.to_string();
+        Ok(told)
+    }
+
+    async fn everything(&self) -> Result<Told> {
+        let mut told = Told { refresh: true, ..Told::default() };
+        told.manifest.whole = true;
+        for (path, listed) in self.listed(&FilePath::root(), &ALL).await? {
+            if !path.is_root() {
+                told.add(path, Some(listed));
+            }
+        }
+        Ok(told)
+    }
+
+    /// The paths that changed since the mark, as they are now; none when there are too many. It begins before the mark as the
+    /// repair does: for clocks that differ.
+    async fn changed_since(&self, mark: Timestamp) -> Result<Option<Told>> {
+        let from = Timestamp::from_millis(mark.as_millis() - i64::try_from(OVERLAP.as_millis()).unwrap_or(0));
+        let (mut cursor, mut paths, mut deep) = (None, BTreeSet::new(), BTreeSet::new());
+        loop {
+            let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
+            let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
+            for item in &page.items {
+                let change: Change = error::parse(&item.body)?;
+                paths.extend(change.from);
+                // Folders that a write made on its way have no change of their own.
+                paths.extend(std::iter::successors(change.path.parent(), FilePath::parent));
+                if change.kind == Kind::Folder && matches!(change.op, Op::Moved | Op::Restored) {
+                    deep.insert(change.path.clone());
+                }
+                paths.insert(change.path);
+            }
+            if paths.len() > MANY {
+                return Ok(None);
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let (mut told, mut seen) = (Told::default(), BTreeMap::new());
+        for path in paths.into_iter().filter(|path| !path.is_root()) {
+            let listed = self.listed_at(&path, &mut seen).await?;
+            told.add(path, listed);
+        }
+        for path in deep {
+            for (path, listed) in self.listed(&path, &ALL).await? {
+                told.add(path, Some(listed));
+            }
+        }
+        Ok(Some(told))
+    }
+
+    /// What is at a path; `seen` has what was read on the way to others, so that no folder is looked up twice.
+    async fn listed_at(&self, path: &FilePath, seen: &mut BTreeMap<FilePath, Option<Entry>>) -> Result<Option<Listed>> {
+        let (mut folder, mut at): (FileId, FilePath) = (self.0.keys.root(), FilePath::root());
+        let mut found = None;
+        for name in path.names() {
+            at = at.join(name)?;
+            let entry = match seen.get(&at) {
+                Some(entry) => entry.clone(),
+                None => {
+                    let item = self.0.table.get(&self.0.keys.entry(folder, name)).await.map_err(error::port)?;
+                    let entry = item.map(|item| error::parse::<Entry>(&item.body)).transpose()?;
+                    seen.insert(at.clone(), entry.clone());
+                    entry
+                }
+            };
+            match entry {
+                // Below a file there is nothing.
+                Some(entry) if entry.kind == Kind::Folder || at == *path => {
+                    folder = entry.file_id;
+                    found = Some(entry);
+                }
+                _ => return Ok(None),
+            }
+        }
+        found.as_ref().map(Listed::of).transpose()
+    }
+
+    /// Adds the files of chats at and below `path`, as they are by now.
+    pub(super) async fn add_chats(&self, told: &mut Told, path: &FilePath) -> Result<()> {
+        let chats = FilePath::parse("/chats")?;
+        let below = if path.is_within(&chats) { path } else { &chats };
+        if !(path.is_within(&chats) || chats.is_within(path)) {
+            return Ok(());
+        }
+        for (path, listed) in self.listed(below, &ALL).await? {
+            if !matches!(listed, Listed::Projection) {
+                continue;
+            }
+            let content = match self.read(&path, None).await {
+                Ok(content) => content.bytes,
+                // It went away meanwhile.
+                Err(error) if error.code == Code::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let (sha256, size) = (Sha256::of(&content), content.len() as u64);
+            told.chats.insert(sha256, content);
+            told.manifest.entries.insert(path, ManifestEntry::File { sha256, size });
+        }
+        Ok(())
+    }
+
+    /// Tells a mirror, and gives it what it says is missing.
+    pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Told) -> ports::Result<()> {
+        if told.manifest.entries.is_empty() && !told.refresh {
+            return Ok(());
+        }
+        for _ in 0..ROUNDS {
+            let missing = mirror.apply(told.manifest.clone()).await?;
+            if missing.is_empty() {
+                return Ok(());
+            }
+            let mut contents = stream::iter(missing)
+                .map(|digest| {
+                    let (chat, size) = (told.chats.get(&digest).cloned(), told.sizes.get(&digest).copied());
+                    async move {
+                        match chat {
+                            Some(content) => Ok(Some(content)),
+                            None => self.0.archive.get_far(digest, size.unwrap_or(0)).await,
+                        }
+                    }
+                })
+                .buffer_unordered(READ_AT_ONCE);
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while let Some(content) = contents.try_next().await.map_err(|error: Error| super::for_port(error))? {
+                // Without one that was purged meanwhile the mirror says again that it is missing.
+                bytes += content.as_ref().map_or(0, Bytes::len);
+                batch.extend(content);
+                if bytes >= BATCH {
+                    mirror.provide(std::mem::take(&mut batch)).await?;
+                    bytes = 0;
+                }
+            }
+            if !batch.is_empty() {
+                mirror.provide(batch).await?;
+            }
+        }
+        Err(ports::Error::Damaged("the sandbox's mirror misses contents, however often they are given".into()))
+    }
+}

@@ -1,0 +1,163 @@
+//! A workspace's sandbox: its mirror is told what it lacks, and nobody waits for one that is gone.
+
+use crate::common::{World, tree};
+use domain::{FileId, FilePath, Principal};
+use std::{fs, path::PathBuf, sync::Arc};
+use tempfile::TempDir;
+use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes};
+use uuid::Uuid;
+use workspace::{Expect, Workspace, Workspaces, Writer};
+
+fn path(text: &str) -> FilePath {
+    FilePath::parse(text).unwrap()
+}
+
+fn person() -> Writer {
+    Writer::new(Principal::local())
+}
+
+async fn put(workspace: &Workspace, at: &str, content: &str) {
+    workspace.write(&path(at), content.to_owned(), Expect::Any, &person()).await.unwrap();
+}
+
+/// Another worker, which has the use of a sandbox.
+struct Near {
+    sandboxes: Arc<FakeSandboxes>,
+    sandbox: Arc<FakeSandbox>,
+    all: Workspaces,
+    here: Workspace,
+    disk: TempDir,
+}
+
+impl Near {
+    async fn of(world: &World) -> Self {
+        let disk = TempDir::new().unwrap();
+        let search = |folder: PathBuf, tool: String, args: String| {
+            let found = format!("{tool} {args} {}", folder.is_dir());
+            Box::pin(async { found }) as futures::future::BoxFuture<'static, String>
+        };
+        let sandboxes = Arc::new(FakeSandboxes::default().with_mirrors(&disk.path().join("mirrors"), search));
+        let sandbox = sandboxes.come_up(world.id);
+        let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
+        let all = Workspaces::new(table, blobs, clock, disk.path().join("disk"))
+            .caching(workspace::Budget::default())
+            .with_sandboxes(sandboxes.clone());
+        let here = all.open(world.id).await.unwrap();
+        Self { sandboxes, sandbox, all, here, disk }
+    }
+
+    fn mirror(&self) -> &FakeMirror {
+        self.sandbox.fake_mirror().unwrap()
+    }
+
+    async fn searched(&self, at: &str) -> Option<String> {
+        self.here.search_nearby(&path(at), "grep", "{}").await
+    }
+}
+
+fn long(of: char) -> String {
+    of.to_string().repeat(20_000)
+}
+
+#[tokio::test]
+async fn a_mirror_is_told_everything_once_and_then_what_changed() {
+    let (world, writer) = World::new().await;
+    for at in ["/data/changes", "/data/goes", "/data/folder/deep/one", "/data/folder/two"] {
+        put(&writer, at, at).await;
+    }
+    put(&writer, "/data/long", &long('a')).await;
+    writer.mkdir(&path("/projects/empty"), &person()).await.unwrap();
+    let near = Near::of(&world).await;
+    assert_eq!(near.searched("/data").await.unwrap(), "grep {} true");
+    assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
+    let applied = near.mirror().applied();
+    assert!(applied.iter().all(|manifest| manifest.whole) && applied.len() == 2);
+    // Nothing new but what may be: it happened within the time that clocks may differ by.
+    world.clock.skip(120_000);
+    near.searched("/data").await.unwrap();
+    assert_eq!(near.mirror().applied().len(), 3);
+    world.clock.skip(120_000);
+    near.searched("/data").await.unwrap();
+    assert_eq!(near.mirror().applied().len(), 3, "and then there is nothing to tell");
+
+    let provided = near.mirror().provided();
+    put(&writer, "/data/changes", "changed").await;
+    writer.rm(&path("/data/goes"), &person()).await.unwrap();
+    writer.mv(&path("/data/folder"), &path("/projects/new/moved"), &person()).await.unwrap();
+    put(&writer, "/data/folder", "a file now").await;
+    near.searched("/data").await.unwrap();
+    assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
+    assert!(near.mirror().applied()[3..].iter().all(|manifest| !manifest.whole));
+    assert_eq!(near.mirror().provided(), provided + 2, "what only moved is there");
+}
+
+#[tokio::test]
+async fn a_mark_that_is_too_old_means_everything() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", "one").await;
+    let near = Near::of(&world).await;
+    near.searched("/").await.unwrap();
+    put(&writer, "/data/b", "two").await;
+    world.clock.skip(40 * 24 * 3600 * 1000);
+    near.searched("/").await.unwrap();
+    assert!(near.mirror().applied().last().unwrap().whole);
+    assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
+}
+
+#[tokio::test]
+async fn files_of_chats_are_told_where_they_are_searched() {
+    let (world, writer) = World::new().await;
+    let near = Near::of(&world).await;
+    near.here.create_projection(&path("/chats/c.md"), FileId(Uuid::now_v7()), "said", &person()).await.unwrap();
+    drop(writer);
+    let chat = near.mirror().latest().join("chats/c.md");
+    near.searched("/data").await.unwrap();
+    assert!(!chat.exists());
+    near.searched("/chats").await.unwrap();
+    assert_eq!(fs::read_to_string(&chat).unwrap(), "said");
+    near.here.append_projection(&path("/chats/c.md"), " more").await.unwrap();
+    near.searched("/").await.unwrap();
+    assert_eq!(fs::read_to_string(&chat).unwrap(), "said more");
+}
+
+#[tokio::test]
+async fn one_that_is_gone_is_left_alone_for_a_while() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", &long('a')).await;
+    let near = Near::of(&world).await;
+    near.searched("/").await.unwrap();
+    near.sandboxes.vanish(world.id);
+    assert_eq!(near.searched("/").await, None);
+    let asked = near.sandboxes.asked();
+    // Reads and searches go on without, and do not ask.
+    assert_eq!(near.searched("/").await, None);
+    assert_eq!(near.here.read(&path("/data/a"), None).await.unwrap().bytes, long('a'));
+    assert_eq!(near.sandboxes.asked(), asked);
+    // A new one is found after a while, and told everything.
+    near.sandboxes.come_up(world.id);
+    world.clock.skip(31_000);
+    near.searched("/").await.unwrap();
+    assert_eq!(near.sandboxes.asked(), asked + 1);
+    assert!(near.disk.path().exists());
+}
+
+#[tokio::test]
+async fn contents_are_read_from_it_before_the_blobs() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", &long('a')).await;
+    let near = Near::of(&world).await;
+    near.searched("/data").await.unwrap();
+    // The blobs have lost everything; the disk here never had it.
+    ports::Blobs::delete_space(&*world.blobs, &world.id.to_string()).await.unwrap();
+    assert_eq!(near.here.read(&path("/data/a"), None).await.unwrap().bytes, long('a'));
+    assert_eq!(near.all.sandboxes().map(|_| ()), Some(()));
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_repeated_begins_once() {
+    let (_world, workspace) = World::new().await;
+    let call = domain::CallId(Uuid::now_v7());
+    assert!(workspace.begin(call).await.unwrap());
+    assert!(!workspace.begin(call).await.unwrap());
+    assert!(workspace.begin(domain::CallId(Uuid::now_v7())).await.unwrap());
+}

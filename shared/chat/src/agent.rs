@@ -7,7 +7,7 @@ use domain::{
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
-use tools::{Kind, Registry};
+use tools::{CommandTool, Kind, Registry};
 
 /// The tools that a model is told of in this chat: all of them, or those of the node in the order of its list.
 pub(crate) fn specs(registry: &Registry, config: &ChatConfig) -> Arc<[ToolSpec]> {
@@ -20,10 +20,11 @@ pub(crate) fn specs(registry: &Registry, config: &ChatConfig) -> Arc<[ToolSpec]>
 /// What a model is told of a tool; none for one that it cannot call.
 fn spec(registry: &Registry, tool: &AgentTool) -> Option<ToolSpec> {
     let (does, parameters) = match &tool.runs {
-        AgentToolRuns::Function { description, parameters, .. } => (description, parameters),
+        AgentToolRuns::Function { description, parameters, .. } => (description.as_str(), parameters),
+        AgentToolRuns::Command { parameters, .. } => ("Runs a command in the sandbox.", parameters),
         AgentToolRuns::Named | AgentToolRuns::Builtin(_) => {
             let spec = registry.spec(builtin(tool)?)?;
-            (&spec.description, &spec.parameters)
+            (spec.description.as_str(), &spec.parameters)
         }
         AgentToolRuns::Denied { .. } => return None,
     };
@@ -45,7 +46,7 @@ fn builtin(tool: &AgentTool) -> Option<&str> {
     match &tool.runs {
         AgentToolRuns::Named => Some(&tool.name),
         AgentToolRuns::Builtin(name) => Some(name),
-        AgentToolRuns::Function { .. } | AgentToolRuns::Denied { .. } => None,
+        AgentToolRuns::Function { .. } | AgentToolRuns::Command { .. } | AgentToolRuns::Denied { .. } => None,
     }
 }
 
@@ -56,6 +57,7 @@ pub(crate) fn kind<'a>(registry: &Registry, config: &'a ChatConfig, name: &'a st
     match &tool.runs {
         // A pure function changes nothing.
         AgentToolRuns::Function { entrypoint, .. } => Some((Kind::Read, entrypoint)),
+        AgentToolRuns::Command { .. } => Some((Kind::Exec, name)),
         AgentToolRuns::Named | AgentToolRuns::Builtin(_) => {
             let builtin = builtin(tool)?;
             Some((registry.kind(builtin)?, builtin))
@@ -70,6 +72,8 @@ pub(crate) enum Runs<'a> {
     Builtin(&'a str, Cow<'a, str>),
     /// A registered function, with the schema of its arguments.
     Function(&'a str, &'a Value),
+    /// A command of the flow, and the folder that it is kept within.
+    Command(CommandTool<'a>, Option<&'a FilePath>),
 }
 
 /// Why a call does not run. A `Failure` is a misuse; what a policy denied is `Partial`, and fails no node (seed 002 §10.5).
@@ -93,6 +97,10 @@ pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Run
     };
     let name = match &tool.runs {
         AgentToolRuns::Function { entrypoint, parameters, .. } => return Ok(Runs::Function(entrypoint, parameters)),
+        AgentToolRuns::Command { words, network, parameters } => {
+            let tool = CommandTool { name: &tool.name, words, network: *network, parameters };
+            return Ok(Runs::Command(tool, agent_root(agent, &call.tool)));
+        }
         AgentToolRuns::Denied { rule, reason } => {
             let error = Error::new(Code::Forbidden, format!("the tool {} is denied by {rule}", tool.name));
             let hint = reason.clone().unwrap_or_else(|| "go on without it".into());
@@ -111,6 +119,11 @@ pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Run
 fn within(root: &FilePath, name: &str, call: &ToolCall) -> Result<Value, Error> {
     let args = call.parsed().map_err(|error| Error::invalid("args", format!("the arguments are not JSON: {error}")))?;
     tools::confined(name, args, root)
+}
+
+/// The folder that a tool is kept within, where it is one.
+fn agent_root<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a FilePath> {
+    named(agent, name)?.root.as_ref()
 }
 
 fn named<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a AgentTool> {

@@ -1,4 +1,4 @@
-//! Stopping a turn (seed 000 §6): a running tool completes, what was said is kept, the model is told, `stopped` is sent
+//! Stopping a turn (seed 000 §6): a running tool completes, a command is ended, what was said is kept, the model is told, `stopped` is sent
 //! once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
@@ -44,6 +44,10 @@ pub(crate) fn stop(
 
 fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
     match &turn.phase {
+        Phase::Tool { call_id, attempt } if step.runs_command(turn, *call_id) => {
+            step.kill_command(*call_id, *attempt);
+            end_at_once(step, turn, Some(stop_id), reason);
+        }
         Phase::Tool { .. } => step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
         Phase::Model { message_id, attempt, .. } => {
             step.decision.cancel.push(model_key(*message_id, *attempt));

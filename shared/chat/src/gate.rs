@@ -48,7 +48,9 @@ pub trait Gate: Send + Sync {
 }
 
 /// The default: everything may be read; in `plan` mode only what is under the chat's own folder may be written; what an
-/// agent writes under `/system`, where personas, skills and policies live, needs a person's permission.
+/// agent writes under `/system`, where personas, skills and policies live, needs a person's permission. So does each command,
+/// but where an approved plan is carried out, and in flows, which say themselves what their agents may run; in `plan` mode none
+/// runs.
 #[derive(Clone, Copy, Debug)]
 pub struct SimpleGate {
     /// How long a person has to answer.
@@ -65,6 +67,7 @@ impl Gate for SimpleGate {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.kind {
             Kind::Read | Kind::Ask => return GateDecision::Permit,
+            Kind::Exec => return self.command(request),
             Kind::Write => {}
         }
         let written = written_paths(request.args);
@@ -82,6 +85,35 @@ impl Gate for SimpleGate {
                 timeout: self.timeout,
             },
         }
+    }
+}
+
+impl SimpleGate {
+    fn command(&self, request: &GateRequest<'_>) -> GateDecision {
+        match request.config.mode {
+            Mode::Plan => GateDecision::Deny { reason: "in plan mode no command runs".into() },
+            Mode::Build => GateDecision::Permit,
+            Mode::Chat if request.config.agent.is_some() => GateDecision::Permit,
+            Mode::Chat => GateDecision::Ask {
+                category: "command".into(),
+                reason: format!("it wants to run a command: {}", shown(request.args)),
+                timeout: self.timeout,
+            },
+        }
+    }
+}
+
+/// A command as people read it before they let it run; the whole of it is in the call's arguments.
+fn shown(args: &Value) -> String {
+    const SHOWN: usize = 200;
+    let line = match (&args["command"], &args["words"]) {
+        (Value::String(line), _) => line.clone(),
+        (_, Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        _ => args.to_string(),
+    };
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
 

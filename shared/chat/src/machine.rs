@@ -52,6 +52,13 @@ pub enum ChatEffect {
         /// The plan.
         plan_path: Option<FilePath>,
     },
+    /// End a command that nobody waits for any more.
+    KillCommand {
+        /// The workspace whose sandbox it runs in.
+        workspace: WorkspaceId,
+        /// The call that it is.
+        call_id: CallId,
+    },
 }
 
 /// What those have to tell.
@@ -89,6 +96,8 @@ pub enum Report {
         /// What came of it.
         outcome: Box<tools::Outcome>,
     },
+    /// Nothing: nobody waits for it.
+    Told,
 }
 
 /// A model's whole answer.
@@ -293,6 +302,11 @@ pub(crate) fn model_key(message: MessageId, attempt: u32) -> EffectKey {
 /// The key of one attempt of a tool call.
 pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
     EffectKey(format!("tool/{call}/{attempt}"))
+}
+
+/// The key of the end of a command.
+pub(crate) fn kill_key(call: CallId) -> EffectKey {
+    EffectKey(format!("kill/{call}"))
 }
 
 /// A chat as lists and clients see it.

@@ -40,8 +40,16 @@ impl Perform<ChatMachine> for ChatEffects {
             ChatEffect::CallModel { message_id, request, deadline, turns } => {
                 self.call_model(message_id, *request, deadline, &turns, &context).await
             }
-            ChatEffect::CallTool { call, config, seen, plan_path } => {
-                self.call_tool(call, &config, seen, plan_path).await
+            ChatEffect::CallTool { call, config, seen, plan_path } => tokio::select! {
+                report = self.call_tool(call, &config, seen, plan_path) => report,
+                // Only of commands: what else runs completes.
+                () = context.cancelled.cancelled() => Report::Told,
+            },
+            ChatEffect::KillCommand { workspace, call_id } => {
+                if let Ok(workspace) = self.workspaces.open(workspace).await {
+                    tools::kill_command(&workspace, call_id).await;
+                }
+                Report::Told
             }
         }
     }
@@ -130,6 +138,10 @@ impl ChatEffects {
         let outcome = match agent::runs(config, &call) {
             Err(refusal) => refusal.error.into(),
             Ok(Runs::Function(name, parameters)) => self.tools.call_function(name, parameters, &call.args),
+            Ok(Runs::Command(tool, root)) => match self.workspaces.open(config.workspace).await {
+                Err(error) => error.into(),
+                Ok(workspace) => self.tools.call_command(&workspace, call_id, &tool, root, &call.args).await,
+            },
             Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {

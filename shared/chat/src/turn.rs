@@ -5,7 +5,7 @@ use crate::{
     agent, ask, cancel,
     context::assemble,
     gate::{GateDecision, GateRequest},
-    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, model_key, tool_key},
+    machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, kill_key, model_key, tool_key},
     report,
     state::{ChatState, Phase, QueuedTurn, Turn},
 };
@@ -224,6 +224,19 @@ impl<'a> Step<'a> {
         }
         self.started(&call, attempt);
         self.run(tool_key(call.call_id, attempt), ChatEffect::CallTool { call, config, seen, plan_path });
+    }
+
+    /// Whether a call that runs is a command: it may take long, and nothing that it does is lost when it is ended.
+    pub fn runs_command(&self, turn: &Turn, call_id: CallId) -> bool {
+        let call = turn.calls.iter().find(|call| call.call_id == call_id);
+        call.is_some_and(|call| self.kind(&call.tool) == Some(Kind::Exec))
+    }
+
+    /// Ends a command, and forgets what it has to tell.
+    pub fn kill_command(&mut self, call_id: CallId, attempt: u32) {
+        let Some(workspace) = self.config.as_ref().map(|config| config.workspace) else { return };
+        self.decision.cancel.push(tool_key(call_id, attempt));
+        self.run(kill_key(call_id), ChatEffect::KillCommand { workspace, call_id });
     }
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a chat can be told to do. The envelope around it (its id, who, when) is the actor runtime's.
+///
+/// A command is consumed once, so nothing in it may be overlooked: who does not know a field of it leaves it to a newer worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "snake_case")]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ChatCommand {
     /// Start a turn with a person's message; the first one of a chat brings its configuration.
     StartTurn {
@@ -105,6 +107,7 @@ pub enum Mode {
 
 /// How a chat is set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChatConfig {
     /// The workspace that it is in.
     pub workspace: WorkspaceId,
@@ -140,6 +143,7 @@ pub struct ChatConfig {
 /// What a chat is for a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them
 /// reports to the task when it ends. It is on no list of chats and has no file; the task's history has what it said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AgentOf {
     /// The task.
     pub task: TaskId,
@@ -164,6 +168,7 @@ pub struct AgentOf {
 
 /// A tool that an agent of a task has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AgentTool {
     /// What the agent calls it by: its id in `tools.yaml`.
     pub name: String,
@@ -193,6 +198,15 @@ pub enum AgentToolRuns {
         entrypoint: String,
         /// What models are told of it.
         description: String,
+        /// The JSON Schema of its arguments.
+        parameters: Value,
+    },
+    /// A command in the workspace's sandbox.
+    Command {
+        /// Its words, each a template over `input`, the arguments.
+        words: Vec<String>,
+        /// Whether it may open sockets, where the installation lets any command do so.
+        network: bool,
         /// The JSON Schema of its arguments.
         parameters: Value,
     },

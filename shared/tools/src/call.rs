@@ -1,6 +1,7 @@
 //! One call of a tool: what it is given and what it gives back.
 
 use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use workspace::{Change, Expect, Op, Workspace, Writer};
@@ -22,7 +23,7 @@ pub struct Call<'a> {
 }
 
 /// What a call gave.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// What a model reads; capped.
     pub output: String,
@@ -30,7 +31,7 @@ pub struct Outcome {
     pub success: bool,
     /// Whether the output was cut.
     pub truncated: bool,
-    /// The same as data, for programs; null for a failure.
+    /// The same as data, for programs; null for a failure, but of a command that ran.
     pub result: Value,
     /// Why it failed.
     pub error: Option<Error>,
@@ -48,6 +49,10 @@ pub(crate) struct Done {
     pub result: Value,
     pub seen: Vec<(FilePath, Option<Sha256>)>,
     pub events: Vec<ChatEvent>,
+    /// Whether the output was capped where it comes from: what says so is not to be cut.
+    pub capped: bool,
+    /// Why it is no success all the same: a command that ran and failed has output, too.
+    pub failed: Option<Error>,
 }
 
 pub(crate) type Answer = Result<Done, Error>;
@@ -55,10 +60,10 @@ pub(crate) type Answer = Result<Done, Error>;
 impl From<Answer> for Outcome {
     fn from(answer: Answer) -> Self {
         match answer {
-            Ok(Done { output, truncated, result, seen, events }) => {
-                let capped = crate::caps::cap(output);
+            Ok(Done { output, truncated, result, seen, events, capped, failed }) => {
+                let capped = if capped { (output, false) } else { crate::caps::cap(output) };
                 let truncated = truncated || capped.1;
-                Self { output: capped.0, success: true, truncated, result, error: None, seen, events }
+                Self { output: capped.0, success: failed.is_none(), truncated, result, error: failed, seen, events }
             }
             Err(error) => {
                 let (output, truncated) = crate::caps::cap(explain(&error));

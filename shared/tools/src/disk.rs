@@ -1,11 +1,9 @@
 //! The way into `latest/` for tools that walk it.
 
-use crate::call;
 use domain::{Error, FilePath};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 use std::path::{Path, PathBuf};
-use workspace::{Kind, Workspace};
 
 /// A place to walk from: that what is there exists, and where it is on disk.
 pub(crate) struct Start {
@@ -15,17 +13,14 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// From the `path` argument; the root when there is none.
-    pub async fn at(workspace: &Workspace, path: Option<&str>) -> Result<Self, Error> {
-        let path = call::path("path", path.unwrap_or("/"))?;
-        let info = workspace.stat(&path).await?;
-        let latest = workspace.latest();
+    /// At a path of the workspace that is known to exist. Were a part of the way a link, planted since, it would lead elsewhere:
+    /// then there is nothing.
+    pub fn at(latest: PathBuf, path: FilePath, is_folder: bool) -> Result<Self, Error> {
         let on_disk = latest.join(path.relative());
-        // The index says that no part of the way is a link; were one planted since, it must not be walked into.
         let mut way = latest.clone();
         for name in path.names() {
             way.push(name);
-            if way.is_symlink() || (info.kind == Kind::Folder && way.is_file()) {
+            if way.is_symlink() || (is_folder && way.is_file()) {
                 return Err(Error::not_found("file or folder", &path).hint("read it to have it put right"));
             }
         }

@@ -2,10 +2,12 @@
 
 use crate::{
     call::{Answer, Call, Done},
-    disk::{Pattern, Start, walking},
+    disk::{Pattern, Start},
+    search::{self, Search},
 };
+use domain::Error;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(crate) const GLOB: &str = "Find files and folders by a glob pattern, sorted by path. `*` stays inside one folder, `**` \
@@ -13,7 +15,7 @@ pub(crate) const GLOB: &str = "Find files and folders by a glob pattern, sorted 
 
 const LIMIT: usize = 1000;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Glob {
     /// The pattern, such as *.rs, src/**/*.ts or /data/**.
@@ -26,10 +28,23 @@ pub(crate) struct Glob {
 }
 
 pub(crate) async fn glob(call: &Call<'_>, args: Glob) -> Answer {
-    let pattern = Pattern::parse("pattern", &args.pattern)?;
-    let start = Start::at(&call.workspace, args.path.as_deref()).await?;
-    let limit = args.limit.unwrap_or(200).min(LIMIT);
-    let mut found = walking(move || {
+    search::search(call, args).await
+}
+
+impl Search for Glob {
+    const TOOL: &'static str = "glob";
+
+    fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        Pattern::parse("pattern", &self.pattern).map(drop)
+    }
+
+    fn walk(self, start: &Start) -> Answer {
+        let pattern = Pattern::parse("pattern", &self.pattern)?;
+        let limit = self.limit.unwrap_or(200).min(LIMIT);
         let mut found = Vec::new();
         for entry in start.walk().build().filter_map(Result::ok).filter(|entry| entry.depth() > 0) {
             let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_dir()) else { continue };
@@ -39,16 +54,15 @@ pub(crate) async fn glob(call: &Call<'_>, args: Glob) -> Answer {
             found.push(if kind.is_dir() { format!("{path}/") } else { path.to_string() });
         }
         found.sort_unstable();
-        found
-    })
-    .await?;
-    let total = found.len();
-    found.truncate(limit);
-    let mut output = if total == 0 { "nothing matches".into() } else { found.join("\n") };
-    if total > limit {
-        output
-            .push_str(&format!("\n[{limit} of {total} paths; narrow the pattern or raise the limit to see the rest]"));
+        let total = found.len();
+        found.truncate(limit);
+        let mut output = if total == 0 { "nothing matches".into() } else { found.join("\n") };
+        if total > limit {
+            output.push_str(&format!(
+                "\n[{limit} of {total} paths; narrow the pattern or raise the limit to see the rest]"
+            ));
+        }
+        let result = json!({ "paths": found, "total": total });
+        Ok(Done { output, truncated: total > limit, result, ..Done::default() })
     }
-    let result = json!({ "paths": found, "total": total });
-    Ok(Done { output, truncated: total > limit, result, ..Done::default() })
 }

@@ -3,14 +3,15 @@
 use crate::{
     call::{Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINES},
-    disk::{Pattern, Start, walking},
+    disk::{Pattern, Start},
+    search::{self, Search},
 };
 use domain::{Error, FilePath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::WalkState;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     io,
@@ -30,7 +31,7 @@ const KEPT: usize = 20_000;
 /// The most bytes of one line that is shown.
 const MAX_LINE: usize = 500;
 
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
     #[default]
@@ -39,7 +40,7 @@ enum Mode {
     Count,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Grep {
     /// The regular expression.
@@ -67,34 +68,59 @@ pub(crate) struct Grep {
 }
 
 pub(crate) async fn grep(call: &Call<'_>, args: Grep) -> Answer {
-    let matcher = RegexMatcherBuilder::new()
-        .case_insensitive(args.ignore_case)
-        .fixed_strings(args.literal)
-        .line_terminator(Some(b'\n'))
-        .build(&args.pattern)
-        .map_err(|error| {
+    search::search(call, args).await
+}
+
+impl Search for Grep {
+    const TOOL: &'static str = "grep";
+
+    fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.matcher()?;
+        self.pattern_of_paths().map(drop)
+    }
+
+    fn walk(self, start: &Start) -> Answer {
+        let (matcher, glob) = (self.matcher()?, self.pattern_of_paths()?);
+        let wants = Wants {
+            context: if matches!(self.mode, Mode::Content) { self.context.unwrap_or(0) } else { 0 },
+            lines: matches!(self.mode, Mode::Content),
+            first_only: matches!(self.mode, Mode::Files),
+        };
+        let found = search(start, &matcher, glob.as_ref(), wants);
+        let limit = self.limit.unwrap_or(200);
+        Ok(match self.mode {
+            Mode::Content => show_lines(&found, limit),
+            Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
+            Mode::Count => show_files(
+                &found,
+                limit,
+                |hits| format!("{}: {}", hits.path, hits.matches),
+                |hits| json!({ "path": hits.path, "count": hits.matches }),
+            ),
+        })
+    }
+}
+
+impl Grep {
+    fn matcher(&self) -> Result<RegexMatcher, Error> {
+        let built = RegexMatcherBuilder::new()
+            .case_insensitive(self.ignore_case)
+            .fixed_strings(self.literal)
+            .line_terminator(Some(b'\n'))
+            .build(&self.pattern);
+        built.map_err(|error| {
             Error::invalid("pattern", format!("the pattern is not a regular expression for single lines: {error}"))
                 .hint("escape special characters with \\, or set literal to true")
-        })?;
-    let glob = args.glob.as_deref().map(|glob| Pattern::parse("glob", glob)).transpose()?;
-    let start = Start::at(&call.workspace, args.path.as_deref()).await?;
-    let wants = Wants {
-        context: if matches!(args.mode, Mode::Content) { args.context.unwrap_or(0) } else { 0 },
-        lines: matches!(args.mode, Mode::Content),
-        first_only: matches!(args.mode, Mode::Files),
-    };
-    let found = walking(move || search(&start, &matcher, glob.as_ref(), wants)).await?;
-    let limit = args.limit.unwrap_or(200);
-    Ok(match args.mode {
-        Mode::Content => show_lines(&found, limit),
-        Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
-        Mode::Count => show_files(
-            &found,
-            limit,
-            |hits| format!("{}: {}", hits.path, hits.matches),
-            |hits| json!({ "path": hits.path, "count": hits.matches }),
-        ),
-    })
+        })
+    }
+
+    fn pattern_of_paths(&self) -> Result<Option<Pattern>, Error> {
+        self.glob.as_deref().map(|glob| Pattern::parse("glob", glob)).transpose()
+    }
 }
 
 #[derive(Clone, Copy)]

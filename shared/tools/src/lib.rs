@@ -8,19 +8,22 @@
 //! [`Outcome::seen`] what to remember after the call. People, who have no such memory, overwrite what is there unless they
 //! pass `last_read_hash`.
 //!
-//! No built-in tool reaches the network or runs a command: they work on the workspace and ask people. So of a flow's permissions
-//! `root` is what acts on them; `allow_network` and `allow_shell` act on what flows bind beside them.
+//! No built-in tool reaches the network: they work on the workspace and ask people. Commands run in the workspace's sandbox alone:
+//! `exec`, where one is configured, and what flows bind beside the tools. So of a flow's permissions `root` is what acts on the
+//! built-in tools; `allow_network` and `allow_shell` act on its commands.
 //!
-//! Searches walk `latest/` on disk. They skip no hidden and no ignored files: an agent's workspace is not a checkout, and
+//! Searches walk `latest/` on disk, which is brought in line with the index before where the disk does not last. They skip no hidden and no ignored files: an agent's workspace is not a checkout, and
 //! what a search leaves out without a word is taken for absent. They follow no symbolic links.
 
 mod args;
 mod ask;
 mod call;
 mod caps;
+mod command;
 mod confine;
 mod disk;
 mod edit;
+mod exec;
 mod find;
 mod glob;
 mod grep;
@@ -28,9 +31,12 @@ mod list;
 mod plan;
 mod read;
 mod registry;
+mod search;
 mod write;
 
 pub use ask::{check_answers, parse_questions};
 pub use call::{Call, Outcome};
+pub use command::{Command, Commands, Ran, kill_command, run_command};
 pub use confine::{confine, confined};
-pub use registry::{Functions, Kind, Registry, unknown};
+pub use registry::{CommandTool, Functions, Kind, Registry, unknown};
+pub use search::search_folder;

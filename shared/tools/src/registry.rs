@@ -4,15 +4,17 @@ use crate::{
     args,
     ask::{self, AskUser},
     call::{Answer, Call, Done, Outcome},
-    edit, find, glob, grep, list, plan, read, write,
+    command::{self, Command, Commands},
+    edit, exec, find, glob, grep, list, plan, read, write,
 };
-use domain::{Code, Error, ToolSpec};
+use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
+use workspace::Workspace;
 
 /// What a call of a tool can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Kind {
     Read,
     /// It changes files, once under one call id.
     Write,
+    /// It runs a command: once under one call id, with an outcome that nobody knows if it is interrupted.
+    Exec,
     /// It is not run: it suspends the turn until people have answered.
     Ask,
 }
@@ -43,6 +47,22 @@ struct Tools {
 pub trait Functions: Send + Sync {
     /// Calls the function of this name. It is pure: the same arguments give the same value.
     fn call(&self, name: &str, args: &Value) -> Result<Value, Error>;
+
+    /// The words of a command of a flow, which are templates over its arguments.
+    fn words(&self, templates: &[String], args: &Value) -> Result<Vec<String>, Error>;
+}
+
+/// A command that a flow gives its agents as a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandTool<'a> {
+    /// What agents call it by.
+    pub name: &'a str,
+    /// Its words, each a template over `input`, the arguments.
+    pub words: &'a [String],
+    /// Whether the flow lets it open sockets.
+    pub network: bool,
+    /// The JSON Schema of its arguments.
+    pub parameters: &'a Value,
 }
 
 /// The tools that there are. Cheap to clone.
@@ -50,6 +70,7 @@ pub trait Functions: Send + Sync {
 pub struct Registry {
     tools: Arc<Tools>,
     functions: Option<Arc<dyn Functions>>,
+    commands: Option<Commands>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -94,12 +115,32 @@ impl Builder {
 impl Registry {
     /// The tools that BuildScale comes with.
     pub fn builtin() -> Self {
-        static BUILTIN: LazyLock<Registry> = LazyLock::new(Registry::make);
+        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| Registry::of(Registry::make()));
         BUILTIN.clone()
     }
 
+    /// The same tools, and `exec`, which runs commands in the workspace's sandbox.
+    #[must_use]
+    pub fn with_commands(self, commands: Commands) -> Self {
+        let mut all = Self::make();
+        let run: Run =
+            Box::new(move |call, args| Box::pin(async move { exec::exec(call, args::read(args)?, commands).await }));
+        all.add::<exec::ExecArgs>(Kind::Exec, "exec", exec::EXEC, run);
+        Self { commands: Some(commands), tools: Self::of(all).tools, ..self }
+    }
+
+    /// How commands are run; none where none are.
+    pub fn commands(&self) -> Option<&Commands> {
+        self.commands.as_ref()
+    }
+
+    fn of(all: Builder) -> Self {
+        let tools = Arc::new(Tools { specs: all.specs.into(), tools: all.tools });
+        Self { tools, functions: None, commands: None }
+    }
+
     /// The order is part of what providers cache: add at the end.
-    fn make() -> Self {
+    fn make() -> Builder {
         let mut all = Builder::default();
         tool!(all, Read, "ls", list::Ls, list::ls, list::LS);
         tool!(all, Read, "glob", glob::Glob, glob::glob, glob::GLOB);
@@ -117,7 +158,7 @@ impl Registry {
         tool!(all, Ask, "ask_user", AskUser, ask::ask_user, ask::ASK_USER);
         tool!(all, Write, "plan_write", plan::PlanWrite, plan::plan_write, plan::PLAN_WRITE);
         tool!(all, Write, "plan_update_step", plan::PlanUpdateStep, plan::plan_update_step, plan::PLAN_UPDATE_STEP);
-        Self { tools: Arc::new(Tools { specs: all.specs.into(), tools: all.tools }), functions: None }
+        all
     }
 
     /// The same tools, and functions that [`Registry::call_function`] finds. They are on no list: a flow says who has them.
@@ -153,11 +194,40 @@ impl Registry {
 
     fn answer_of_function(&self, name: &str, parameters: &Value, text: &str) -> Answer {
         let functions = self.functions.as_ref().ok_or_else(|| Error::not_found("function", name))?;
-        let validator = jsonschema::validator_for(parameters)
-            .map_err(|error| Error::new(Code::Internal, format!("the schema of {name} is none: {error}")))?;
-        let result = functions.call(name, &args::check(&validator, parameters, text)?)?;
+        let result = functions.call(name, &checked(name, parameters, text)?)?;
         let output = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
         Ok(Done { output, result, ..Done::default() })
+    }
+
+    /// Runs a command of a flow with arguments as JSON text, which have to fit its schema.
+    pub async fn call_command(
+        &self,
+        workspace: &Workspace,
+        call: CallId,
+        tool: &CommandTool<'_>,
+        root: Option<&FilePath>,
+        args: &str,
+    ) -> Outcome {
+        self.answer_of_command(workspace, call, tool, root, args).await.into()
+    }
+
+    async fn answer_of_command(
+        &self,
+        workspace: &Workspace,
+        call: CallId,
+        tool: &CommandTool<'_>,
+        root: Option<&FilePath>,
+        text: &str,
+    ) -> Answer {
+        let commands = self.commands.ok_or_else(command::none_configured)?;
+        let functions = self.functions.as_ref().ok_or_else(command::none_configured)?;
+        let args = checked(tool.name, tool.parameters, text)?;
+        let words = functions.words(tool.words, &args)?;
+        let root = root.cloned().unwrap_or_else(FilePath::root);
+        let Commands { timeout, start_timeout, .. } = commands;
+        let (folder, network) = (root.clone(), commands.network && tool.network);
+        let command = Command { call, words, folder, root, stdin: None, timeout, network, start_timeout };
+        Ok(exec::told(&command::run_command(workspace, &command).await?))
     }
 
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
@@ -167,9 +237,22 @@ impl Registry {
         (tool.run)(call, args).await
     }
 
+    /// The arguments of a tool, checked.
+    pub(crate) fn checked(&self, name: &str, text: &str) -> Result<Value, Error> {
+        let (spec, tool) = self.find(name).ok_or_else(|| Error::not_found("tool", name))?;
+        args::check(&tool.validator, &spec.parameters, text)
+    }
+
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
         self.tools.specs.iter().zip(&self.tools.tools).find(|(spec, _)| spec.name == name)
     }
+}
+
+/// Arguments that have to fit a schema that a flow brings.
+fn checked(name: &str, parameters: &Value, text: &str) -> Result<Value, Error> {
+    let validator = jsonschema::validator_for(parameters)
+        .map_err(|error| Error::new(Code::Internal, format!("the schema of {name} is none: {error}")))?;
+    args::check(&validator, parameters, text)
 }
 
 /// The refusal of a call of a tool that is not among `names`, which are all that the caller has.

@@ -2,6 +2,7 @@
 
 mod agent;
 mod anything;
+mod commands;
 mod play;
 
 use actor::{Input, Machine, StopRequest, Target};

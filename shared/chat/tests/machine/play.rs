@@ -31,6 +31,8 @@ pub struct Play {
     pub reports: Vec<AgentAnswer>,
     /// The last model request as it was.
     pub request: Option<ModelRequest>,
+    /// The commands that were ended.
+    pub killed: Vec<CallId>,
     in_flight_is_what_runs: bool,
 }
 
@@ -72,6 +74,7 @@ impl Play {
             by: Principal::local(),
             reports: Vec::new(),
             request: None,
+            killed: Vec::new(),
             in_flight_is_what_runs: true,
         }
     }
@@ -120,6 +123,11 @@ impl Play {
             assert!(self.running.remove(&key).is_some(), "{key:?} was not running");
         }
         for (key, effect) in effects {
+            if let ChatEffect::KillCommand { call_id, .. } = &effect {
+                // Nobody waits for it.
+                self.killed.push(*call_id);
+                continue;
+            }
             if let ChatEffect::CallModel { request, .. } = &effect {
                 self.asked.push(request.messages.iter().map(|message| line(message)).collect());
                 self.request = Some((**request).clone());
@@ -172,7 +180,7 @@ impl Play {
     pub fn message_id(&self) -> domain::MessageId {
         let message = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallModel { message_id, .. } => Some(*message_id),
-            ChatEffect::CallTool { .. } => None,
+            ChatEffect::CallTool { .. } | ChatEffect::KillCommand { .. } => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
     }
@@ -221,7 +229,7 @@ impl Play {
     pub fn tool_ends(&mut self, outcome: tools::Outcome) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallTool { call, .. } => Some(call.call_id),
-            ChatEffect::CallModel { .. } => None,
+            ChatEffect::CallModel { .. } | ChatEffect::KillCommand { .. } => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));

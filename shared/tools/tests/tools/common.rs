@@ -17,32 +17,86 @@ pub struct Hands {
     pub chat: Option<ChatId>,
     pub seen: BTreeMap<FilePath, Option<Sha256>>,
     pub events: Vec<ChatEvent>,
-    _root: Arc<TempDir>,
+    pub registry: Registry,
+    machine: Machine,
+}
+
+/// Stores, and a disk.
+#[derive(Clone)]
+struct Machine {
+    clock: Arc<TestClock>,
+    table: Arc<FakeTable>,
+    blobs: Arc<FakeBlobs>,
+    root: Arc<TempDir>,
+    all: Option<Workspaces>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let clock = Arc::new(TestClock::new(1));
+        let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
+        Self { clock, table, blobs, root: Arc::new(TempDir::new().unwrap()), all: None }
+    }
+
+    /// Another one, over the same stores.
+    fn another(&self) -> Self {
+        Self { root: Arc::new(TempDir::new().unwrap()), all: None, ..self.clone() }
+    }
+
+    fn workspaces(&self) -> Workspaces {
+        let (table, blobs, clock) = (self.table.clone(), self.blobs.clone(), self.clock.clone());
+        Workspaces::new(table, blobs, clock, self.root.path().into())
+    }
 }
 
 impl Hands {
     pub async fn agent() -> Self {
-        let clock = Arc::new(TestClock::new(1));
-        let root = Arc::new(TempDir::new().unwrap());
-        let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
-        let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
-        let all = Workspaces::new(table, blobs, clock, root.path().into());
+        let machine = Machine::new();
+        let all = machine.workspaces();
         let id = WorkspaceId(Uuid::now_v7());
         all.create(id, "test", &Principal::local()).await.unwrap();
         let workspace = all.open(id).await.unwrap();
         let chat = ChatId(Uuid::now_v7());
         let by = Principal::Agent { role: "assistant".into(), chat, user: UserId(Uuid::nil()) };
-        Self { workspace, by, chat: Some(chat), seen: BTreeMap::new(), events: Vec::new(), _root: root }
+        let (seen, events, registry) = (BTreeMap::new(), Vec::new(), Registry::builtin());
+        Self { workspace, by, chat: Some(chat), seen, events, registry, machine: Machine { all: Some(all), ..machine } }
     }
 
     /// Another one in the same workspace, with no memory.
     pub fn other(&self, by: Principal) -> Self {
-        let (workspace, chat, root) = (self.workspace.clone(), None, Arc::clone(&self._root));
-        Self { workspace, by, chat, seen: BTreeMap::new(), events: Vec::new(), _root: root }
+        let (workspace, registry, machine) = (self.workspace.clone(), self.registry.clone(), self.machine.clone());
+        Self { workspace, by, chat: None, seen: BTreeMap::new(), events: Vec::new(), registry, machine }
     }
 
     pub fn person(&self) -> Self {
         self.other(Principal::local())
+    }
+
+    /// A person in the same workspace on another machine, whose disk is an empty cache.
+    pub async fn elsewhere(&self) -> Self {
+        let machine = self.machine.another();
+        let all = machine.workspaces().caching(workspace::Budget::default());
+        self.on(machine, all).await
+    }
+
+    /// The same, with the use of these sandboxes.
+    pub async fn elsewhere_with(&self, sandboxes: Arc<dyn ports::Sandboxes>) -> Self {
+        let machine = self.machine.another();
+        let all = machine.workspaces().caching(workspace::Budget::default()).with_sandboxes(sandboxes);
+        self.on(machine, all).await
+    }
+
+    /// The same person on the same machine, with the use of these sandboxes.
+    pub async fn with_sandboxes(&self, sandboxes: Arc<dyn ports::Sandboxes>) -> Self {
+        let machine = self.machine.clone();
+        let all = machine.workspaces().with_sandboxes(sandboxes);
+        self.on(machine, all).await
+    }
+
+    async fn on(&self, machine: Machine, all: Workspaces) -> Self {
+        let workspace = all.open(self.workspace.id()).await.unwrap();
+        Self { workspace, machine: Machine { all: Some(all), ..machine }, ..self.person() }
     }
 
     pub async fn call(&mut self, tool: &str, args: &str) -> Outcome {
@@ -52,7 +106,7 @@ impl Hands {
     pub async fn call_as(&mut self, call_id: CallId, tool: &str, args: &str) -> Outcome {
         let (workspace, by, chat) = (self.workspace.clone(), self.by.clone(), self.chat);
         let call = Call { workspace, call_id, by, chat, seen: &self.seen, plan_path: None };
-        let outcome = Registry::builtin().call(&call, tool, args).await;
+        let outcome = self.registry.call(&call, tool, args).await;
         assert_eq!(outcome.success, outcome.error.is_none());
         assert!(outcome.output.len() < 60_000, "an answer is capped");
         self.seen.extend(outcome.seen.clone());

@@ -4,6 +4,7 @@
 mod ask;
 mod common;
 mod confine;
+mod exec;
 mod read;
 mod registry;
 mod search;

@@ -122,3 +122,51 @@ async fn searches_follow_no_links() {
     let inside = json!({ "pattern": "needle", "path": "/projects/app/target" }).to_string();
     assert_eq!(hands.refused("grep", &inside).await.0, Code::NotFound);
 }
+
+/// What tools that only walk answer over a folder is what they answer over the workspace whose folder it is.
+#[tokio::test]
+async fn a_search_of_the_folder_alone_answers_the_same() {
+    let mut hands = with_files().await;
+    let latest = hands.workspace.latest();
+    for (tool, args) in [
+        ("grep", json!({ "pattern": "needle" })),
+        ("grep", json!({ "pattern": "needle", "path": "/projects", "mode": "count", "ignore_case": true })),
+        ("grep", json!({ "pattern": "needle", "context": 2, "limit": 1, "glob": null })),
+        ("grep", json!({ "pattern": "needle", "path": "/projects/app/target/out.txt", "mode": "files" })),
+        ("grep", json!({ "pattern": "main(" })),
+        ("grep", json!({ "pattern": "a", "no": 1 })),
+        ("glob", json!({ "pattern": "**/*.txt" })),
+        ("glob", json!({ "pattern": "a[" })),
+        ("glob", json!({ "pattern": "*.rs", "path": "/projects/app", "limit": 1 })),
+    ] {
+        let args = args.to_string();
+        let here = hands.call(tool, &args).await;
+        let there = tools::search_folder(&latest, tool, &args).await;
+        assert_eq!(there, here, "{tool} {args}");
+        let told: tools::Outcome = serde_json::from_str(&serde_json::to_string(&there).unwrap()).unwrap();
+        assert_eq!(told, there);
+    }
+    let nowhere = tools::search_folder(&latest, "glob", r#"{"pattern": "*", "path": "/nope"}"#).await;
+    assert_eq!(nowhere.error.unwrap().code, Code::NotFound);
+    for tool in ["find", "read", "rm", "nothing"] {
+        assert!(!tools::search_folder(&latest, tool, r#"{"path": "/data"}"#).await.success, "{tool}");
+    }
+}
+
+/// A machine whose disk is empty finds what others wrote, and what they moved and removed since.
+#[tokio::test]
+async fn searches_on_a_cold_disk_find_everything() {
+    let mut warm = with_files().await;
+    let mut cold = warm.elsewhere().await;
+    for round in 0..2 {
+        for (tool, args) in [("grep", json!({ "pattern": "needle" })), ("glob", json!({ "pattern": "*" }))] {
+            let args = args.to_string();
+            assert_eq!(cold.ok(tool, &args).await, warm.ok(tool, &args).await, "{tool}");
+        }
+        if round == 0 {
+            warm.ok("mv", r#"{"from": "/projects/app/target", "to": "/projects/moved"}"#).await;
+            warm.ok("rm", r#"{"path": "/projects/app/src"}"#).await;
+            warm.put("/projects/app/target/new.txt", "needle 3\n").await;
+        }
+    }
+}

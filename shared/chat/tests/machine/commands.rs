@@ -1,0 +1,109 @@
+//! Commands: who lets them run, and how they are ended.
+
+use crate::play::{Play, ls};
+use domain::{AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Mode, Principal, event::PermissionOutcome};
+use serde_json::json;
+use std::sync::Arc;
+use tools::{Commands, Registry};
+
+fn with(change: impl FnOnce(&mut ChatConfig)) -> Play {
+    let mut play = Play::with(change);
+    play.machine.tools = Arc::new(Registry::builtin().with_commands(Commands::default()));
+    play
+}
+
+fn cargo_test() -> (&'static str, serde_json::Value) {
+    ("exec", json!({ "command": "cargo test" }))
+}
+
+#[test]
+fn a_person_is_asked_before_a_command_runs() {
+    let mut play = with(|_| {});
+    play.say("test it");
+    assert_eq!(play.answer("", &[cargo_test()]), ["assistant:  -> exec", "used", "permission_required"]);
+    let asked = play.log.iter().find_map(|event| match event {
+        ChatEvent::PermissionRequired { category, reason, .. } => Some((category.as_str(), reason.as_str())),
+        _ => None,
+    });
+    assert_eq!(asked, Some(("command", "it wants to run a command: cargo test")));
+    let decide = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Approved };
+    let by = Principal::local();
+    assert_eq!(play.command(decide), [format!("Approved by {by}"), "call exec 1".to_owned()]);
+    play.tool("all passed");
+    play.answer("", &[("exec", json!({ "words": ["rm", "-rf", "/"] }))]);
+    let decide = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined };
+    assert!(play.command(decide).contains(&"observed false: not permitted: a person declined".to_owned()));
+}
+
+#[test]
+fn in_plan_mode_no_command_runs_and_an_approved_plan_runs_them() {
+    let mut play = with(|config| config.mode = Mode::Plan);
+    play.say("test it");
+    let refused = "observed false: not permitted: in plan mode no command runs";
+    assert!(play.answer("", &[cargo_test()]).contains(&refused.to_owned()));
+    let mut play = with(|config| config.mode = Mode::Build);
+    play.say("test it");
+    assert_eq!(play.answer("", &[cargo_test()])[2..], ["call exec 1"]);
+}
+
+#[test]
+fn a_stop_ends_a_command_at_once_and_lets_another_tool_complete() {
+    let mut play = with(|config| config.mode = Mode::Build);
+    play.say("test it");
+    play.answer("", &[cargo_test(), ls()]);
+    let happened = play.stop();
+    let interrupted = "[System: Response was interrupted by user (user_cancelled)]";
+    assert_eq!(
+        happened,
+        [
+            "observed false: given up: it may have taken effect or not",
+            "call ls 1",
+            "observed false: not run: the turn was stopped",
+            interrupted,
+            "stopped user_cancelled: "
+        ]
+    );
+    assert_eq!(play.killed.len(), 1);
+    play.say("again");
+    play.answer("", &[ls()]);
+    assert_eq!(play.stop(), ["stop_requested"]);
+    assert_eq!(play.killed.len(), 1);
+}
+
+#[test]
+fn after_a_crash_a_command_goes_on_under_its_call() {
+    let mut play = with(|config| config.mode = Mode::Build);
+    play.say("test it");
+    play.answer("", &[cargo_test()]);
+    let call = |play: &Play| {
+        let started = play.log.iter().rev().find_map(|event| match event {
+            ChatEvent::CallStarted { call_id, attempt, .. } => Some((*call_id, *attempt)),
+            _ => None,
+        });
+        started.map_or((None, 0), |(call, attempt)| (Some(call), attempt))
+    };
+    let (first, _) = call(&play);
+    assert_eq!(play.crash(), ["turn_started 2", "call exec 2"]);
+    assert_eq!(call(&play), (first, 2));
+    // What another worker is told of it, when it is stopped.
+    play.stop();
+    assert_eq!(play.killed, Vec::from_iter(first));
+}
+
+#[test]
+fn what_a_flow_lets_its_agent_run_asks_nobody() {
+    let parameters = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let runs = AgentToolRuns::Command { words: vec!["wc".into(), "{{input.name}}".into()], network: false, parameters };
+    let count = AgentTool { name: "count".into(), description: Some("Counts.".into()), runs, root: None };
+    let mut play = Play::agent_with(vec![count]);
+    play.machine.tools = Arc::new(Registry::builtin().with_commands(Commands::default()));
+    play.say("count it");
+    let told = play.request.as_ref().map(|request| {
+        request.tools.iter().map(|tool| (tool.name.clone(), tool.description.clone())).collect::<Vec<_>>()
+    });
+    let described = "Counts. Runs a command in the sandbox.".to_owned();
+    assert_eq!(told, Some(vec![("count".to_owned(), described)]));
+    assert_eq!(play.answer("", &[("count", json!({ "name": "a" }))])[2..], ["call count 1"]);
+    play.tool("1");
+    assert!(play.answer("", &[("exec", json!({ "command": "ls" }))]).iter().any(|word| word.contains("no tool")));
+}

@@ -1,0 +1,307 @@
+//! Running a command in the workspace's sandbox: waiting for one, running it once, following it through failures.
+//!
+//! Nothing is silently run twice. Before a command is handed over, that it begins is noted durably under its call; whoever comes
+//! after a crash, or after a checkpoint, finds the note and only follows what runs. What then is not known any more was
+//! interrupted, and nobody can say what it did: that is what the caller hears.
+
+use crate::caps::MAX_BYTES;
+use domain::{CallId, Code, Error, FilePath};
+use futures::StreamExt;
+use ports::{Exec, ExecEnd, ExecEvent, Sandbox, SandboxState, Sandboxes};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::time::Instant;
+use workspace::Workspace;
+
+/// How often a sandbox that starts is looked at: first, and at most.
+const LOOKED_AT: Duration = Duration::from_millis(250);
+const LOOKED_AT_MOST: Duration = Duration::from_secs(5);
+/// How often a command whose sandbox does not answer is asked for again before it is given up.
+const FOLLOWED: u32 = 5;
+/// How long a person's request waits for a sandbox to start; agents and tasks have more time.
+pub(crate) const A_MOMENT: Duration = Duration::from_secs(15);
+
+/// How commands are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commands {
+    /// Whether commands may open sockets; a flow's tool also needs its own permission.
+    pub network: bool,
+    /// How long a command runs when nothing is said.
+    pub timeout: Duration,
+    /// How long it runs at most.
+    pub longest: Duration,
+    /// How long to wait for a sandbox that starts.
+    pub start_timeout: Duration,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self {
+            network: false,
+            timeout: Duration::from_secs(120),
+            longest: Duration::from_secs(600),
+            start_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Under which it runs once.
+    pub call: CallId,
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// The folder of the workspace that it runs in.
+    pub folder: FilePath,
+    /// The only folder that it can read.
+    pub root: FilePath,
+    /// What it reads from standard input.
+    pub stdin: Option<String>,
+    /// How long it runs.
+    pub timeout: Duration,
+    /// Whether it may open sockets.
+    pub network: bool,
+    /// How long to wait for a sandbox that starts.
+    pub start_timeout: Duration,
+}
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// How it ended.
+    pub end: ExecEnd,
+    /// What it wrote, in the order of arrival, with a line where something was dropped for its length.
+    pub output: String,
+    /// What of that went to standard output, and to standard error.
+    pub stdout: String,
+    /// See [`Ran::stdout`].
+    pub stderr: String,
+    /// How many bytes were dropped from the middle.
+    pub dropped: u64,
+}
+
+impl Ran {
+    /// What it did as data.
+    pub fn data(&self) -> Value {
+        json!({
+            "exit_code": self.end.code,
+            "signal": self.end.signal,
+            "timed_out": self.end.timed_out,
+            "duration_ms": u64::try_from(self.end.duration.as_millis()).unwrap_or(u64::MAX),
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+            "dropped_bytes": self.dropped,
+        })
+    }
+
+    /// Why it is no success; none when it is one.
+    pub fn failure(&self) -> Option<Error> {
+        let after = self.end.duration.as_secs_f64();
+        Some(match &self.end {
+            ExecEnd { timed_out: true, .. } => {
+                Error::new(Code::Timeout, format!("the command's time was up after {after:.1} s, and it was ended"))
+                    .hint("give it more time by timeout_s, or less to do")
+            }
+            ExecEnd { code: Some(0), .. } => return None,
+            ExecEnd { code: Some(code), .. } => {
+                Error::new(Code::Unprocessable, format!("the command ended with exit code {code}"))
+            }
+            ExecEnd { signal, .. } => {
+                let signal = signal.map_or_else(String::new, |signal| format!(" ({signal})"));
+                Error::new(Code::Unprocessable, format!("the command was ended by a signal{signal}"))
+            }
+        })
+    }
+
+    /// How it ended, on one line.
+    pub fn summary(&self) -> String {
+        let how = match &self.end {
+            ExecEnd { timed_out: true, .. } => "time was up".to_owned(),
+            ExecEnd { code: Some(code), .. } => format!("exit code {code}"),
+            ExecEnd { signal: Some(signal), .. } => format!("signal {signal}"),
+            ExecEnd { .. } => "ended".to_owned(),
+        };
+        format!("[{how}, {:.1} s]", self.end.duration.as_secs_f64())
+    }
+
+    fn add(&mut self, event: ExecEvent) {
+        match event {
+            ExecEvent::Output { error, text } => {
+                self.output.push_str(&text);
+                if error { self.stderr.push_str(&text) } else { self.stdout.push_str(&text) }
+            }
+            ExecEvent::Dropped { bytes } => {
+                self.dropped += bytes;
+                self.output.push_str(&format!("\n[… {bytes} bytes were dropped here …]\n"));
+            }
+            ExecEvent::Ended(end) => self.end = end,
+        }
+    }
+}
+
+/// Runs a command to its end, or follows the one that runs under this call.
+///
+/// # Errors
+/// `UPSTREAM_UNAVAILABLE` with the reason when no sandbox could be started in time, and when what became of a command that was
+/// begun is not known; `INVALID_ARGUMENT` for a command that makes no sense, or that this machine cannot confine.
+pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
+    let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
+    let again = workspace.has_begun(command.call).await?;
+    // What was begun is in the sandbox that there is, or nowhere.
+    let sandbox = if again { sandboxes.ready(workspace.id()).await.ok().flatten() } else { None };
+    let sandbox = match sandbox {
+        Some(sandbox) => sandbox,
+        None if again => return Err(interrupted("the sandbox that it ran in is gone")),
+        None => started(workspace, &*sandboxes, command.start_timeout).await?,
+    };
+    let again = if again {
+        true
+    } else {
+        workspace.bring_to(&*sandbox, command.folder_of_chats()).await.map_err(not_hydrated)?;
+        !workspace.begin(command.call).await?
+    };
+    follow(workspace, &*sandboxes, sandbox, command, again).await
+}
+
+/// Ends a command, and all that it started. What is not known, or gone, has ended.
+pub async fn kill_command(workspace: &Workspace, call: CallId) {
+    let Some(sandboxes) = workspace.sandboxes() else { return };
+    let killed = async {
+        match sandboxes.ready(workspace.id()).await? {
+            Some(sandbox) => sandbox.kill(call).await,
+            None => Ok(()),
+        }
+    };
+    if let Err(error) = killed.await {
+        tracing::warn!(%call, %error, "a command could not be ended; its time will be up");
+    }
+}
+
+impl Command {
+    /// The files of chats that it runs among; others are not brought up to date for it.
+    fn folder_of_chats(&self) -> Option<&FilePath> {
+        (self.folder.names().next() == Some("chats")).then_some(&self.folder)
+    }
+
+    fn exec(&self, again: bool) -> Exec {
+        Exec {
+            call: self.call,
+            again,
+            words: self.words.clone(),
+            folder: self.folder.clone(),
+            root: self.root.clone(),
+            env: BTreeMap::new(),
+            stdin: self.stdin.clone(),
+            timeout: self.timeout,
+            network: self.network,
+            max_output: MAX_BYTES,
+        }
+    }
+}
+
+/// The sandbox, once it is ready.
+async fn started(
+    workspace: &Workspace,
+    sandboxes: &dyn Sandboxes,
+    patience: Duration,
+) -> Result<Arc<dyn Sandbox>, Error> {
+    let (begun, mut pause) = (Instant::now(), LOOKED_AT);
+    let mut view = None;
+    loop {
+        match sandboxes.ready(workspace.id()).await {
+            Ok(Some(sandbox)) => return Ok(sandbox),
+            Ok(None) => {
+                let asked = match &view {
+                    None => sandboxes.warm(workspace.id()).await,
+                    Some(_) => sandboxes.look(workspace.id()).await,
+                };
+                match asked {
+                    Ok(now) if now.state == SandboxState::Failed => return Err(not_started(now.reason)),
+                    Ok(now) if now.state == SandboxState::Ready => continue_soon().await,
+                    Ok(now) => view = Some(now),
+                    Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
+        }
+        if begun.elapsed() + pause > patience {
+            return Err(not_started(view.and_then(|view| view.reason)));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOKED_AT_MOST);
+    }
+}
+
+/// It became ready in between.
+async fn continue_soon() {
+    tokio::task::yield_now().await;
+}
+
+async fn follow(
+    workspace: &Workspace,
+    sandboxes: &dyn Sandboxes,
+    first: Arc<dyn Sandbox>,
+    command: &Command,
+    mut again: bool,
+) -> Result<Ran, Error> {
+    let (mut sandbox, mut pause) = (Some(first), LOOKED_AT);
+    for _ in 0..FOLLOWED {
+        if let Some(sandbox) = &sandbox {
+            match followed(&**sandbox, command.exec(again)).await {
+                Ok(ran) => return Ok(ran),
+                Err(ports::Error::Invalid(why)) if again => return Err(interrupted(&why)),
+                Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
+                Err(error) => tracing::warn!(call = %command.call, %error, "a command is followed anew"),
+            }
+        }
+        // It may have begun.
+        again = true;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOKED_AT_MOST);
+        sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
+    }
+    Err(interrupted("the sandbox went away while it ran"))
+}
+
+async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Ran> {
+    let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO };
+    let mut ran = Ran { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
+    let mut events = sandbox.exec(exec).await?;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let is_end = matches!(event, ExecEvent::Ended(_));
+        ran.add(event);
+        if is_end {
+            return Ok(ran);
+        }
+    }
+    Err(ports::Error::unavailable("the sandbox", "the command's output broke off"))
+}
+
+/// Why no command runs where no sandbox is configured.
+pub(crate) fn none_configured() -> Error {
+    Error::new(Code::Forbidden, "no sandbox is configured, and commands run nowhere else")
+        .hint("use another tool, or have a sandbox configured")
+}
+
+fn not_started(reason: Option<String>) -> Error {
+    let reason = reason.unwrap_or_else(|| "it takes longer than it may".into());
+    Error::new(Code::UpstreamUnavailable, format!("the sandbox is not ready, so the command did not run: {reason}"))
+        .hint("it goes on starting: try again in a minute")
+}
+
+fn not_hydrated(error: Error) -> Error {
+    Error {
+        message: format!(
+            "the sandbox has not got the workspace's files, so the command did not run: {}",
+            error.message
+        ),
+        ..error
+    }
+}
+
+fn interrupted(why: &str) -> Error {
+    Error::new(Code::UpstreamUnavailable, format!("interrupted, outcome unknown: {why}"))
+        .hint("it may have taken effect or not: look before you run it again")
+}

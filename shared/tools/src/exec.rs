@@ -1,0 +1,63 @@
+//! `exec`: a command, in the workspace's sandbox (seed 000 §7).
+
+use crate::{
+    call::{self, Answer, Call, Done},
+    command::{A_MOMENT, Command, Commands, Ran, run_command},
+};
+use domain::{Error, FilePath, Principal};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::time::Duration;
+
+pub(crate) const EXEC: &str = "Run a command beside the workspace's files, such as tests, scripts or builds. The files are \
+    read-only to it: scratch work goes to /tmp, which is gone afterwards, and lasting changes are made with write and edit. \
+    Answers with the output, the exit code and the time it took.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExecArgs {
+    /// A line for /bin/sh. Either this or words.
+    command: Option<String>,
+    /// The program and its arguments, with no shell between. Either this or command.
+    words: Option<Vec<String>>,
+    /// The folder to run it in; the root of the workspace by default.
+    folder: Option<String>,
+    /// After so many seconds it is ended.
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_s: Option<u64>,
+    /// What it reads from standard input.
+    stdin: Option<String>,
+}
+
+pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) -> Answer {
+    let words = match (args.command, args.words) {
+        (Some(line), None) if !line.trim().is_empty() => vec!["/bin/sh".into(), "-c".into(), line],
+        (None, Some(words)) if !words.is_empty() => words,
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("words", "there is a command and there are words").hint("give one of them"));
+        }
+        _ => return Err(Error::invalid("command", "there is nothing to run").hint("give a command, or words")),
+    };
+    let folder = args.folder.as_deref().map_or(Ok(FilePath::root()), |folder| call::path("folder", folder))?;
+    let info = call.workspace.stat(&folder).await?;
+    if info.kind != workspace::Kind::Folder {
+        return Err(Error::invalid("folder", format!("{folder} is not a folder")));
+    }
+    let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);
+    let is_person = matches!(call.by, Principal::User { .. });
+    let start_timeout = if is_person { commands.start_timeout.min(A_MOMENT) } else { commands.start_timeout };
+    let (root, stdin, network) = (FilePath::root(), args.stdin, commands.network);
+    let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout };
+    Ok(told(&run_command(&call.workspace, &command).await?))
+}
+
+/// What a model reads of a command that ran, and what programs do.
+pub(crate) fn told(ran: &Ran) -> Done {
+    let mut output = ran.output.clone();
+    if !(output.is_empty() || output.ends_with('\n')) {
+        output.push('\n');
+    }
+    output.push_str(&ran.summary());
+    let (truncated, result, failed) = (ran.dropped > 0, ran.data(), ran.failure());
+    Done { output, truncated, result, failed, capped: true, ..Done::default() }
+}

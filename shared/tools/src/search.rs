@@ -1,0 +1,91 @@
+//! Tools that walk files, and where they walk: `latest/` here, brought in line with the index before where it is only a cache.
+
+use crate::{
+    args,
+    call::{Answer, Call, Done, Outcome, path},
+    disk::{Start, walking},
+    glob::Glob,
+    grep::Grep,
+    registry::Registry,
+};
+use domain::{Code, Error, FilePath};
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use std::path::Path;
+
+/// The arguments of a tool that only looks at files.
+pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'static {
+    /// The tool's name.
+    const TOOL: &'static str;
+
+    /// The file or folder to search.
+    fn path(&self) -> Option<&str>;
+
+    /// Refuses arguments that mean nothing, before anything is fetched for them.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Searches what is there. Waits for the disk.
+    fn walk(self, start: &Start) -> Answer;
+}
+
+/// Runs a tool that walks files over the workspace of a call.
+pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
+    args.check()?;
+    let at = path("path", args.path().unwrap_or("/"))?;
+    let info = call.workspace.stat(&at).await?;
+    if let Some(answer) = nearby(call, &at, &args).await {
+        return answer;
+    }
+    let hydrated = call.workspace.hydrate(&at).await?;
+    let start = Start::at(call.workspace.latest(), at, info.kind == workspace::Kind::Folder)?;
+    let answer = walking(move || args.walk(&start)).await?;
+    drop(hydrated);
+    answer
+}
+
+/// The answer of the workspace's sandbox, if it has one that is ready and answers. What went wrong there is seen for itself here.
+async fn nearby<S: Search>(call: &Call<'_>, at: &FilePath, args: &S) -> Option<Answer> {
+    let args = serde_json::to_string(args).ok()?;
+    let answer = call.workspace.search_nearby(at, S::TOOL, &args).await?;
+    // Commands run beside it: what it says is believed as little as a file.
+    const LONGEST: usize = 2 * crate::caps::MAX_BYTES;
+    let outcome: Outcome = serde_json::from_str(&answer).ok()?;
+    let Outcome { output, truncated, result, .. } =
+        (outcome.success && outcome.output.len() <= LONGEST).then_some(outcome)?;
+    Some(Ok(Done { output, truncated, result, capped: true, ..Done::default() }))
+}
+
+/// Runs a tool that only walks files (`grep`, `glob`) over a folder that has a workspace's current files, with arguments as JSON
+/// text: what a sandbox does over its mirror. The answer is that of the tool itself over the same files.
+///
+/// `find` is none of these: it asks the index, which knows who wrote what and when.
+pub async fn search_folder(latest: &Path, tool: &str, args: &str) -> Outcome {
+    let answer = match tool {
+        Grep::TOOL => in_folder::<Grep>(latest, args).await,
+        Glob::TOOL => in_folder::<Glob>(latest, args).await,
+        _ => Err(Error::invalid("tool", format!("{tool:?} does not only look at files")).hint(format!(
+            "those that do are {} and {}",
+            Grep::TOOL,
+            Glob::TOOL
+        ))),
+    };
+    answer.into()
+}
+
+async fn in_folder<S: Search>(latest: &Path, text: &str) -> Answer {
+    let args: S = args::read(Registry::builtin().checked(S::TOOL, text)?)?;
+    args.check()?;
+    let at = path("path", args.path().unwrap_or("/"))?;
+    let latest = latest.to_owned();
+    walking(move || {
+        let on_disk = latest.join(at.relative());
+        let found = std::fs::symlink_metadata(&on_disk).ok().filter(|found| !found.is_symlink());
+        let found = found.ok_or_else(|| nothing_at(&at))?;
+        args.walk(&Start::at(latest, at, found.is_dir())?)
+    })
+    .await?
+}
+
+fn nothing_at(path: &FilePath) -> Error {
+    Error::new(Code::NotFound, format!("there is no file or folder {path}"))
+}

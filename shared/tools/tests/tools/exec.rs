@@ -1,0 +1,254 @@
+//! `exec`: a command runs once, is followed through failures, and says how it ended.
+
+use crate::common::{Hands, has};
+use domain::{CallId, Code, FilePath};
+use ports::{Exec, Sandboxes};
+use serde_json::json;
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use testkit::fakes::FakeSandboxes;
+use tools::{Command, CommandTool, Commands, Registry};
+use uuid::Uuid;
+
+/// Plays a shell: `fail` fails, `hang` runs until it is ended, `big` is cut, anything else says itself.
+fn shell(exec: &Exec) -> (String, Option<i32>) {
+    let line = exec.words.last().cloned().unwrap_or_default();
+    match line.as_str() {
+        "fail" => ("it went wrong\n".into(), Some(3)),
+        "hang" => ("so far".into(), None),
+        _ => (format!("{line} in {}", exec.folder), Some(0)),
+    }
+}
+
+async fn with_commands() -> (Hands, Arc<FakeSandboxes>) {
+    let agent = Hands::agent().await;
+    let sandboxes = Arc::new(FakeSandboxes::new(shell));
+    let mut hands = agent.with_sandboxes(sandboxes.clone()).await;
+    hands.by = agent.by.clone();
+    hands.registry = Registry::builtin().with_commands(Commands::default());
+    (hands, sandboxes)
+}
+
+#[tokio::test]
+async fn it_is_on_the_list_only_where_there_are_sandboxes() {
+    assert!(Registry::builtin().spec("exec").is_none());
+    let with = Registry::builtin().with_commands(Commands::default());
+    assert_eq!(with.specs().last().map(|spec| spec.name.clone()).as_deref(), Some("exec"), "added at the end");
+    assert_eq!(with.kind("exec"), Some(tools::Kind::Exec));
+    let mut hands = Hands::agent().await;
+    hands.registry = with;
+    let (code, output) = hands.refused("exec", r#"{"command": "ls"}"#).await;
+    assert_eq!(code, Code::Forbidden);
+    has(&output, &["no sandbox is configured"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_says_what_it_wrote_and_how_it_ended() {
+    let (mut hands, sandboxes) = with_commands().await;
+    hands.put("/projects/app/a.md", "x").await;
+    let outcome = hands.call("exec", r#"{"command": "cat a.md", "folder": "/projects/app"}"#).await;
+    assert_eq!(outcome.output, "cat a.md in /projects/app\n[exit code 0, 0.0 s]");
+    assert_eq!(outcome.result["exit_code"], 0);
+    assert_eq!(outcome.result["stdout"], "cat a.md in /projects/app");
+    let sandbox = sandboxes.ready(hands.workspace.id()).await.unwrap();
+    assert!(sandbox.is_some());
+
+    // One that fails is no misuse: it says all the same what it wrote.
+    let outcome = hands.call("exec", r#"{"words": ["fail"]}"#).await;
+    assert_eq!((outcome.success, outcome.error.map(|error| error.code)), (false, Some(Code::Unprocessable)));
+    assert_eq!(outcome.output, "it went wrong\n[exit code 3, 0.0 s]");
+    assert_eq!(outcome.result["exit_code"], 3);
+
+    for (args, field) in [
+        (json!({}), "command"),
+        (json!({ "command": " " }), "command"),
+        (json!({ "words": [] }), "command"),
+        (json!({ "command": "a", "words": ["a"] }), "words"),
+        (json!({ "command": "a", "folder": "/projects/app/a.md" }), "folder"),
+        (json!({ "command": "a", "timeout_s": 0 }), "timeout_s"),
+    ] {
+        let outcome = hands.call("exec", &args.to_string()).await;
+        let error = outcome.error.unwrap();
+        assert_eq!((error.code, error.details["field"].as_str()), (Code::InvalidArgument, Some(field)), "{args}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_run_is_what_was_asked_for() {
+    let (mut hands, sandboxes) = with_commands().await;
+    let sandbox = sandboxes.come_up(hands.workspace.id());
+    hands.ok("exec", r#"{"command": "echo a | wc", "timeout_s": 7, "stdin": "in"}"#).await;
+    hands.ok("exec", r#"{"words": ["ls", "-l"], "timeout_s": 3000}"#).await;
+    let begun = sandbox.begun();
+    assert_eq!(begun[0].words, ["/bin/sh", "-c", "echo a | wc"]);
+    assert_eq!((begun[0].timeout, begun[0].stdin.as_deref()), (Duration::from_secs(7), Some("in")));
+    assert_eq!(begun[1].words, ["ls", "-l"]);
+    assert_eq!(begun[1].timeout, Commands::default().longest, "not longer than commands may run here");
+    assert!(begun.iter().all(|exec| !exec.network && !exec.again && exec.root.is_root()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_starts_is_waited_for_and_one_that_cannot_says_why() {
+    let (mut hands, sandboxes) = with_commands().await;
+    sandboxes.takes(5);
+    hands.ok("exec", r#"{"command": "one"}"#).await;
+    sandboxes.release(hands.workspace.id()).await.unwrap();
+    sandboxes.takes(100_000);
+    let (code, output) = hands.refused("exec", r#"{"command": "two"}"#).await;
+    assert_eq!(code, Code::UpstreamUnavailable);
+    has(&output, &["the sandbox is not ready, so the command did not run: a machine is looked for"]);
+    sandboxes.release(hands.workspace.id()).await.unwrap();
+    sandboxes.cannot_start("there is no capacity");
+    has(&hands.refused("exec", r#"{"command": "three"}"#).await.1, &["there is no capacity"]);
+}
+
+fn command(line: &str, call: CallId) -> Command {
+    Command {
+        call,
+        words: vec![line.into()],
+        folder: FilePath::root(),
+        root: FilePath::root(),
+        stdin: None,
+        timeout: Duration::from_secs(60),
+        network: false,
+        start_timeout: Duration::from_secs(60),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_call_again_is_followed_and_never_run_again() {
+    let (hands, sandboxes) = with_commands().await;
+    let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
+    let sandbox = sandboxes.come_up(workspace.id());
+    let hangs = command("hang", call);
+    // A worker begins it and is gone; the next one follows.
+    let first = tokio::time::timeout(Duration::from_secs(1), tools::run_command(&workspace, &hangs)).await;
+    assert!(first.is_err());
+    let following = tokio::spawn({
+        let (workspace, hangs) = (workspace.clone(), hangs.clone());
+        async move { tools::run_command(&workspace, &hangs).await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    sandbox.finish(call, 0);
+    assert_eq!(following.await.unwrap().unwrap().stdout, "so far");
+    // And its result is there once more.
+    assert_eq!(tools::run_command(&workspace, &hangs).await.unwrap().end.code, Some(0));
+    assert_eq!(sandbox.begun().len(), 1);
+
+    // In a sandbox that does not know it nobody runs it again.
+    sandboxes.vanish(workspace.id());
+    let gone = tools::run_command(&workspace, &hangs).await.unwrap_err();
+    assert!(gone.message.starts_with("interrupted, outcome unknown"), "{gone}");
+    let another = sandboxes.come_up(workspace.id());
+    let unknown = tools::run_command(&workspace, &hangs).await.unwrap_err();
+    assert!(unknown.message.starts_with("interrupted, outcome unknown"), "{unknown}");
+    assert!(another.begun().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_whose_sandbox_goes_away_was_interrupted() {
+    let (hands, sandboxes) = with_commands().await;
+    let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
+    let sandbox = sandboxes.come_up(workspace.id());
+    let running = tokio::spawn({
+        let (workspace, hangs) = (workspace.clone(), command("hang", call));
+        async move { tools::run_command(&workspace, &hangs).await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(sandbox.begun().len(), 1);
+    sandboxes.vanish(workspace.id());
+    drop(sandbox);
+    let error = running.await.unwrap().unwrap_err();
+    assert!(error.message.starts_with("interrupted, outcome unknown"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_ended_by_its_call() {
+    let (hands, sandboxes) = with_commands().await;
+    let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
+    sandboxes.come_up(workspace.id());
+    let running = tokio::spawn({
+        let (workspace, hangs) = (workspace.clone(), command("hang", call));
+        async move { tools::run_command(&workspace, &hangs).await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    tools::kill_command(&workspace, call).await;
+    let ran = running.await.unwrap().unwrap();
+    assert_eq!((ran.end.signal, ran.summary().as_str()), (Some(9), "[signal 9, 0.0 s]"));
+    // What is not known has ended.
+    tools::kill_command(&workspace, CallId(Uuid::now_v7())).await;
+}
+
+struct Templates;
+
+impl tools::Functions for Templates {
+    fn call(&self, name: &str, _: &serde_json::Value) -> Result<serde_json::Value, domain::Error> {
+        Err(domain::Error::not_found("function", name))
+    }
+    fn words(&self, templates: &[String], args: &serde_json::Value) -> Result<Vec<String>, domain::Error> {
+        let name = args["name"].as_str().unwrap_or_default();
+        Ok(templates.iter().map(|word| word.replace("{{input.name}}", name)).collect())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_of_a_flow_is_filled_in_and_kept_within_its_root() {
+    let (hands, sandboxes) = with_commands().await;
+    let sandbox = sandboxes.come_up(hands.workspace.id());
+    let registry = hands.registry.clone().with_functions(Arc::new(Templates));
+    let parameters = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
+    let words = ["wc".to_owned(), "{{input.name}}".to_owned()];
+    let tool = CommandTool { name: "count", words: &words, network: true, parameters: &parameters };
+    let root: FilePath = "/projects/app".parse().unwrap();
+    let call = |args: &'static str| {
+        let (registry, workspace, root) = (registry.clone(), hands.workspace.clone(), root.clone());
+        async move { registry.call_command(&workspace, CallId(Uuid::now_v7()), &tool, Some(&root), args).await }
+    };
+    assert!(call(r#"{"name": "a.md"}"#).await.success);
+    let begun = sandbox.begun();
+    assert_eq!(begun[0].words, ["wc", "a.md"]);
+    assert_eq!((begun[0].root.as_str(), begun[0].folder.as_str()), ("/projects/app", "/projects/app"));
+    assert!(!begun[0].network, "the installation lets no command have a network");
+    assert_eq!(call("{}").await.error.map(|error| error.code), Some(Code::InvalidArgument));
+}
+
+fn search(folder: PathBuf, tool: String, args: String) -> futures::future::BoxFuture<'static, String> {
+    Box::pin(async move {
+        let outcome = tools::search_folder(&folder, &tool, &args).await;
+        serde_json::to_string(&outcome).unwrap()
+    })
+}
+
+/// A search in the sandbox's mirror, on a cold disk and on a warm one is the same search.
+#[tokio::test]
+async fn searches_use_the_mirror_of_a_ready_sandbox() {
+    let mut warm = Hands::agent().await;
+    for (at, content) in [("/data/a", "needle 1\n"), ("/data/deep/b", "needle 2\nno\n"), ("/projects/c", "none\n")] {
+        warm.put(at, content).await;
+    }
+    let mirrors = TempDir::new().unwrap();
+    let sandboxes = Arc::new(FakeSandboxes::default().with_mirrors(mirrors.path(), search));
+    let mut near = warm.elsewhere_with(sandboxes.clone()).await;
+    let sandbox = sandboxes.come_up(warm.workspace.id());
+    for round in 0..3 {
+        for (tool, args) in [
+            ("grep", json!({ "pattern": "needle" })),
+            ("grep", json!({ "pattern": "needle", "path": "/data/deep", "mode": "count" })),
+            ("glob", json!({ "pattern": "*", "path": "/data" })),
+        ] {
+            let args = args.to_string();
+            assert_eq!(near.ok(tool, &args).await, warm.ok(tool, &args).await, "{tool} in round {round}");
+        }
+        let looked_here = near.workspace.latest().join("data/a").exists();
+        match round {
+            0 => {
+                assert!(!looked_here, "nothing is fetched to this disk");
+                warm.ok("rm", r#"{"path": "/data/a"}"#).await;
+                warm.put("/data/deep/d", "needle 4\n").await;
+            }
+            1 => sandboxes.vanish(warm.workspace.id()),
+            _ => assert!(near.workspace.latest().join("data/deep/d").exists(), "without it all is fetched"),
+        }
+    }
+    assert!(sandbox.fake_mirror().unwrap().applied().len() > 1);
+}

@@ -18,8 +18,8 @@ pub use state::{Execution, Mode, TaskState};
 use crate::{cache::FlowCache, router::Router, tasks::admission};
 use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, View};
 use domain::{
-    ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TaskPhase,
-    TaskView, Timestamp, WorkspaceId,
+    CallId, ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
+    TaskPhase, TaskView, Timestamp, WorkspaceId,
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
@@ -44,6 +44,8 @@ pub enum TaskEffect {
     Archive(Arc<TaskConfig>),
     /// Have the worker of a chat stop what it runs.
     StopAgent(ActorId, StopRequest),
+    /// End a command of a node: nobody waits for it any more.
+    KillCommand(WorkspaceId, CallId),
 }
 
 /// One execution of a node.

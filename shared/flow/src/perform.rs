@@ -7,8 +7,11 @@
 
 mod agents;
 mod archive;
+mod command;
 mod recorded;
 mod tool;
+
+pub(crate) use command::{call_of, runs_command};
 
 use crate::{
     Flow,
@@ -81,6 +84,10 @@ impl Perform<TaskMachine> for TaskEffects {
     async fn perform(&self, effect: TaskEffect, context: EffectContext<TaskMachine>) -> TaskReport {
         match effect {
             TaskEffect::Run(run) => self.run(&run).await,
+            TaskEffect::KillCommand(workspace, call) => {
+                self.kill(workspace, call).await;
+                TaskReport::Told
+            }
             TaskEffect::Archive(config) => TaskReport::Archived { files: self.archive(&config).await },
             TaskEffect::StopAgent(chat, request) => {
                 if let Err(error) = self.mailbox.stop(&chat, &request).await {
@@ -141,7 +148,15 @@ impl TaskEffects {
         let running = self.execute(run, &flow, node, &mut gathered);
         let outcome = match node.timeout.filter(|_| !matches!(node.op, Op::Agent { .. } | Op::Ask(_))) {
             None => running.await,
-            Some(limit) => tokio::time::timeout(limit, running).await.unwrap_or_else(|_| Err(timed_out(limit).into())),
+            Some(limit) => match tokio::time::timeout(limit, running).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    if command::runs_command(&flow, node) {
+                        self.kill(run.config.workspace, command::call_of(run.config.task, &node.id, run.retry)).await;
+                    }
+                    Err(timed_out(limit).into())
+                }
+            },
         };
         let Gathered { context, denied, tools, rejected, failed_with } = gathered;
         let done = Done { node: Some(run.node.clone()), context, denied, tools, rejected, ..Done::default() };
@@ -180,10 +195,9 @@ impl TaskEffects {
         let scope = Scope { input: &input, context: &context, outputs: &outputs, task: &task };
         let came = match &node.op {
             Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, gathered).await?,
-            Op::Command(_) => {
-                return Err(Error::new(Code::Forbidden, NO_SANDBOX)
-                    .hint("use a tool or a function, or configure a sandbox")
-                    .into());
+            Op::Command(words) => {
+                self.permit(flow, node, &Use::Command, gathered)?;
+                self.command(run, flow, node, words, &scope, gathered).await?
             }
             Op::Agent { agent, prompt } => {
                 return Ok(Came::Instead(

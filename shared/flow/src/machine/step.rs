@@ -4,6 +4,7 @@ use crate::{
     Flow,
     flow::{Node, Op},
     machine::{Done, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    perform::{call_of, runs_command},
     router::{Next, Outcome, Post, Route, selected},
 };
 use actor::{ActorId, Decision, EffectKey, Letter};
@@ -120,6 +121,7 @@ impl<'a> Step<'a> {
         };
         if let Some((_, reason)) = &self.state.stopping {
             // It waited for the node to end, and that will not any more.
+            self.kill_command();
             let route = self.router().stop(stopped(reason));
             return self.carry_out(route, 0);
         }
@@ -313,11 +315,22 @@ impl<'a> Step<'a> {
         }
         self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
         if self.state.is_running() {
-            return;
+            // A node runs to its end; a command comes to it at once.
+            return self.kill_command();
         }
         self.stop_agent(stop_id);
         let route = self.router().stop(stopped(reason));
         self.carry_out(route, 0);
+    }
+
+    fn kill_command(&mut self) {
+        let Some(execution) = &self.state.execution else { return };
+        let is_command = self.node(&execution.node).is_some_and(|node| runs_command(self.flow, node));
+        if is_command {
+            let call = call_of(self.config.task, &execution.node, execution.retries);
+            let key = EffectKey(format!("kill/{call}"));
+            self.decision.effects.push((key, TaskEffect::KillCommand(self.config.workspace, call)));
+        }
     }
 
     /// What a paused task was at is given up.

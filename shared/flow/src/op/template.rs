@@ -36,6 +36,22 @@ pub fn outputs_read(template: &Value) -> Result<Vec<String>, String> {
     Ok(nodes)
 }
 
+/// The names that a template reads of its input, as in `input.name`: what a model is told to give. One that is read in another
+/// way is not found; it is no fault to give it.
+pub fn inputs_read(template: &Value) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    each_expr(template, &mut |source| {
+        for after in source.split("input.").skip(1) {
+            let name: String = after.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+            names.extend((!name.is_empty()).then_some(name));
+        }
+        Ok(())
+    })?;
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
 fn each_expr(template: &Value, visit: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     match template {
         Value::String(text) => parts(text)?.into_iter().try_for_each(|part| match part {

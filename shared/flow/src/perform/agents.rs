@@ -126,9 +126,15 @@ impl TaskEffects {
                 // The loader refuses it; this process may be of another version than the one that did.
                 None => denied(format!("tool {id}"), "registry".into(), Some(format!("{name} is not registered here"))),
             },
-            (policy::Decision::Permit, ToolTarget::Command(_)) => {
+            // The loader refuses it where there is no sandbox; this process may be set up otherwise than the one that did.
+            (policy::Decision::Permit, ToolTarget::Command(_)) if self.tools.commands().is_none() => {
                 denied(format!("tool {id}"), "sandbox".into(), Some(NO_SANDBOX.into()))
             }
+            (policy::Decision::Permit, ToolTarget::Command(words)) => AgentToolRuns::Command {
+                words: words.clone(),
+                network: binding.permissions.allow_network,
+                parameters: parameters_of(words),
+            },
         };
         let root = binding.permissions.root.as_deref().map(FilePath::parse);
         let (runs, root) = match root.transpose() {
@@ -152,6 +158,14 @@ impl TaskEffects {
         let expires_at = rule.timeout.map(|timeout| self.clock.now() + timeout);
         Ok(TaskReport::Questions { node: run.node.clone(), questions, expires_at })
     }
+}
+
+/// What a model is told to give a command: what its words read of their input.
+fn parameters_of(words: &[String]) -> Value {
+    let names = op::template::inputs_read(&json!(words)).unwrap_or_default();
+    let properties: serde_json::Map<_, _> =
+        names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect();
+    json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
 }
 
 /// What the model calls of an agent take turns by: flow, node, provider.

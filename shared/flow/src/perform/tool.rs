@@ -5,10 +5,10 @@ use crate::{
     flow::{Node, ToolTarget},
     machine::Run,
     op::{self, Scope},
-    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects},
+    perform::{Failure, Gathered, TaskEffects, command},
     policy::{self, Use},
 };
-use domain::{CallId, Code, Error, FilePath, Principal, Status, task::ToolUse};
+use domain::{Code, Error, FilePath, Principal, Status, task::ToolUse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
@@ -37,18 +37,27 @@ impl TaskEffects {
         self.permit(flow, node, &Use::Tool(binding), gathered)?;
         let args = op::template::render(&Value::Object(args.clone()), scope)?;
         let began = Instant::now();
+        // Why a command that ran is no success; what it gave says it, too.
+        let mut failed = None;
         let (output, error) = match &binding.target {
             ToolTarget::Function(name) => match self.functions.call(name, &args, scope) {
                 Ok(output) => (output, None),
                 Err(error) => (Value::Null, Some(error)),
             },
-            ToolTarget::Command(_) => {
-                let error = Error::new(Code::Forbidden, NO_SANDBOX);
-                (Value::Null, Some(error))
+            ToolTarget::Command(words) => {
+                let with_args = scope.with_input(&args);
+                match self.run_words(run, node, words, &binding.permissions, &with_args).await {
+                    Ok(ran) => {
+                        failed = ran.failure();
+                        (command::given(&ran, node.schema_out.is_some() && failed.is_none()), None)
+                    }
+                    Err(error) => (Value::Null, Some(error)),
+                }
             }
             ToolTarget::Builtin(name) => self.call_builtin(run, node, name, &binding.permissions, &args).await,
         };
         let status = match &error {
+            None if failed.is_some() => Status::Partial,
             None => Status::Success,
             Some(error) if is_misuse(error) => Status::Failure,
             Some(_) => Status::Partial,
@@ -61,6 +70,9 @@ impl TaskEffects {
         let (args, output_shown) = (cut(args.to_string()), cut(shown));
         gathered.tools.push(ToolUse { tool: tool.into(), args, status, output: output_shown, duration_ms });
         match error {
+            None if node.retries > run.retry && failed.clone().is_some_and(|error| Failure::from(error).passing) => {
+                Err(failed.unwrap_or_else(command::no_sandbox).into())
+            }
             None => Ok((output, false)),
             Some(error) if is_misuse(&error) => Err(error.into()),
             Some(error) if node.retries > run.retry && Failure::from(error.clone()).passing => Err(error.into()),
@@ -92,7 +104,7 @@ impl TaskEffects {
             Err(error) => return (Value::Null, Some(error)),
         };
         // The same call after a crash, another one when it is tried again by decision.
-        let call_id = CallId::from_key(&run.config.task.to_string(), &format!("{}/{}", node.id, run.retry));
+        let call_id = command::call_of(run.config.task, &node.id, run.retry);
         let by = Principal::Task { task: run.config.task, user: run.config.user };
         let seen = BTreeMap::new();
         let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None };
@@ -106,7 +118,7 @@ impl TaskEffects {
 }
 
 /// Whether the call itself was wrong, and not merely what it met.
-fn is_misuse(error: &Error) -> bool {
+pub(super) fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
 }
 

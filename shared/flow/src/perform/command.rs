@@ -1,0 +1,125 @@
+//! Commands in the workspace's sandbox: nodes that are one, and tools that run one (seed 002 §5).
+//!
+//! What a command gives on is its standard output as JSON, where that is one value and the node has a schema that it fits; else
+//! an object with `exit_code`, `stdout`, `stderr`, `signal`, `timed_out`, `duration_ms` and `dropped_bytes`.
+
+use crate::{
+    Flow,
+    flow::{Node, Op, Permissions, ToolTarget},
+    machine::Run,
+    op::{self, Scope},
+    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects, tool},
+};
+use domain::{CallId, Code, Error, FilePath, NodeId, Status, TaskId, WorkspaceId, task::ToolUse};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tools::{Command, Ran};
+
+/// The call of a node: the same after a crash, another one when the node is tried again by decision.
+pub(crate) fn call_of(task: TaskId, node: &NodeId, retry: u32) -> CallId {
+    CallId::from_key(&task.to_string(), &format!("{node}/{retry}"))
+}
+
+/// Whether executing this node runs a command.
+pub(crate) fn runs_command(flow: &Flow, node: &Node) -> bool {
+    match &node.op {
+        Op::Command(_) => true,
+        Op::Tool { tool, .. } => {
+            matches!(flow.tools.get(tool).map(|binding| &binding.target), Some(ToolTarget::Command(_)))
+        }
+        _ => false,
+    }
+}
+
+/// Why no command runs here.
+pub(super) fn no_sandbox() -> Error {
+    Error::new(Code::Forbidden, NO_SANDBOX).hint("use a tool or a function, or configure a sandbox")
+}
+
+impl TaskEffects {
+    /// A node that is a command: it reads the whole workspace and has no network. One that fails is partial, with its exit code
+    /// and what it wrote, for the flow to decide about; where a schema says what the node gives, it has failed.
+    pub(super) async fn command(
+        &self,
+        run: &Run,
+        flow: &Flow,
+        node: &Node,
+        words: &[String],
+        scope: &Scope<'_>,
+        gathered: &mut Gathered,
+    ) -> Result<(Value, bool), Failure> {
+        let began = Instant::now();
+        let ran = self.run_words(run, node, words, &Permissions::default(), scope).await;
+        let failure = match &ran {
+            Ok(ran) => ran.failure(),
+            Err(error) => Some(error.clone()),
+        };
+        let status = match (&ran, &failure) {
+            (_, None) => Status::Success,
+            (Err(error), _) if tool::is_misuse(error) => Status::Failure,
+            (_, Some(_)) => Status::Partial,
+        };
+        let output = match &ran {
+            Ok(ran) => tool::cut(format!("{}\n{}", ran.output.trim_end(), ran.summary()).trim().to_owned()),
+            Err(error) => tool::cut(format!("{}: {}", error.code, error.message)),
+        };
+        let (args, duration_ms) = (tool::cut(json!(words).to_string()), began.elapsed().as_millis() as u64);
+        gathered.tools.push(ToolUse { tool: "command".into(), args, status, output, duration_ms });
+        let ran = ran?;
+        let wanted = node.schema_out.as_deref().filter(|name| flow.schemas.contains_key(*name));
+        match failure {
+            None => Ok((given(&ran, wanted.is_some()), false)),
+            Some(error) if wanted.is_some() => Err(with_what_it_said(error, &ran).into()),
+            Some(error) if node.retries > run.retry && Failure::from(error.clone()).passing => Err(error.into()),
+            Some(_) => Ok((ran.data(), true)),
+        }
+    }
+
+    /// Runs a command under the call of its node.
+    pub(super) async fn run_words(
+        &self,
+        run: &Run,
+        node: &Node,
+        words: &[String],
+        permissions: &Permissions,
+        scope: &Scope<'_>,
+    ) -> Result<Ran, Error> {
+        let commands = self.tools.commands().ok_or_else(no_sandbox)?;
+        let words = words.iter().map(|word| op::template::render_text(word, scope)).collect::<Result<Vec<_>, _>>()?;
+        let root = permissions.root.as_deref().map_or_else(|| Ok(FilePath::root()), FilePath::parse)?;
+        let workspace = self.workspaces.open(run.config.workspace).await?;
+        let command = Command {
+            call: call_of(run.config.task, &node.id, run.retry),
+            words,
+            folder: root.clone(),
+            root,
+            stdin: None,
+            timeout: node.timeout.unwrap_or(commands.timeout).min(commands.longest),
+            network: commands.network && permissions.allow_network,
+            start_timeout: commands.start_timeout,
+        };
+        tools::run_command(&workspace, &command).await
+    }
+
+    /// Ends a command that nobody waits for any more.
+    pub(super) async fn kill(&self, workspace: WorkspaceId, call: CallId) {
+        if let Ok(workspace) = self.workspaces.open(workspace).await {
+            tools::kill_command(&workspace, call).await;
+        }
+    }
+}
+
+/// What a command that succeeded gives on.
+pub(super) fn given(ran: &Ran, as_json: bool) -> Value {
+    let json = as_json.then(|| serde_json::from_str(ran.stdout.trim()).ok()).flatten();
+    json.unwrap_or_else(|| ran.data())
+}
+
+/// The end of what a command wrote says most about why it failed.
+fn with_what_it_said(error: Error, ran: &Ran) -> Error {
+    const SAID: usize = 500;
+    let said = ran.output.trim_end();
+    let from = (said.len().saturating_sub(SAID)..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
+    let message = format!("{}: {}", error.message, said.get(from..).unwrap_or_default());
+    Error { message: message.trim_end_matches([':', ' ']).to_owned(), ..error }
+}

@@ -37,8 +37,8 @@ RUN apt-get update \
     && groupadd --gid 65532 nonroot && useradd --uid 65532 --gid 65532 --home-dir /workspace --shell /bin/bash nonroot \
     && install -d -o 65532 -g 65532 /workspace
 COPY --from=build /buildscale-sandbox /usr/local/bin/buildscale-sandbox
-# The mirror: in the task a volume on the NVMe, which takes its owner from this folder.
-VOLUME /workspace
+# The mirror, and what commands write: in the task volumes on the NVMe, which take owner and mode from these folders.
+VOLUME /workspace /tmp
 WORKDIR /workspace
 USER 65532:65532
 EXPOSE 8080

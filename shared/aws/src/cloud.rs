@@ -4,7 +4,6 @@
 use crate::config::BusAddress;
 use crate::config::{Config, ConfigError};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
-use aws_smithy_http_client::{Builder, tls};
 use ports::Clock;
 use std::{sync::Arc, time::Duration};
 
@@ -24,9 +23,8 @@ pub struct Cloud {
 impl Cloud {
     /// With credentials, region and endpoints from where the SDK looks for them (`AWS_ENDPOINT_URL_<SERVICE>` replaces one).
     pub async fn connect(config: Config, clock: Arc<dyn Clock>) -> Self {
-        let http = Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring));
         let sdk = aws_config::defaults(BehaviorVersion::latest())
-            .http_client(http.build_https())
+            .http_client(crate::https::client())
             .retry_config(RetryConfig::standard())
             .load()
             .await;
@@ -115,8 +113,16 @@ impl Cloud {
         crate::AwsSecrets::new(self.impatient(), prefix)
     }
 
+    /// The sandboxes, whose items are in `table`; none where none were deployed. `connect` makes what speaks with one.
+    #[cfg(feature = "ecs")]
+    pub fn sandboxes(&self, table: Arc<dyn ports::Table>, connect: crate::Connect) -> Option<crate::EcsSandboxes> {
+        let deployed = self.config.sandbox()?.clone();
+        let client = aws_sdk_ecs::Client::new(&self.impatient());
+        Some(crate::EcsSandboxes::new(client, deployed, table, self.clock.clone(), connect))
+    }
+
     /// For services that answer at once.
-    #[cfg(any(feature = "secrets", feature = "sqs"))]
+    #[cfg(any(feature = "ecs", feature = "secrets", feature = "sqs"))]
     fn impatient(&self) -> SdkConfig {
         let timeouts = timeouts(Duration::from_secs(5), Duration::from_secs(20));
         self.sdk.clone().into_builder().timeout_config(timeouts).build()

@@ -25,8 +25,10 @@ pub struct Sandbox {
     pub subnets: Vec<String>,
     /// Their security groups.
     pub security_groups: Vec<String>,
-    /// The capacity provider, where it is not the cluster's own default.
+    /// The capacity provider; Fargate where there is none.
     pub capacity_provider: Option<String>,
+    /// The port that they answer on.
+    pub port: u16,
 }
 
 /// A variable that is missing or says nothing sensible.
@@ -58,6 +60,7 @@ pub struct Config {
     bucket: Option<String>,
     bus: Option<BusAddress>,
     momento_secret: Option<String>,
+    flow_secrets: Option<String>,
     sandbox: Option<Sandbox>,
 }
 
@@ -70,11 +73,13 @@ const SCHEDULER_ROLE_ARN: &str = "BUILDSCALE__AWS__SCHEDULER_ROLE_ARN";
 const BUCKET: &str = "BUILDSCALE__AWS__BUCKET";
 const BUS: &str = "BUILDSCALE__AWS__BUS";
 const MOMENTO_SECRET: &str = "BUILDSCALE__AWS__MOMENTO_SECRET";
+const FLOW_SECRETS: &str = "BUILDSCALE__AWS__FLOW_SECRETS";
 const CLUSTER: &str = "BUILDSCALE__AWS__SANDBOX_CLUSTER";
 const TASK_DEFINITION: &str = "BUILDSCALE__AWS__SANDBOX_TASK_DEFINITION";
 const SUBNETS: &str = "BUILDSCALE__AWS__SANDBOX_SUBNETS";
 const SECURITY_GROUPS: &str = "BUILDSCALE__AWS__SANDBOX_SECURITY_GROUPS";
 const CAPACITY_PROVIDER: &str = "BUILDSCALE__AWS__SANDBOX_CAPACITY_PROVIDER";
+const PORT: &str = "BUILDSCALE__AWS__SANDBOX_PORT";
 
 impl Config {
     /// From the environment of this process.
@@ -95,6 +100,7 @@ impl Config {
             bucket: text(BUCKET),
             bus: text(BUS).map(bus).transpose()?,
             momento_secret: text(MOMENTO_SECRET),
+            flow_secrets: text(FLOW_SECRETS),
             sandbox: text(CLUSTER).map(|cluster| sandbox(cluster, text)).transpose()?,
         })
     }
@@ -134,6 +140,10 @@ impl Config {
     /// The id of the secret that holds Momento's key.
     pub fn momento_secret(&self) -> Result<&str, ConfigError> {
         need(self.momento_secret.as_deref(), MOMENTO_SECRET)
+    }
+    /// What the names of secrets begin with that flows may refer to: of this deployment alone, where it says so.
+    pub fn flow_secrets(&self) -> &str {
+        self.flow_secrets.as_deref().unwrap_or("buildscale/flows")
     }
     /// How sandboxes are started; none where tools work on the archive alone.
     pub fn sandbox(&self) -> Option<&Sandbox> {
@@ -188,6 +198,10 @@ fn sandbox(cluster: String, text: impl Fn(&'static str) -> Option<String>) -> Re
         subnets: list(SUBNETS)?,
         security_groups: list(SECURITY_GROUPS)?,
         capacity_provider: text(CAPACITY_PROVIDER),
+        port: match needed(PORT)?.parse() {
+            Ok(port) if port > 0 => port,
+            _ => return Err(ConfigError { variable: PORT, problem: "must be a port".into() }),
+        },
         cluster,
     })
 }
@@ -240,6 +254,10 @@ mod tests {
         assert!(read(&variables).unwrap_err().to_string().contains("separated by commas"));
         variables.pop();
         variables.push((SECURITY_GROUPS, "sg-1"));
+        variables.push((PORT, "http"));
+        assert!(read(&variables).unwrap_err().to_string().contains("must be a port"));
+        variables.pop();
+        variables.push((PORT, "8080"));
         let config = read(&variables).unwrap();
         let sandbox = config.sandbox().unwrap();
         assert_eq!((sandbox.subnets.len(), sandbox.capacity_provider.as_deref()), (2, None));

@@ -1,4 +1,4 @@
-//! Adapters for AWS: the ports on DynamoDB, SQS with EventBridge Scheduler, S3, Redis or Valkey, Secrets Manager and SSM.
+//! Adapters for AWS: the ports on DynamoDB, SQS with EventBridge Scheduler, S3, Redis or Valkey, Secrets Manager and SSM, ECS.
 //!
 //! They promise what [`ports`] promises and no more; the conformance suites of `testkit` hold them to it, on emulators of the
 //! real protocols (`tests/emulators`). What they add is the price: one request for one write, for one page, for ten
@@ -10,18 +10,28 @@
 //! * [`S3Blobs`] keeps contents under their SHA-256.
 //! * [`RedisBus`] carries hints, and so does `MomentoBus` (feature `momento`, which brings a second provider of TLS).
 //! * [`AwsSecrets`] reads keys.
+//! * [`EcsSandboxes`] starts machines for commands, and ends them.
 //!
 //! A function links what it uses: each adapter is behind a feature of this crate. [`Fault`] says why a service did not do
 //! what it was asked, as the source of [`ports::Error::Unavailable`].
 
 #[cfg_attr(
-    not(all(feature = "dynamodb", feature = "redis", feature = "s3", feature = "secrets", feature = "sqs")),
+    not(all(
+        feature = "dynamodb",
+        feature = "ecs",
+        feature = "redis",
+        feature = "s3",
+        feature = "secrets",
+        feature = "sqs"
+    )),
     allow(dead_code, unused_imports, reason = "a function links what it uses")
 )]
 mod cloud;
 mod config;
 #[cfg(feature = "dynamodb")]
 mod dynamo;
+#[cfg(feature = "ecs")]
+mod ecs;
 #[cfg(any(feature = "momento", feature = "redis"))]
 mod fanout;
 #[cfg_attr(
@@ -29,6 +39,7 @@ mod fanout;
     allow(dead_code, unused_imports, reason = "a function links what it uses")
 )]
 mod fault;
+mod https;
 #[cfg(feature = "momento")]
 mod momento;
 #[cfg(feature = "redis")]
@@ -44,6 +55,8 @@ pub use cloud::Cloud;
 pub use config::{BusAddress, Config, ConfigError, Sandbox};
 #[cfg(feature = "dynamodb")]
 pub use dynamo::DynamoTable;
+#[cfg(feature = "ecs")]
+pub use ecs::{Connect, EcsSandboxes, Swept};
 pub use fault::{Class, Fault};
 #[cfg(feature = "momento")]
 pub use momento::{Keys, MomentoBus};

@@ -2,19 +2,46 @@
 
 use crate::{Fate, FaultProxy};
 use http::{HeaderMap, Method, request::Parts};
+use hyper::body::Bytes;
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
-type Plan = Box<dyn FnMut(&str) -> Fate + Send>;
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// What is asked for: `PutItem`, `SendMessageBatch`, …; for S3 the method and what it is about, such as `PUT object`.
+    pub operation: String,
+    /// The function that asks, by the name that Lambda gave it; empty for whoever is none.
+    pub function: String,
+    /// What is sent along.
+    pub body: Bytes,
+}
 
-/// A service whose calls are counted.
+impl Call {
+    /// Whether it changes nothing.
+    pub fn reads(&self) -> bool {
+        let operation = self.operation.as_str();
+        ["Get", "Query", "Receive", "List", "Describe", "GET ", "HEAD "]
+            .iter()
+            .any(|begin| operation.starts_with(begin))
+    }
+}
+
+type Plan = Box<dyn FnMut(&Call) -> Fate + Send>;
+
+/// A service whose calls are counted. Nobody scans a table through it: a call that does is refused, and whoever dropped this
+/// afterwards is told.
 pub struct Calls {
     proxy: FaultProxy,
     counts: Arc<Mutex<BTreeMap<String, usize>>>,
     plan: Arc<Mutex<Plan>>,
+    scans: Arc<AtomicUsize>,
 }
 
 impl Calls {
@@ -22,15 +49,18 @@ impl Calls {
     pub async fn of(upstream: &str) -> io::Result<Self> {
         let counts: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
         let pass: Plan = Box::new(|_| Fate::Pass);
-        let plan = Arc::new(Mutex::new(pass));
-        let (counted, planned) = (counts.clone(), plan.clone());
+        let (plan, scans) = (Arc::new(Mutex::new(pass)), Arc::new(AtomicUsize::new(0)));
+        let (counted, planned, scanned) = (counts.clone(), plan.clone(), scans.clone());
         let proxy = FaultProxy::start(upstream, move |head, body| {
-            let operation = operation(head, body);
-            let fate = lock(&planned)(&operation);
-            *lock(&counted).entry(operation).or_default() += 1;
-            fate
+            let call = Call { operation: operation(head, body), function: function(&head.headers), body: body.clone() };
+            *lock(&counted).entry(call.operation.clone()).or_default() += 1;
+            if call.operation == "Scan" {
+                scanned.fetch_add(1, Relaxed);
+                return Fate::json(400, "ValidationException");
+            }
+            lock(&planned)(&call)
         });
-        Ok(Self { proxy: proxy.await?, counts, plan })
+        Ok(Self { proxy: proxy.await?, counts, plan, scans })
     }
 
     /// Where clients find it.
@@ -39,14 +69,30 @@ impl Calls {
     }
 
     /// Decides the fate of every call from now on, by its operation.
-    pub fn plan(&self, plan: impl FnMut(&str) -> Fate + Send + 'static) {
+    pub fn plan(&self, mut plan: impl FnMut(&str) -> Fate + Send + 'static) {
+        self.plan_calls(move |call| plan(&call.operation));
+    }
+
+    /// The same, by all that is known of a call.
+    pub fn plan_calls(&self, plan: impl FnMut(&Call) -> Fate + Send + 'static) {
         *lock(&self.plan) = Box::new(plan);
     }
 
-    /// The calls since the last time that somebody asked, by operation: `PutItem`, `SendMessageBatch`, …; for S3 the method and
-    /// what it is about, such as `PUT object`.
+    /// Lets every call pass from now on.
+    pub fn pass(&self) {
+        self.plan_calls(|_| Fate::Pass);
+    }
+
+    /// The calls since the last time that somebody asked, by operation, as in [`Call::operation`].
     pub fn take(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut *lock(&self.counts))
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        let scans = self.scans.load(Relaxed);
+        assert!(scans == 0 || std::thread::panicking(), "a table was scanned {scans} times");
     }
 }
 
@@ -71,6 +117,13 @@ fn named(method: &Method, path: &str, headers: &HeaderMap, body: &[u8]) -> Strin
     format!("{method} {about}")
 }
 
+/// SDKs say where they run: `exec-env/AWS_Lambda_<what Lambda says>`.
+fn function(headers: &HeaderMap) -> String {
+    let agents = ["x-amz-user-agent", "user-agent"].iter().filter_map(|name| headers.get(*name)?.to_str().ok());
+    let mut named = agents.filter_map(|agent| agent.split_once("AWS_Lambda_"));
+    named.next().map(|(_, rest)| rest.split(' ').next().unwrap_or_default().to_owned()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +137,14 @@ mod tests {
         assert_eq!(named(&Method::POST, "/", &none, b"Action=SendMessage&QueueUrl=x"), "SendMessage");
         assert_eq!(named(&Method::PUT, "/bucket/ab/cd", &none, b""), "PUT object");
         assert_eq!(named(&Method::GET, "/bucket/", &none, b""), "GET bucket");
+    }
+
+    #[test]
+    fn functions_are_known_by_their_agent() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(function(&headers), "");
+        let agent = HeaderValue::from_static("aws-sdk-rust/1.3 os/linux exec-env/AWS_Lambda_worker lang/rust");
+        headers.insert("x-amz-user-agent", agent);
+        assert_eq!(function(&headers), "worker");
     }
 }

@@ -20,7 +20,7 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Becomes the command, in a process group of its own, so that whoever waits for it knows that it is gone. Beside it waits what
 /// ends the group when the process that holds its standard input is gone, however that one ended.
-const GUARD: &str = r#"exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec "$@" </dev/null 3<&-"#;
+pub(crate) const GUARD: &str = r#"exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec "$@" </dev/null 3<&-"#;
 
 /// Why there is no emulator.
 #[derive(Debug, thiserror::Error)]

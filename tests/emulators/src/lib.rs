@@ -1,18 +1,25 @@
 //! Emulators of what the cloud functions talk to, as processes that live as long as a test: DynamoDB by dynoxide, SQS and S3 by
-//! LocalStack, Redis by itself, the other shapes by moto. `scripts/emulators` installs them; a test that finds one missing
+//! LocalStack, Redis by itself, ECS by ourselves, the other shapes by moto. `scripts/emulators` installs them; a test that finds one missing
 //! fails and says so, because a test that skips itself proves nothing.
 //!
 //! * [`Emulator`] starts one on a free port, waits until it answers, and takes its whole process group down when dropped.
 //! * [`account`] makes what the template makes: a table, queues, a bucket.
+//! * [`ecs`] runs sandboxes as processes.
 //! * [`schedules`] fires what Scheduler would.
-//! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts.
+//! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts. [`Line`] is the
+//!   same for what is no HTTP.
 
 pub mod account;
 mod calls;
+pub mod ecs;
 mod emulator;
+mod fate;
+mod line;
 mod proxy;
 pub mod schedules;
 
-pub use calls::Calls;
+pub use calls::{Call, Calls};
 pub use emulator::{Emulator, Error};
-pub use proxy::{Fate, FaultProxy};
+pub use fate::{Deed, Fate};
+pub use line::{Line, State};
+pub use proxy::FaultProxy;

@@ -119,6 +119,30 @@ mod tests {
         }
     }
 
+    /// See "Upgrading" in ARCHITECTURE.md.
+    #[test]
+    fn items_are_read_for_ever() {
+        let golden = include_str!("../../tests/golden/items/1.json");
+        let golden: std::collections::BTreeMap<String, serde_json::Value> = serde_json::from_str(golden).unwrap();
+        let attribute = |value: &serde_json::Value| match (value["S"].as_str(), value["N"].as_str()) {
+            (Some(string), _) => text(string),
+            (_, digits) => AttributeValue::N(digits.unwrap().to_owned()),
+        };
+        let golden: Attributes = golden.iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
+        let item = Item {
+            key: Key::new("p", "s"),
+            rev: 7,
+            body: "{}".into(),
+            index: Some(Key::new("i", "j")),
+            expires_at: Some(Timestamp::from_millis(1_001)),
+        };
+        assert_eq!(read(golden.clone()).unwrap(), item);
+        let mut written = key(&item.key);
+        written.insert(REV.into(), number(item.rev));
+        written.extend(contents(&item.key, &item.body, item.index.as_ref(), item.expires_at));
+        assert_eq!(written, golden);
+    }
+
     #[test]
     fn the_order_in_the_index_is_that_of_the_index_key_and_then_of_the_item() {
         let place = |index: &str, sk: &str| {

@@ -1,0 +1,81 @@
+//! A line to a service that is no HTTP: it can be cut, and it can go dead without a word.
+
+use std::io;
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
+
+/// How a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It carries everything.
+    Whole,
+    /// Connections break, and new ones break at once.
+    Cut,
+    /// Connections stay, new ones are taken, and nothing comes through any more.
+    Dead,
+}
+
+/// A line to a service.
+pub struct Line {
+    port: u16,
+    state: watch::Sender<State>,
+    task: JoinHandle<()>,
+}
+
+impl Line {
+    /// To what listens on this port of 127.0.0.1.
+    pub async fn to(service: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let state = watch::Sender::new(State::Whole);
+        let mut states = state.subscribe();
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    Ok((stream, _)) = listener.accept() => drop(connections.spawn(carry(stream, service, states.clone()))),
+                    Ok(()) = states.changed() => {}
+                }
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Ok(Self { port, state, task })
+    }
+
+    /// Where it is entered, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Changes how it is. A connection that was dead stays so: what was sent on it is lost.
+    pub fn set(&self, state: State) {
+        self.state.send_replace(state);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn carry(mut near: TcpStream, service: u16, mut states: watch::Receiver<State>) {
+    let carried = async {
+        if *states.borrow() == State::Whole
+            && let Ok(mut far) = TcpStream::connect(("127.0.0.1", service)).await
+        {
+            tokio::select! {
+                _ = copy_bidirectional(&mut near, &mut far) => return,
+                _ = states.wait_for(|state| *state != State::Whole) => {}
+            }
+        }
+        // Dead until it is cut, or until whoever holds it gives up; whoever does tells nobody here, so that it is kept.
+        _ = states.wait_for(|state| *state == State::Cut).await;
+    };
+    carried.await;
+    drop(near);
+}

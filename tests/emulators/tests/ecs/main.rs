@@ -1,0 +1,8 @@
+//! Sandboxes on ECS: one a workspace, whatever is lost; a reason for everything; and nothing is left behind.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod faults;
+mod life;
+mod shapes;
+mod sweeps;
+mod world;

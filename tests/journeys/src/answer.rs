@@ -1,0 +1,69 @@
+//! What came back.
+
+use crate::Result;
+use reqwest::{StatusCode, header::HeaderMap};
+use serde_json::Value;
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What was asked for, to be shown.
+    pub asked: String,
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) async fn of(asked: String, response: reqwest::Response) -> Result<Self> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok(Self { asked, status, headers, bytes: response.bytes().await?.to_vec() })
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    /// The body as JSON; as a JSON text when it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| Value::String(self.text()))
+    }
+
+    /// A header; empty when it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// This, when its status is this one; else an error that shows it.
+    pub fn is(self, status: u16) -> Result<Self> {
+        match self.status.as_u16() == status {
+            true => Ok(self),
+            false => Err(format!("{}: {} instead of {status}: {}", self.asked, self.status, self.text()).into()),
+        }
+    }
+
+    /// The body, when it is a success.
+    pub fn good(self) -> Result<Value> {
+        match self.status.is_success() {
+            true => Ok(self.json()),
+            false => Err(format!("{}: {} {}", self.asked, self.status, self.text()).into()),
+        }
+    }
+
+    /// The inside of the envelope, when it refuses with this status and code. Every refusal names its request.
+    pub fn refuses(self, status: u16, code: &str) -> Result<Value> {
+        let this = self.is(status)?;
+        let error = this.json()["error"].clone();
+        if error["code"] != code || error["message"].as_str().is_none_or(str::is_empty) {
+            return Err(format!("{}: {error} instead of {code}", this.asked).into());
+        }
+        if error["request_id"].as_str().is_none_or(|id| id != this.header("x-request-id")) {
+            return Err(format!("{}: {error} does not name the request {:?}", this.asked, this.headers).into());
+        }
+        Ok(error)
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the binaries are that a world is made of.
+
+use crate::Result;
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// Folders with binaries. `BUILDSCALE_BIN_DIR` names them (several as in `PATH`): for those of a release, say
+/// `target/release:target/lambda/`. Else they are where this test was built to, and must be as new as what they are made of.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    folders: Vec<PathBuf>,
+    built_here: bool,
+}
+
+impl Binaries {
+    /// Those that are named, else those that were built with this test.
+    ///
+    /// # Errors
+    /// When nobody knows where this test is.
+    pub fn find() -> Result<Self> {
+        if let Some(named) = env::var_os("BUILDSCALE_BIN_DIR").filter(|named| !named.is_empty()) {
+            return Ok(Self { folders: env::split_paths(&named).collect(), built_here: false });
+        }
+        // target/<profile>/deps/<test>
+        let test = env::current_exe()?;
+        let folder = test.ancestors().nth(2).ok_or("this test is nowhere")?;
+        Ok(Self { folders: vec![folder.into()], built_here: true })
+    }
+
+    /// Those beside this one, which Cargo has just built: `env!("CARGO_BIN_EXE_…")`.
+    pub fn beside(binary: &str) -> Self {
+        Self { folders: Path::new(binary).parent().map(Into::into).into_iter().collect(), built_here: false }
+    }
+
+    /// A binary by its name: `<folder>/<name>`, or `<folder>/<name>/bootstrap`, as cargo-lambda lays them out.
+    ///
+    /// # Errors
+    /// When it is not there, or is older than its sources.
+    pub fn get(&self, name: &str) -> Result<PathBuf> {
+        let places = self.folders.iter().flat_map(|folder| [folder.join(name), folder.join(name).join("bootstrap")]);
+        let found = places.into_iter().find(|place| place.is_file());
+        let found = found.ok_or_else(|| format!("there is no {name} in {:?}: {BUILD}", self.folders))?;
+        match self.built_here.then(|| newer(&found)).flatten() {
+            Some(source) => Err(format!("{} is older than {source}: {BUILD}", found.display()).into()),
+            None => Ok(found),
+        }
+    }
+}
+
+const BUILD: &str = "build it with `cargo build --bins`, or run scripts/test";
+
+/// A source that changed after this was built from it. Cargo says beside each binary what it was made of.
+fn newer(binary: &Path) -> Option<String> {
+    let changed = |path: &Path| path.metadata().and_then(|known| known.modified()).ok();
+    let built = changed(binary)?;
+    let made_of = std::fs::read_to_string(binary.with_extension("d")).ok()?;
+    let (_, sources) = made_of.split_once(": ")?;
+    sources.split_whitespace().find(|source| changed(Path::new(source)).is_some_and(|at| at > built)).map(str::to_owned)
+}

@@ -1,0 +1,34 @@
+//! What people do with BuildScale, from end to end, written once and made in every world that it runs in.
+//!
+//! * [`World`] is where: `hub` is the one binary, `aws` the binaries of the functions on emulators of the real protocols, `account` a
+//!   deployment that is there already. `BUILDSCALE_WORLD` chooses; without it, both of those that need nothing.
+//! * [`suite`] is what: journeys that know of no world, but for what they need of one (an [`Ability`]).
+//! * [`Client`] is how: HTTP and event streams, and waiting on conditions. [`Stub`] is a model behind OpenAI's protocol.
+//!
+//! Tests of what only one world has (command line and terminal of the hub; deadlines, faults and costs of the functions) are with that
+//! world, in `functions/hub/tests` and `functions/cloud/tests`, and start it with what is here.
+
+mod answer;
+mod binaries;
+mod client;
+mod events;
+mod stub;
+
+pub mod harness;
+pub mod suite;
+pub mod world;
+
+pub use answer::Answer;
+pub use binaries::Binaries;
+pub use client::Client;
+pub use events::{Event, OneStream, Watch, count};
+pub use stub::{Asked, Stub};
+pub use world::{Ability, Aws, Deployment, Emulators, Hub, Options, Other, Settings, World};
+
+use std::{error::Error, time::Duration};
+
+/// What went wrong; whoever runs the test shows it.
+pub type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// How long anything may take before a test fails: far more than it ever does.
+pub const PATIENCE: Duration = Duration::from_secs(180);

@@ -1,0 +1,98 @@
+//! A model behind any server that speaks OpenAI's chat completions.
+
+use crate::Result;
+use axum::{Json, Router, extract::State, http::HeaderMap, response::IntoResponse, routing::post};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// One request of a model, and the key that it was made with.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The bearer token.
+    pub key: String,
+    /// The body.
+    pub body: Value,
+}
+
+type Play = Arc<dyn Fn(&Asked) -> Vec<Value> + Send + Sync>;
+
+/// A running server. It ends when it is dropped.
+pub struct Stub {
+    /// Its base URL, such as `http://127.0.0.1:4711/v1`.
+    pub base: String,
+    state: Served,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Served {
+    play: Play,
+    takes: Arc<Mutex<Option<String>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Stub {
+    /// Starts one that answers each request with these frames.
+    ///
+    /// # Errors
+    /// When there is no free port.
+    pub async fn start(play: impl Fn(&Asked) -> Vec<Value> + Send + Sync + 'static) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let base = format!("http://{}/v1", listener.local_addr()?);
+        let state = Served { play: Arc::new(play), takes: Arc::default(), asked: Arc::default() };
+        let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(state.clone());
+        let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
+        Ok(Self { base, state, serving })
+    }
+
+    /// All requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        lock(&self.state.asked).clone()
+    }
+
+    /// The keys of all requests so far.
+    pub fn keys(&self) -> Vec<String> {
+        self.asked().into_iter().map(|asked| asked.key).collect()
+    }
+
+    /// Refuses every other key than this one from now on.
+    pub fn take_only(&self, key: &str) {
+        *lock(&self.state.takes) = Some(key.to_owned());
+    }
+
+    /// A frame with a piece of the answer, and the reason why it ends, if it does.
+    pub fn piece(delta: Value, reason: Value) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] })
+    }
+
+    /// The last frame: what it has cost.
+    pub fn usage(input: u64, output: u64) -> Value {
+        let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
+        json!({ "choices": [], "usage": usage })
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn complete(State(served): State<Served>, headers: HeaderMap, Json(body): Json<Value>) -> impl IntoResponse {
+    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let key = bearer.trim_start_matches("Bearer ").to_owned();
+    let asked = Asked { key: key.clone(), body };
+    lock(&served.asked).push(asked.clone());
+    if lock(&served.takes).as_ref().is_some_and(|takes| *takes != key) {
+        let error = json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }).to_string();
+        return (StatusCode::UNAUTHORIZED, [("content-type", "application/json")], error);
+    }
+    let frames: String = (served.play)(&asked).iter().map(|frame| format!("data: {frame}\n\n")).collect();
+    (StatusCode::OK, [("content-type", "text/event-stream")], format!("{frames}data: [DONE]\n\n"))
+}

@@ -1,0 +1,104 @@
+//! Files as versions, and the tools that agents have.
+
+use super::Stage;
+use crate::Result;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+pub(super) async fn a_file_is_changed_moved_removed_and_found_again(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let files = format!("{place}/files");
+    let file = client.file(&place, "/projects/a.md", "one\n").await?;
+    let twice = client.ask(Method::POST, &files, json!({ "path": "/projects/a.md", "content": "two" })).await?;
+    twice.refuses(409, "CONFLICT")?;
+    let put = async |tag: &str, content: &str| {
+        let request = client.request(Method::PUT, &file).header("if-match", tag);
+        client.send(request.json(&json!({ "content": content }))).await
+    };
+    assert_eq!(put("\"1\"", "one\ntwo\n").await?.is(200)?.header("etag"), "\"2\"");
+    let stale = put("\"1\"", "three").await?.refuses(412, "STALE_VERSION")?;
+    assert_eq!(stale["details"]["current_v"], 2);
+
+    let moved = client.ask(Method::PATCH, &file, json!({ "path": "/projects/b.md" })).await?.is(200)?.json();
+    assert_eq!((&moved["from"], &moved["path"]), (&json!("/projects/a.md"), &json!("/projects/b.md")));
+    assert_eq!(client.get(&format!("{files}/by-path?path=/projects/b.md")).await?["v"], 2);
+    client.look(&format!("{files}/by-path?path=/projects/a.md")).await?.refuses(404, "NOT_FOUND")?;
+    assert_eq!(client.look(&format!("{file}/versions/1/content")).await?.is(200)?.bytes, b"one\n");
+    let diff = client.get(&format!("{file}/diff?from=1&to=2")).await?;
+    assert!(diff["diff"].as_str().is_some_and(|diff| diff.contains("+two")), "{diff}");
+    assert_eq!(client.post(&format!("{file}/versions/1/restore"), Value::Null).await?["v"], 3);
+
+    client.ask(Method::DELETE, &file, Value::Null).await?.is(200)?;
+    client.look(&file).await?.refuses(404, "NOT_FOUND")?;
+    let trash = client.get(&format!("{files}/trash")).await?;
+    assert_eq!(trash["files"][0]["info"]["path"], "/projects/b.md");
+    client.post(&format!("{file}/restore"), Value::Null).await?;
+    assert_eq!(client.look(&format!("{file}/content")).await?.is(200)?.bytes, b"one\n");
+    client.ask(Method::DELETE, &file, Value::Null).await?.is(200)?;
+    client.ask(Method::DELETE, &format!("{file}/purge"), Value::Null).await?.is(200)?;
+    client.look(&format!("{file}/versions")).await?.refuses(404, "NOT_FOUND")?;
+
+    for name in ["x", "y", "z"] {
+        client.file(&place, &format!("/projects/folder/{name}"), name).await?;
+    }
+    let first = client.get(&format!("{files}?path=/projects/folder&limit=2")).await?;
+    let next = first["next_cursor"].as_str().ok_or("no next_cursor")?;
+    let second = client.get(&format!("{files}?path=/projects/folder&limit=2&cursor={next}")).await?;
+    assert_eq!((first["entries"].as_array().map(Vec::len), &second["entries"][0]["name"]), (Some(2), &json!("z")));
+    client.look(&format!("{files}/by-path?path=/../etc/passwd")).await?.refuses(400, "INVALID_ARGUMENT")?;
+    Ok(())
+}
+
+/// More than fits into the table, and bytes that are no text.
+pub(super) async fn long_contents_are_bytes_with_ranges(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let file = client.file(&place, "/data/a b.html", "<b>hi</b>").await?;
+    let content = format!("{file}/content");
+    let whole = client.look(&content).await?.is(200)?;
+    assert_eq!((whole.text().as_str(), whole.header("x-content-type-options")), ("<b>hi</b>", "nosniff"));
+    assert_eq!(whole.header("content-disposition"), "attachment; filename*=UTF-8''a%20b.html");
+
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let put = client.request(Method::PUT, &content).header("if-match", "\"1\"").body(bytes.clone());
+    let put = client.send(put).await?.is(200)?;
+    assert_eq!((&put.json()["size"], put.header("etag")), (&json!(3_000_000), "\"2\""));
+    assert!(client.look(&content).await?.is(200)?.bytes == bytes, "it came back as it was");
+    let ranged = async |range: &str| client.send(client.request(Method::GET, &content).header("range", range)).await;
+    let part = ranged("bytes=2000000-2000004").await?.is(206)?;
+    assert_eq!(part.bytes, bytes[2_000_000..=2_000_004]);
+    assert_eq!(part.header("content-range"), "bytes 2000000-2000004/3000000");
+    ranged("bytes=3000000-").await?.refuses(416, "INVALID_ARGUMENT")?;
+    let known = client.request(Method::GET, &content).header("if-none-match", "\"2\"");
+    client.send(known).await?.is(304)?;
+    assert_eq!(client.look(&format!("{file}/versions/1/content")).await?.is(200)?.text(), "<b>hi</b>");
+    Ok(())
+}
+
+pub(super) async fn the_tools_of_agents_are_there_for_people(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let tools = format!("{place}/tools");
+    let listed = client.get(&tools).await?;
+    let names: Vec<&str> =
+        listed["tools"].as_array().into_iter().flatten().filter_map(|t| t["name"].as_str()).collect();
+    for name in ["ls", "read", "write", "edit", "grep", "glob", "plan_write", "ask_user"] {
+        assert!(names.contains(&name), "no {name} in {names:?}");
+    }
+    let call = async |tool: &str, args: Value| client.post(&tools, json!({ "tool": tool, "args": args })).await;
+    let written = call("write", json!({ "path": "/projects/a.md", "content": "a needle\n" })).await?;
+    assert_eq!(written["success"], true, "{written}");
+    let read = call("read", json!({ "path": "/projects/a.md" })).await?;
+    assert!(read["output"].as_str().is_some_and(|output| output.contains("needle")), "{read}");
+    // Wherever it is asked, and whatever was there before: what was written a moment ago is found.
+    for args in [json!({ "pattern": "needle", "path": "/projects" }), json!({ "pattern": "ne+dle" })] {
+        let found = call("grep", args).await?;
+        assert!(found["output"].as_str().is_some_and(|output| output.contains("/projects/a.md")), "{found}");
+    }
+    let unknown = call("raed", json!({})).await?;
+    assert_eq!((&unknown["success"], &unknown["error"]["code"]), (&json!(false), &json!("NOT_FOUND")));
+    let missing = call("read", json!({ "path": "/none" })).await?;
+    assert_eq!(missing["success"], false, "{missing}");
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Event streams: left, taken up again, and opened by tickets.
+
+use super::Stage;
+use crate::{Client, Event, Result, count};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+/// A chat that has had a turn, and the events of it.
+async fn with_a_turn(client: &Client, goal: &str) -> Result<(String, String, Vec<Event>)> {
+    let place = client.place().await?;
+    let chat = client.chat(&place, goal).await?;
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+    Ok((place, chat, watch.events()))
+}
+
+pub(super) async fn a_stream_goes_on_wherever_it_was_left(stage: Stage) -> Result {
+    let client = stage.client();
+    let (_, chat, seen) = with_a_turn(&client, "leave and come back").await?;
+    assert!(seen.len() > 5, "{seen:?}");
+    let events = format!("{chat}/events");
+    assert_eq!(client.open(&format!("{events}?after=0")).await?.until_event("done").await?, seen);
+    for left in [0, seen.len() / 2, seen.len() - 2] {
+        let (after, rest) = (seen[left].id, &seen[left + 1..]);
+        let resumed = client.open(&format!("{events}?after={after}")).await?.until_event("done").await?;
+        assert_eq!(resumed, rest, "by ?after={after}");
+        // What the browser says by itself comes before what the address said when it was first opened.
+        let request = client.request(Method::GET, &format!("{events}?after=0")).header("last-event-id", after);
+        let resumed = client.open_with(request).await?.until_event("done").await?;
+        assert_eq!(resumed, rest, "by Last-Event-ID: {after}");
+    }
+    // A number that no event has is no error: the client is told to begin anew.
+    let reset = client.open(&format!("{events}?after=999999999")).await?.until_event("reset").await?;
+    assert_eq!(reset.last().map(|event| &event.data["reason"]), Some(&json!("unknown_cursor")));
+    client.look(&format!("{events}?protocol=odd")).await?.refuses(400, "INVALID_ARGUMENT")?;
+    Ok(())
+}
+
+pub(super) async fn one_connection_sees_turn_after_turn(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let chat = client.chat(&place, "hello").await?;
+    let stream = client.open(&format!("{chat}/events?after=0")).await?;
+    let watch = client.watch(&chat);
+    for turn in 1..=3 {
+        watch.until_nth("done", turn).await?;
+        if turn < 3 {
+            client.post(&chat, json!({ "content": format!("hello again {turn}") })).await?;
+        }
+    }
+    let seen = stream.until(|events| count(events, "done") == 3).await?;
+    assert_eq!(seen, watch.events(), "one connection, from the first event to the last");
+    Ok(())
+}
+
+pub(super) async fn a_ticket_opens_its_stream_and_nothing_else(stage: Stage) -> Result {
+    let client = stage.client();
+    let (place, chat, seen) = with_a_turn(&client, "with a ticket").await?;
+    let other = client.chat(&place, "without one").await?;
+    let id = chat.rsplit('/').next().unwrap_or_default();
+    let made = client.ask(Method::POST, &format!("{place}/stream-tickets"), json!({ "chat_id": id })).await?.is(201)?;
+    assert_eq!(made.header("cache-control"), "no-store");
+    let (ticket, url) = (made.json()["ticket"].clone(), made.json()["url"].clone());
+    let (ticket, url) = (ticket.as_str().ok_or("no ticket")?, url.as_str().ok_or("no url")?);
+
+    // As `EventSource` does, which can send no token; and comes again by itself.
+    let browser = client.with_token(None);
+    for _ in 0..2 {
+        assert_eq!(browser.open(&format!("{url}&after=0")).await?.until_event("done").await?, seen);
+    }
+    for path in [format!("{other}/events?after=0&ticket={ticket}"), format!("{chat}?ticket={ticket}")] {
+        assert_eq!(browser.look(&path).await?.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    assert_eq!(browser.look(&format!("{chat}/events?after=0")).await?.status, StatusCode::UNAUTHORIZED);
+    let nothing = client.ask(Method::POST, &format!("{place}/stream-tickets"), Value::Null).await?;
+    assert_eq!(nothing.status, StatusCode::BAD_REQUEST);
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! A deployment on this machine: what `template.yaml` makes, of emulators and of our own Lambda.
+
+use super::{SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, token};
+use crate::{Binaries, Client, Result};
+use emulators::{Calls, Emulator, account};
+use lambda::{Function, Gateway, Mapping, MappingSettings};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    sync::{Mutex, watch},
+};
+
+/// Longer than anything takes; a test that needs a shorter one says so.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// How many instances of a function there may be at once.
+const CONCURRENCY: usize = 6;
+
+/// The services, for as many deployments as there are: each has a table, queues and a bucket of its own.
+pub struct Emulators {
+    dynamodb: Emulator,
+    local: Emulator,
+    /// The bus, which may be away for a while.
+    pub redis: Mutex<Emulator>,
+    bus: String,
+}
+
+impl Emulators {
+    /// Starts them.
+    ///
+    /// # Errors
+    /// When one is not installed, or does not start.
+    pub async fn start() -> Result<Self> {
+        let (dynamodb, local, redis) =
+            tokio::try_join!(Emulator::dynamodb(), Emulator::localstack(), Emulator::redis())?;
+        let bus = format!("redis://127.0.0.1:{}", redis.port());
+        Ok(Self { dynamodb, local, redis: Mutex::new(redis), bus })
+    }
+}
+
+/// How a deployment is made.
+pub struct Options<'a> {
+    /// What the models play.
+    pub script: String,
+    /// How long the worker may take for a batch.
+    pub timeout: Duration,
+    /// Variables of all functions.
+    pub settings: Settings<'a>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self { script: SCRIPT.to_owned(), timeout: TIMEOUT, settings: &[] }
+    }
+}
+
+/// A running deployment.
+pub struct Aws {
+    /// The table and the bucket; what the names of the queues begin with.
+    pub name: String,
+    /// What the worker, the timer and the container ask for.
+    pub dynamodb: Calls,
+    /// The same.
+    pub sqs: Calls,
+    /// The same.
+    pub s3: Calls,
+    /// What the API asks for.
+    pub dynamodb_of_api: Calls,
+    /// The same.
+    pub sqs_of_api: Calls,
+    /// The function that drives.
+    pub worker: Function,
+    url: watch::Receiver<String>,
+    /// Ended in this order.
+    _commands: Mapping,
+    _delays: Mapping,
+    _gateway: Gateway,
+    _stream: Child,
+    /// Where all of it is kept.
+    pub emulators: Arc<Emulators>,
+    folder: TempDir,
+}
+
+impl Aws {
+    /// Makes a table, queues and a bucket, and deploys the functions on them.
+    ///
+    /// # Errors
+    /// When something cannot be made or started.
+    pub async fn deploy(binaries: &Binaries, emulators: Arc<Emulators>, options: Options<'_>) -> Result<Self> {
+        static DEPLOYMENTS: AtomicUsize = AtomicUsize::new(1);
+        let name = format!("buildscale-{}", DEPLOYMENTS.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir()?;
+        let script = folder.path().join("script.yaml");
+        std::fs::write(&script, &options.script)?;
+        let (dynamo, local) = (emulators.dynamodb.endpoint(), emulators.local.endpoint());
+        account::table(&account::sdk(&dynamo), &name).await?;
+        let sdk = account::sdk(&local);
+        let queues = account::queues(&sdk, &format!("{name}-commands"), 12).await?;
+        account::bucket(&sdk, &name).await?;
+        let (dynamodb, dynamodb_of_api) = (Calls::of(&dynamo).await?, Calls::of(&dynamo).await?);
+        let (sqs, sqs_of_api, s3) = (Calls::of(&local).await?, Calls::of(&local).await?, Calls::of(&local).await?);
+
+        let of_all = [
+            ("AWS_REGION", account::REGION),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_ENDPOINT_URL", &local),
+            ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.endpoint()),
+            ("AWS_ENDPOINT_URL_SQS", sqs.endpoint()),
+            ("AWS_ENDPOINT_URL_S3", s3.endpoint()),
+            ("BUILDSCALE__AWS__TABLE", &name),
+            ("BUILDSCALE__AWS__QUEUE_URL", &queues.queue_url),
+            ("BUILDSCALE__AWS__DELAY_QUEUE_URL", &queues.delay_queue_url),
+            ("BUILDSCALE__AWS__DELAY_QUEUE_ARN", &queues.delay_queue_arn),
+            ("BUILDSCALE__AWS__SCHEDULER_GROUP", &queues.scheduler_group),
+            ("BUILDSCALE__AWS__SCHEDULER_ROLE_ARN", &queues.scheduler_role_arn),
+            ("BUILDSCALE__AWS__BUCKET", &name),
+            ("BUILDSCALE__AWS__BUS", &emulators.bus),
+            ("BUILDSCALE__AUTH__SECRET", SIGNS_TOKENS),
+            ("BUILDSCALE__AUTH__TICKET_SECRET", SIGNS_TICKETS),
+            ("BUILDSCALE__AUTH__REQUESTS_PER_MINUTE", "100000"),
+            ("BUILDSCALE__AUTH__TOKENS_PER_MINUTE", "100000000"),
+            ("BUILDSCALE__AI__SCRIPT", &script.display().to_string()),
+            ("BUILDSCALE__AI__MODEL", "scripted/script"),
+            ("BUILDSCALE_LOG", "info"),
+        ];
+        let environment = owned(&[&of_all, options.settings].concat());
+        let (stream, address) = launch_stream(&binaries.get("buildscale-stream")?, &environment).await?;
+        let own = owned(&[
+            ("BUILDSCALE__AWS__STREAM_URL", address.as_str()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_of_api.endpoint()),
+            ("AWS_ENDPOINT_URL_SQS", sqs_of_api.endpoint()),
+        ]);
+        let environment_of_api = [environment.clone(), own].concat();
+        let function = |name: &str, environment: &[(String, String)], timeout| -> Result<Function> {
+            Ok(Function::new(lambda::Settings {
+                name: name.into(),
+                binary: binaries.get(&format!("buildscale-{name}"))?,
+                environment: environment.to_vec(),
+                timeout,
+                concurrency: CONCURRENCY,
+                log: Some(log_of(folder.path(), name)),
+            }))
+        };
+        let api = function("api", &environment_of_api, TIMEOUT)?;
+        let worker = function("worker", &environment, options.timeout)?;
+        let timer = function("timer", &environment, TIMEOUT)?;
+        let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency: CONCURRENCY };
+        let client = aws_sdk_sqs::Client::new(&sdk);
+        let commands = Mapping::start(client.clone(), worker.clone(), queue_of(queues.queue_url));
+        let delays = Mapping::start(client, timer, queue_of(queues.delay_queue_url));
+        let gateway = Gateway::start(api).await;
+        let (_, url) = watch::channel(format!("http://{}", gateway.address));
+        Ok(Self {
+            name,
+            dynamodb,
+            sqs,
+            s3,
+            dynamodb_of_api,
+            sqs_of_api,
+            worker,
+            url,
+            _commands: commands,
+            _delays: delays,
+            _gateway: gateway,
+            _stream: stream,
+            emulators,
+            folder,
+        })
+    }
+
+    /// The client of the person that most of it is about.
+    pub fn client(&self) -> Client {
+        Client::new(self.url.clone(), Some(&token("ann")))
+    }
+
+    /// The end of what each function has logged.
+    pub fn log(&self) -> String {
+        ["api", "worker", "timer"].map(|name| format!("--- {name}\n{}\n", self.log_of(name))).concat()
+    }
+
+    /// The end of what a function has logged.
+    pub fn log_of(&self, function: &str) -> String {
+        let log = std::fs::read_to_string(log_of(self.folder.path(), function)).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines.get(lines.len().saturating_sub(40)..).unwrap_or_default().join("\n")
+    }
+}
+
+fn log_of(folder: &Path, function: &str) -> PathBuf {
+    folder.join(format!("{function}.log"))
+}
+
+fn owned(settings: Settings<'_>) -> Vec<(String, String)> {
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+async fn launch_stream(binary: &Path, environment: &[(String, String)]) -> Result<(Child, String)> {
+    let mut command = Command::new(binary);
+    command.env_clear().envs(environment.iter().cloned()).env("BUILDSCALE__SERVER__LISTEN", "127.0.0.1:0");
+    let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).kill_on_drop(true).spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().ok_or("no stdout")?).lines();
+    let address = loop {
+        let line = lines.next_line().await?.ok_or("the stream server ended before it served")?;
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        if let Some(address) = line["fields"]["address"].as_str() {
+            break format!("http://{address}");
+        }
+    };
+    // It has to be able to go on saying things.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Ok((child, address))
+}

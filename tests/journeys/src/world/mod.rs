@@ -1,0 +1,190 @@
+//! Where the system runs. A world says what can be done with it besides talking to it; journeys know no more of it than that.
+
+mod account;
+mod aws;
+mod hub;
+
+pub use account::Account;
+pub use aws::{Aws, Emulators, Options};
+pub use hub::{Hub, LOG};
+
+use crate::{Binaries, Client, Result};
+use identity::{Trust, mint};
+use ports::{Clock, Secret, SystemClock};
+use std::{sync::Arc, time::Duration};
+
+/// What signs the tokens of the people of these tests.
+const SIGNS_TOKENS: &str = "a secret that signs the tokens of these tests";
+/// What signs the tickets of these tests.
+const SIGNS_TICKETS: &str = "a secret that signs the tickets of these tests";
+/// What the models play.
+pub const SCRIPT: &str = include_str!("../script.yaml");
+
+/// What a deployment is told beyond what each is: variables and their values. The last of two with the same name counts.
+pub type Settings<'a> = &'a [(&'a str, &'a str)];
+
+/// What a journey may need of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ability {
+    /// Its models play [`SCRIPT`], and not only the offline demo, which has fewer scenes.
+    Script,
+    /// There is somebody else, with a token of their own.
+    Others,
+    /// There can be further deployments, with other settings.
+    Settings,
+    /// What drives can be killed in the middle of its work.
+    Deaths,
+    /// Its operator sees its counters over HTTP.
+    Counters,
+}
+
+/// A world.
+#[derive(Clone)]
+pub enum World {
+    /// The one binary `buildscale`, with a data folder of its own.
+    Hub(Binaries),
+    /// The binaries of the functions, on emulators that all deployments share.
+    Aws(Binaries, Arc<Emulators>),
+    /// What somebody has deployed.
+    Account(Account),
+}
+
+impl World {
+    /// The worlds that need nothing but this machine.
+    pub const HERE: [&str; 2] = ["hub", "aws"];
+
+    /// A world by its name; its emulators are started.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it cannot be had.
+    pub async fn of(name: &str) -> Result<Self> {
+        match name {
+            "hub" => Ok(Self::Hub(Binaries::find()?)),
+            "aws" => Ok(Self::Aws(Binaries::find()?, Arc::new(Emulators::start().await?))),
+            "account" => Ok(Self::Account(Account::of_environment()?)),
+            _ => Err(format!("BUILDSCALE_WORLD={name}: there are hub, aws and account").into()),
+        }
+    }
+
+    /// Whether it can do this.
+    pub fn can(&self, ability: Ability) -> bool {
+        match (self, ability) {
+            (Self::Hub(_), _) => true,
+            (Self::Aws(..), ability) => ability != Ability::Counters,
+            (Self::Account(account), Ability::Others) => account.other().is_some(),
+            (Self::Account(_), _) => false,
+        }
+    }
+
+    /// A deployment with these settings.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn deploy(&self, settings: Settings<'_>) -> Result<Deployment> {
+        Ok(match self {
+            Self::Hub(binaries) => Deployment::Hub(hub::deploy(binaries, settings).await?),
+            Self::Aws(binaries, emulators) => {
+                let options = Options { settings, ..Options::default() };
+                Deployment::Aws(Box::new(Aws::deploy(binaries, emulators.clone(), options).await?))
+            }
+            Self::Account(account) => Deployment::Account(account.clone()),
+        })
+    }
+}
+
+/// A system that runs. It ends when it is dropped, but for one of an account.
+pub enum Deployment {
+    /// A hub, with its data.
+    Hub(hub::Deployed),
+    /// Functions.
+    Aws(Box<Aws>),
+    /// What was there before.
+    Account(Account),
+}
+
+/// Somebody else than whoever a deployment's client is for.
+pub struct Other {
+    /// Theirs.
+    pub client: Client,
+    /// What their tokens call them.
+    pub subject: String,
+}
+
+impl Deployment {
+    /// The client of the person that most of it is about.
+    pub fn client(&self) -> Client {
+        match self {
+            Self::Hub(deployed) => deployed.hub.client().with_token(Some(&token("ann"))),
+            Self::Aws(aws) => aws.client(),
+            Self::Account(account) => account.client(),
+        }
+    }
+
+    /// Somebody else.
+    ///
+    /// # Errors
+    /// When there is nobody.
+    pub fn other(&self) -> Result<Other> {
+        let bob = |client: Client| Other { client: client.with_token(Some(&token("bob"))), subject: "bob".into() };
+        match self {
+            Self::Hub(deployed) => Ok(bob(deployed.hub.client())),
+            Self::Aws(aws) => Ok(bob(aws.client())),
+            Self::Account(account) => account.other().ok_or_else(|| "nobody else is known".into()),
+        }
+    }
+
+    /// The client of whoever runs it, who sees its counters.
+    pub fn operator(&self) -> Option<Client> {
+        match self {
+            Self::Hub(deployed) => Some(deployed.hub.client().with_token(Some(hub::OPERATOR))),
+            Self::Aws(_) | Self::Account(_) => None,
+        }
+    }
+
+    /// How often it can be killed before everybody has waited long enough: a worker that dies is replaced when its lease is over.
+    pub fn deaths(&self) -> usize {
+        match self {
+            Self::Hub(_) => 10,
+            Self::Aws(_) => 1,
+            Self::Account(_) => 0,
+        }
+    }
+
+    /// Kills what drives, with SIGKILL, and sees to it that something drives again. Whether it was there to be killed.
+    ///
+    /// # Errors
+    /// When nothing comes after it.
+    pub async fn kill(&mut self) -> Result<bool> {
+        match self {
+            Self::Hub(deployed) => {
+                deployed.hub.kill().await?;
+                deployed.hub.restart().await?;
+                Ok(true)
+            }
+            Self::Aws(aws) => Ok(aws.worker.kill_busy() > 0),
+            Self::Account(_) => Err("what others have deployed is not killed".into()),
+        }
+    }
+
+    /// What it said last, where that can be known.
+    pub fn log(&self) -> String {
+        match self {
+            Self::Aws(aws) => aws.log(),
+            Self::Hub(_) | Self::Account(_) => String::new(),
+        }
+    }
+
+    /// Leaves nothing behind where others are.
+    pub async fn end(&self) {
+        if let Self::Account(account) = self {
+            account.tidy().await;
+        }
+    }
+}
+
+/// A token for somebody, as the hub's own issuer would make one.
+pub fn token(subject: &str) -> String {
+    let trust = Trust { issuer: "buildscale".into(), audience: "buildscale".into() };
+    let hour = Duration::from_secs(3600);
+    mint(&Secret::new(SIGNS_TOKENS), &trust, subject, SystemClock.now(), hour).unwrap_or_default()
+}

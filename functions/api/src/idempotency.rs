@@ -32,6 +32,7 @@ const KEPT: Duration = Duration::from_secs(24 * 3600);
 const MAX_ANSWER: usize = 256 * 1024;
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Record {
     /// The digest of method, path and body.
     request: String,
@@ -40,6 +41,7 @@ struct Record {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Kept {
     status: u16,
     location: Option<String>,
@@ -189,4 +191,21 @@ fn replay(kept: Kept) -> Response {
 
 fn damaged(error: serde_json::Error) -> Failure {
     ports::Error::Damaged(error.to_string()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_were_kept_are_read_for_ever() {
+        let kept = Kept {
+            status: 202,
+            location: Some("/api/v1/workspaces/1/chats/2".into()),
+            etag: Some("\"4\"".into()),
+            body: "{}".into(),
+        };
+        let records = [None, Some(kept)].map(|answer| Record { request: "digest".into(), answer });
+        testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "idempotency", &records);
+    }
 }

@@ -4,7 +4,7 @@ mod take;
 
 use crate::{
     ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, clean, draft::Draft,
-    effect::Running, load::Loaded, log, retry::while_unavailable, runtime::Ports,
+    effect::Running, load::Loaded, log, mail::Unreadable, retry::while_unavailable, runtime::Ports,
 };
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
@@ -29,6 +29,9 @@ pub(crate) enum Failure {
     Lost,
     #[error(transparent)]
     Port(#[from] Error),
+    /// It is of a version that knows more: that is for a worker of that version.
+    #[error("this cannot be read here: {0}")]
+    Newer(String),
     #[error("panicked: {0}")]
     Panicked(String),
     /// Tried too often without a step forward: the actor has to be paused.
@@ -42,6 +45,11 @@ impl Failure {
     /// Whether a store did not answer: that passes, and is nobody's fault here.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Port(Error::Unavailable { .. }))
+    }
+
+    /// Whether a worker of another version may well be able to do it, and this one never will.
+    pub fn is_for_another_version(&self) -> bool {
+        matches!(self, Self::Newer(_) | Self::Port(Error::Damaged(_)))
     }
 }
 
@@ -86,8 +94,10 @@ impl<'a, M: Machine> Drive<'a, M> {
             if self.done > 0 && cut.is_cancelled() {
                 return Ok(Ended::CutShort);
             }
-            let mail = serde_json::from_str(&delivery.body)
-                .map_err(|error| Failure::Poison(format!("the command cannot be read: {error}")))?;
+            let mail = Mail::parse(&delivery.body).map_err(|error| match error {
+                Unreadable::Newer(_) => Failure::Newer(format!("a command: {error}")),
+                Unreadable::Damaged(_) => Failure::Poison(format!("the command cannot be read: {error}")),
+            })?;
             let taken = self.take_in(mail, delivery, behind, max_attempts).await?;
             let ended = self.run_effects(cut).await?;
             self.done += taken;
@@ -155,7 +165,8 @@ impl<'a, M: Machine> Drive<'a, M> {
         for target in [Target::Everything, Target::First] {
             let key = self.actor.control_key(target);
             let Some(item) = while_unavailable(|| self.ports.table.get(&key)).await? else { continue };
-            let request: StopRequest = log::parse(&item.body)?;
+            let request: StopRequest =
+                serde_json::from_str(&item.body).map_err(|error| Failure::Newer(format!("a stop: {error}")))?;
             if self.stops_seen.insert(request.stop_id) {
                 self.step(Input::Stop(request), None).await?;
             }

@@ -5,7 +5,8 @@
 //!
 //! What happens to a command, by file: [`mail`] brings it, [`load`] rehydrates the actor, [`machine`] is what decides,
 //! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] says how to settle the delivery.
-//! What comes together and needs nothing from outside in between is one entry: [`draft`].
+//! What comes together and needs nothing from outside in between is one entry: [`draft`]. What a newer version wrote is left to
+//! it: [`newer`].
 
 mod clean;
 mod draft;
@@ -16,6 +17,7 @@ mod load;
 pub mod log;
 pub mod machine;
 pub mod mail;
+mod newer;
 mod retry;
 mod runtime;
 mod slots;
@@ -26,6 +28,6 @@ pub use kind::Kind;
 pub use load::has_consumed;
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
 pub use machine::{Decision, EffectKey, Follow, Input, Letter, Machine, NobodyFollows, StopRequest, Target, View};
-pub use mail::{Content, Mail, Mailbox};
+pub use mail::{Content, Mail, Mailbox, Unreadable};
 pub use runtime::{Options, Runtime, Verdict};
 pub use slots::{Slot, Slots};

@@ -46,7 +46,8 @@ pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId
     }
     #[derive(Deserialize)]
     struct Consumes {
-        command: Option<CommandId>,
+        #[serde(default)]
+        commands: Vec<CommandId>,
     }
     let mut next = 1;
     if let Some(item) = table.get(&actor.snapshot_key()).await? {
@@ -62,7 +63,7 @@ pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId
     loop {
         let page = table.query(&range).await?;
         for item in &page.items {
-            if log::parse::<Consumes>(&item.body)?.command == Some(command) {
+            if log::parse::<Consumes>(&item.body)?.commands.contains(&command) {
                 return Ok(true);
             }
         }
@@ -71,6 +72,22 @@ pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId
             cursor => range.cursor = cursor,
         }
     }
+}
+
+/// The version of the fold that made a snapshot.
+#[derive(Deserialize)]
+struct MadeBy {
+    #[serde(default = "first")]
+    v: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_first(v: &u32) -> bool {
+    *v == first()
 }
 
 #[derive(Deserialize)]
@@ -83,8 +100,15 @@ struct Snapshot<S> {
     state: S,
 }
 
+/// Whether this version of the fold made a snapshot, so that it stands for the log before it.
+fn made_by<M: Machine>(snapshot: &str) -> bool {
+    serde_json::from_str::<MadeBy>(snapshot).is_ok_and(|made| made.v == M::VERSION)
+}
+
 #[derive(Serialize)]
 struct SnapshotRef<'a, S> {
+    #[serde(skip_serializing_if = "is_first")]
+    v: u32,
     next: u64,
     at: Timestamp,
     consumed: &'a VecDeque<CommandId>,
@@ -109,7 +133,8 @@ impl<M: Machine> Loaded<M> {
             logged_bytes: 0,
             snapshot_bytes: 0,
         };
-        if let Some(item) = table.get(&actor.snapshot_key()).await? {
+        let snapshot = table.get(&actor.snapshot_key()).await?;
+        if let Some(item) = snapshot.filter(|item| made_by::<M>(&item.body)) {
             let snapshot: Snapshot<M::State> = log::parse(&item.body)?;
             loaded.snapshot_bytes = item.body.len();
             loaded.state = snapshot.state;
@@ -173,6 +198,7 @@ impl<M: Machine> Loaded<M> {
     /// Writes a snapshot. A stale one, by a worker that lost its actor, does no harm: the entries after it are still there.
     pub async fn write_snapshot(&mut self, table: &dyn Table, actor: &ActorId) -> Result<()> {
         let snapshot = SnapshotRef {
+            v: M::VERSION,
             next: self.next,
             at: self.newest_at,
             consumed: &self.consumed,

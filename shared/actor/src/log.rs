@@ -40,6 +40,10 @@ impl ActorId {
     pub fn snapshot_key(&self) -> Key {
         Key::new(&self.0, "snapshot")
     }
+    /// Where it is noted that a delivery was given back unread; see [`crate::Runtime`].
+    pub(crate) fn given_back_key(&self) -> Key {
+        Key::new(&self.0, "given_back")
+    }
     /// Where the newest request to stop is that is for `target`. One for everything has a place of its own, so that no later
     /// request for less takes it away.
     pub fn control_key(&self, target: Target) -> Key {
@@ -63,10 +67,12 @@ impl fmt::Debug for ActorId {
     }
 }
 
-/// One entry of a log: what one step decided, or several that needed nothing from outside in between. Its JSON is what the table keeps and what the bus carries.
+/// One entry of a log: what one step decided, or several that needed nothing from outside in between. Its JSON is what the
+/// table keeps and what the bus carries. Whoever finds more in it than it knows leaves the actor to a newer worker.
 ///
 /// Events are numbered through: the one at position `i` has the number `first + i`, beginning with 1 for an actor's first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry<E> {
     /// The number of the first event.
     pub first: u64,
@@ -93,6 +99,7 @@ pub struct Entry<E> {
 
 /// What an entry says about an actor being paused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parking {
     /// Whether it is paused from now on. When it is not, all mail put aside is in the outbox or dropped.
     pub parked: bool,

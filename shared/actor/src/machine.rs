@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub trait Machine: Send + Sync + Sized + 'static {
     /// The first part of its actors' ids.
     const KIND: &'static str;
+    /// The version of the fold: raised with every change after which the same log folds to something else, be it a new field
+    /// of the state or a new field of an event. A snapshot counts for the version that made it, and is no more than a
+    /// saving: a worker of another version folds the log anew. So two versions at work at once take nothing from each other.
+    const VERSION: u32 = 1;
     /// What the log folds to. Its default is an actor that nothing has happened to.
     type State: Default + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// What it can be told to do.
@@ -100,6 +104,7 @@ pub enum Input<M: Machine> {
 
 /// A request to stop, as it is kept for the worker to find.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StopRequest {
     /// The request.
     pub stop_id: StopId,

@@ -4,7 +4,7 @@ use crate::{ActorId, StopRequest};
 use bytes::Bytes;
 use domain::{CommandId, Principal, Timestamp};
 use ports::{Bus, Expect, Outgoing, Queue, Result, Table, Write};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 
 /// One message of a mailbox.
@@ -22,8 +22,10 @@ pub struct Mail<C> {
 }
 
 /// What a message of a mailbox is.
+///
+/// Mail is consumed once, by whoever gets it: so nothing in it may be overlooked, and what is unknown makes all of it unreadable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "mail", rename_all = "snake_case")]
+#[serde(tag = "mail", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content<C> {
     /// A command for the machine.
     Command {
@@ -37,6 +39,36 @@ pub enum Content<C> {
         /// Give up the command that failed instead of trying it again.
         drop: bool,
     },
+}
+
+impl<C: DeserializeOwned> Mail<C> {
+    /// Reads the body of a message.
+    ///
+    /// # Errors
+    /// Says whether it is mail all the same, of a version that knows more; what is not even that is damaged.
+    pub fn parse(body: &str) -> std::result::Result<Self, Unreadable> {
+        #[derive(Deserialize)]
+        #[expect(dead_code, reason = "whether they are there is what counts")]
+        struct Envelope {
+            id: CommandId,
+            mail: String,
+        }
+        serde_json::from_str(body).map_err(|error| match serde_json::from_str::<Envelope>(body) {
+            Ok(_) => Unreadable::Newer(error),
+            Err(_) => Unreadable::Damaged(error),
+        })
+    }
+}
+
+/// Why mail cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// It is mail, and says something that this version does not know.
+    #[error("{0}")]
+    Newer(#[source] serde_json::Error),
+    /// It is no mail.
+    #[error("{0}")]
+    Damaged(#[source] serde_json::Error),
 }
 
 impl<C: Serialize> Mail<C> {

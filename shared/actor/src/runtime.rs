@@ -6,6 +6,7 @@ use crate::{
     effect::panic_text,
     load::Loaded,
     log::next_number,
+    newer,
     retry::while_unavailable,
     warm::Warm,
 };
@@ -116,15 +117,25 @@ impl<M: Machine> Runtime<M> {
         let actor = ActorId::from_group(&first.group);
         let mut warm = self.warm.take(&actor);
         let mut done = 0;
-        while let Some(delivery) = deliveries.get(done) {
-            let rest = deliveries.get(done..).unwrap_or_default();
+        let tried = match newer::tried(&*self.ports.table, &actor, deliveries, self.options.max_attempts).await {
+            Ok(tried) => tried,
+            Err(error) => {
+                tracing::warn!(%actor, %error, "how often this was tried could not be read");
+                return Verdict { done, again: Duration::from_secs(1) };
+            }
+        };
+        while let Some(delivery) = tried.get(done) {
+            let rest = tried.get(done..).unwrap_or_default();
             let Driven { done: more, committed, outcome } = self.drive(&actor, rest, warm.take(), cut).await;
             done += more;
             let settled = match outcome {
                 Ok(_) => return Verdict { done, again: Duration::ZERO },
                 Err(Outdated) => continue,
+                Err(Failed(failure)) if failure.is_for_another_version() => {
+                    self.leave(&actor, deliveries.get(done..).unwrap_or_default(), failure).await
+                }
                 Err(Failed(failure)) => {
-                    let delivery = deliveries.get(done).unwrap_or(delivery);
+                    let delivery = tried.get(done).unwrap_or(delivery);
                     self.failed(&actor, delivery, failure, committed).await
                 }
             };
@@ -200,6 +211,18 @@ impl<M: Machine> Runtime<M> {
                 Settled::Again(Duration::from_millis(100 << delivery.attempt.min(9)))
             }
         }
+    }
+
+    /// What becomes of deliveries that this version cannot do: they rest until a worker comes that can. After long enough the
+    /// actor is paused, where its log can be read; else they go on resting, until the queue puts them aside.
+    async fn leave(&self, actor: &ActorId, deliveries: &[Delivery], failure: Failure) -> Settled {
+        let Some(first) = deliveries.first() else { return Settled::Done };
+        if first.attempt >= newer::PATIENCE {
+            return self.park(actor, first, failure.to_string()).await;
+        }
+        tracing::warn!(%actor, attempt = first.attempt, error = %failure, "given back for another version");
+        newer::note(&*self.ports.table, &*self.ports.clock, actor, deliveries).await;
+        Settled::Again(newer::RESTS)
     }
 
     /// Pauses the actor and keeps the delivery for when it is resumed.

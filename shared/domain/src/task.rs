@@ -67,6 +67,7 @@ impl fmt::Debug for NodeId {
 /// A flow as a task uses it: its name for people, and the hash of all its manifests, under which its content is kept for as
 /// long as a task needs it (seed 002 §10.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowRef {
     /// The folder's name.
     pub name: String,
@@ -86,6 +87,7 @@ pub enum ChildKind {
 
 /// Where a child task comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Origin {
     /// The task that made it.
     pub parent: TaskId,
@@ -146,6 +148,7 @@ impl fmt::Debug for ChildName {
 
 /// How a task is set up; written once, when it is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskConfig {
     /// The workspace that it is in.
     pub workspace: WorkspaceId,
@@ -192,6 +195,7 @@ pub struct TaskConfig {
 
 /// A re-run of a task that has ended. What it looks at is never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Replay {
     /// The recorded task; for a child, the recorded child of the same name.
     pub of: TaskId,
@@ -214,7 +218,7 @@ impl Replay {
 
 /// What a task can be told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "snake_case")]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TaskCommand {
     /// Begin.
     Start {
@@ -276,6 +280,7 @@ pub enum TaskCommand {
 
 /// What came to a merge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Arrival {
     /// The merge.
     pub merge: NodeId,
@@ -293,6 +298,7 @@ pub struct Arrival {
 
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChildEnd {
     /// Its status; of one that went on into a merge, the status it had then.
     pub status: Status,
@@ -314,6 +320,7 @@ fn is_none(number: &u32) -> bool {
 
 /// What an agent gave: the reply of the chat that a node talks to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AgentAnswer {
     /// The chat.
     pub chat: ChatId,
@@ -337,6 +344,7 @@ pub struct AgentAnswer {
 
 /// One use of a tool, as history shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolUse {
     /// The tool.
     pub tool: String,

@@ -1,7 +1,7 @@
 //! Every event, as clients read it and as the log keeps it.
 //!
 //! The second is for ever: a log that was written once must be readable by every later version. A change of
-//! `stored.json` that is not an addition is a change that loses somebody's chats.
+//! `golden/chat_events` that is not an addition is a change that loses somebody's chats.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,7 +11,8 @@ use domain::{
     event::{PermissionOutcome, Question},
     native,
 };
-use serde_json::{Value, json};
+use serde_json::json;
+use testkit::golden;
 use uuid::Uuid;
 
 const fn id(number: u128) -> Uuid {
@@ -203,9 +204,7 @@ fn clients_read_each_event_like_this() {
 
 #[test]
 fn what_was_stored_once_is_read_for_ever() {
-    let stored: Vec<Value> = serde_json::from_str(include_str!("stored.json")).unwrap();
-    let read: Vec<ChatEvent> = stored.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
-    assert_eq!(read, events());
-    let written = serde_json::to_value(events()).unwrap();
-    assert_eq!(written, Value::Array(stored), "new fields belong into a new copy of stored.json, beside this one");
+    golden::check(env!("CARGO_MANIFEST_DIR"), "chat_events", &events());
+    let stored: Vec<ChatEvent> = serde_json::from_str(include_str!("golden/chat_events/1.json")).unwrap();
+    assert_eq!(stored, events());
 }

@@ -26,6 +26,15 @@ pub(crate) fn damaged(error: serde_json::Error) -> Error {
     port(ports::Error::Damaged(error.to_string()))
 }
 
+/// Refuses an item that says more than this version knows: overlooking it could give away what it forbids, and writing it anew
+/// would lose it.
+pub(crate) fn known(newer: &serde_json::Map<String, serde_json::Value>) -> Result<()> {
+    match newer.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(port(ports::Error::Damaged(format!("{name:?} is of a newer version")))),
+    }
+}
+
 /// The body of an item.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(damaged)

@@ -6,13 +6,14 @@
 
 use crate::{
     caller::{Caller, Means, Scopes},
-    error::{Result, damaged, json, port, unauthorized},
+    error::{Result, damaged, json, known, port, unauthorized},
     permission::Action,
     random::{fresh_secret, same},
 };
 use domain::{Error, Sha256, Timestamp, UserId, WorkspaceId};
 use ports::{Clock, Expect, Item, Key, Query, Table, Write};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 use uuid::Uuid;
 
@@ -72,10 +73,13 @@ pub struct NewKey {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+pub(crate) struct Record {
     #[serde(flatten)]
-    key: ApiKey,
-    secret_sha256: Sha256,
+    pub key: ApiKey,
+    pub secret_sha256: Sha256,
+    /// What a newer version says of it, such as what it may not do: to let it pass without knowing that would be wrong.
+    #[serde(flatten)]
+    pub newer: Map<String, Value>,
 }
 
 /// The keys of everybody.
@@ -133,7 +137,7 @@ impl ApiKeys {
             revoked_at: None,
         };
         let secret = fresh_secret();
-        let record = Record { key: key.clone(), secret_sha256: Sha256::of(secret.as_bytes()) };
+        let record = Record { key: key.clone(), secret_sha256: Sha256::of(secret.as_bytes()), newer: Map::new() };
         self.table.commit(vec![put(&record, Expect::Absent)?]).await.map_err(port)?;
         Ok((key, format!("{PREFIX}{}_{secret}", stamp.id.simple())))
     }
@@ -207,5 +211,7 @@ fn put(record: &Record, expect: Expect) -> Result<Write> {
 }
 
 fn record(item: &Item) -> Result<Record> {
-    serde_json::from_str(&item.body).map_err(damaged)
+    let record: Record = serde_json::from_str(&item.body).map_err(damaged)?;
+    known(&record.newer)?;
+    Ok(record)
 }

@@ -23,6 +23,8 @@
 mod caller;
 mod claims;
 mod error;
+#[cfg(test)]
+mod golden;
 mod key;
 mod key_set;
 mod limits;

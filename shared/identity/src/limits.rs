@@ -64,8 +64,9 @@ pub struct Limits {
 
 /// How many were let in in each of the last seconds.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Window {
-    seconds: Vec<(i64, u32)>,
+#[serde(deny_unknown_fields)]
+pub(crate) struct Window {
+    pub seconds: Vec<(i64, u32)>,
 }
 
 impl Window {

@@ -6,12 +6,13 @@
 
 use crate::{
     caller::Caller,
-    error::{Result, damaged, json, port},
+    error::{Result, damaged, json, known, port},
     permission::{Action, Role},
 };
 use domain::{Code, Error, Principal, Timestamp, UserId, WorkspaceId};
 use ports::{Clock, Expect, Item, Key, Query, Table, Write};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// How often a change is tried again when somebody else was faster.
@@ -71,15 +72,19 @@ pub struct Acting {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
-    workspace_id: WorkspaceId,
+pub(crate) struct Record {
+    pub workspace_id: WorkspaceId,
     #[serde(flatten)]
-    member: Member,
+    pub member: Member,
+    /// What a newer version says of them: to change it without knowing it would take it away.
+    #[serde(flatten)]
+    pub newer: Map<String, Value>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct Owners {
-    owners: BTreeSet<UserId>,
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Owners {
+    pub owners: BTreeSet<UserId>,
 }
 
 /// The members of all workspaces.
@@ -332,9 +337,11 @@ fn index(user: UserId) -> String {
 fn put(workspace: WorkspaceId, member: Member, expect: Expect) -> Result<Write> {
     let under = Key::new(index(member.user_id), workspace.to_string());
     let place = place(workspace, member.user_id);
-    Ok(Write::put(place, json(&Record { workspace_id: workspace, member })?, expect).indexed(under))
+    Ok(Write::put(place, json(&Record { workspace_id: workspace, member, newer: Map::new() })?, expect).indexed(under))
 }
 
 fn record(item: &Item) -> Result<Record> {
-    serde_json::from_str(&item.body).map_err(damaged)
+    let record: Record = serde_json::from_str(&item.body).map_err(damaged)?;
+    known(&record.newer)?;
+    Ok(record)
 }

@@ -33,16 +33,17 @@ pub enum Stream {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Claims {
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claims {
     #[serde(rename = "w")]
-    workspace: WorkspaceId,
+    pub workspace: WorkspaceId,
     #[serde(rename = "s")]
-    stream: Stream,
+    pub stream: Stream,
     #[serde(rename = "u")]
-    user: UserId,
+    pub user: UserId,
     /// In milliseconds since 1970.
     #[serde(rename = "x")]
-    expires: i64,
+    pub expires: i64,
 }
 
 /// Signs tickets and checks them. Every process that does either has the same secret.

@@ -16,6 +16,7 @@ pub fn lane(group: &str) -> &str {
 
 /// A message to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outgoing {
     /// Whom it is for; messages of one group are delivered in the order in which they were sent.
     pub group: String,

@@ -4,14 +4,16 @@
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
 //! * [`crash`]: decorators that count the calls of a process and end it at one of them.
+//! * [`golden`]: what each version wrote, and is read for ever.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
-//! Nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
+//! But for golden files, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
 
 pub mod clock;
 pub mod conformance;
 pub mod crash;
 pub mod fakes;
+pub mod golden;
 mod random;
 
 pub use clock::TestClock;

@@ -17,7 +17,10 @@ pub enum Kind {
 }
 
 /// What is current under one name of one folder; the body of the index's entry.
+///
+/// What is current is written anew as a whole: who does not know a field would take it away, and leaves it alone instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
     pub file_id: FileId,
     pub kind: Kind,
@@ -51,6 +54,7 @@ impl Entry {
 /// Where a file or folder is; only while it is not in the trash. Its existence is what makes a folder a place to put
 /// things into.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Node {
     /// None for the root.
     pub folder: Option<FileId>,
@@ -254,6 +258,7 @@ pub struct TrashPage {
 
 /// A workspace as lists show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WorkspaceInfo {
     /// Its id.
     pub workspace_id: WorkspaceId,

@@ -94,7 +94,7 @@ impl<M: Machine> Drive<'_, M> {
 
     /// The command of a delivery, if it can be decided together with those before it: a new one that was not tried before.
     fn joining(&self, draft: &Draft<M>, delivery: &Delivery) -> Option<(Mail<()>, M::Command)> {
-        let Mail { id, at, by, content } = serde_json::from_str::<Mail<M::Command>>(&delivery.body).ok()?;
+        let Mail { id, at, by, content } = Mail::<M::Command>::parse(&delivery.body).ok()?;
         let Content::Command { body: command } = content else { return None };
         let is_known = self.loaded.consumed.contains(&id) || draft.commands.contains(&id);
         let joins = !is_known && delivery.attempt == 1 && !M::ends(&command);

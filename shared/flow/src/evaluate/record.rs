@@ -46,6 +46,7 @@ pub enum Outcome {
 
 /// The result of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CaseResult {
     /// Its suite.
     pub suite: String,
@@ -89,8 +90,10 @@ impl CaseResult {
     }
 }
 
-/// An evaluation: one run of some cases of a flow.
+/// An evaluation: one run of some cases of a flow. It is written anew with each result, so whoever does not know all of it leaves
+/// it to others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Evaluation {
     /// Its id.
     pub evaluation_id: EvaluationId,

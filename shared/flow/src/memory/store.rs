@@ -182,3 +182,19 @@ impl Memory {
 pub(super) fn parse<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, Error> {
     serde_json::from_str(body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_remembered_is_read_for_ever() {
+        let kept = Kept {
+            key: "style".into(),
+            content: serde_json::json!({ "tone": "dry" }),
+            tags: vec!["review".into()],
+            at: Timestamp::from_millis(1_767_225_600_042),
+        };
+        testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "memory", &kept);
+    }
+}

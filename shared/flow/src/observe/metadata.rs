@@ -160,3 +160,20 @@ pub(super) async fn read(
         started_at,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_what_a_run_was_made_is_read_for_ever() {
+        let record = Record {
+            engine: Engine { name: "buildscale".into(), version: "0.1.0".into(), events: 1 },
+            adapters: Adapters::builtin().fingerprints().into_iter().filter(|each| each.adapter == "builtin").collect(),
+            input: Sha256::of(b"input"),
+            replay: Some(Replay { of: TaskId(uuid::Uuid::from_u128(7)), from: Some("writer".into()), retry: true }),
+            started_at: Timestamp::from_millis(1_767_225_600_042),
+        };
+        testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "run_metadata", &record);
+    }
+}

@@ -41,6 +41,7 @@ const REPAIRED_AT_ONCE: usize = 8;
 const OVERTAKEN: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Gate {
     /// Places taken, at most.
     taken: u32,
@@ -209,4 +210,24 @@ fn parse<T: for<'de> Deserialize<'de>>(item: &Item) -> PortResult<T> {
 
 fn text(value: &impl Serialize) -> PortResult<String> {
     serde_json::to_string(value).map_err(|error| PortError::Invalid(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::golden;
+
+    #[test]
+    fn what_is_kept_of_admissions_is_read_for_ever() {
+        const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+        golden::check(ROOT, "admission_gate", &Gate { taken: 3, last: TaskId(uuid::Uuid::from_u128(7)) });
+        let message = Outgoing {
+            group: "task/w/t".into(),
+            id: "1".into(),
+            body: "{}".into(),
+            deliver_at: Some(Timestamp::from_millis(1_767_225_600_042)),
+            priority: 3,
+        };
+        golden::check(ROOT, "admission_start", &Start { at: Timestamp::from_millis(1_767_225_600_042), message });
+    }
 }

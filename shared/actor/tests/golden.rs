@@ -1,0 +1,56 @@
+//! What the runtime keeps and sends, as every version wrote it. (Snapshots are in `versions.rs`.)
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use actor::{Content, Entry, Mail, Parking, StopRequest, Target};
+use domain::{CommandId, Principal, StopId, Timestamp};
+use ports::Outgoing;
+use serde_json::{Value, json};
+use testkit::golden;
+use uuid::Uuid;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const AT: Timestamp = Timestamp::from_millis(1_767_225_600_042);
+
+const fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
+}
+
+fn letter() -> Outgoing {
+    Outgoing { group: "task/w/t".into(), id: "1".into(), body: "{}".into(), deliver_at: Some(AT), priority: -3 }
+}
+
+#[test]
+fn entries_are_read_for_ever() {
+    let entry = |parking| Entry {
+        first: 7,
+        next: 9,
+        at: AT,
+        step: id(1),
+        commands: vec![CommandId(id(2))],
+        events: vec![json!({ "type": "chunk" }), json!({ "type": "done" })],
+        outbox: vec![letter()],
+        parking,
+    };
+    let parked = Parking { parked: true, mail: vec![(CommandId(id(2)), "{}".into())] };
+    golden::check(ROOT, "entries", &[None, Some(parked)].map(entry));
+    // An entry need not say what there is nothing of.
+    let least = json!({ "first": 1, "next": 2, "at": AT, "step": id(1) });
+    assert_eq!(serde_json::from_value::<Entry<Value>>(least).unwrap().events, Vec::<Value>::new());
+}
+
+#[test]
+fn mail_is_read_for_ever() {
+    let mail = |content| Mail { id: CommandId(id(2)), at: AT, by: Principal::System, content };
+    let contents =
+        [Content::Command { body: json!({ "command": "delete" }) }, Content::Continue, Content::Unpark { drop: true }];
+    golden::check(ROOT, "mail", &contents.map(mail));
+}
+
+#[test]
+fn requests_to_stop_are_read_for_ever() {
+    let request = |target| StopRequest { stop_id: StopId(id(3)), target, at: AT, reason: "user_cancelled".into() };
+    golden::check(ROOT, "stops", &[Target::This(id(4)), Target::First, Target::Everything].map(request));
+    let newer = json!({ "stop_id": id(3), "target": "first", "at": AT, "reason": "", "only_tools": true });
+    assert!(serde_json::from_value::<StopRequest>(newer).is_err(), "no part of a request is overlooked");
+}

@@ -1,0 +1,54 @@
+//! What is kept of chats, as every version wrote it; and that an old log folds to what it always did.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use actor::Machine as _;
+use chat::{ChatMachine, ChatState, TurnUsage};
+use domain::{ChatEvent, ChatId, TaskId, TurnId, Usage};
+use serde_json::json;
+use testkit::golden;
+use uuid::Uuid;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// What a log folds to is what snapshots hold: when it changes, snapshots of before no longer count.
+#[test]
+fn an_old_log_folds_to_what_it_always_did() {
+    let log = include_str!("../../domain/tests/golden/chat_events/1.json");
+    let events: Vec<ChatEvent> = serde_json::from_str(log).unwrap();
+    let (mut state, mut states) = (ChatState::default(), Vec::new());
+    for (number, event) in (1..).zip(&events) {
+        state.apply(number, event);
+        let is_shown = matches!(
+            event,
+            ChatEvent::TurnQueued { .. }
+                | ChatEvent::Chunk { .. }
+                | ChatEvent::CallStarted { .. }
+                | ChatEvent::PermissionRequired { .. }
+                | ChatEvent::Asked { .. }
+                | ChatEvent::StopRequested { .. }
+                | ChatEvent::Paused { .. }
+                | ChatEvent::Deleted { .. }
+        );
+        if is_shown {
+            states.push(serde_json::to_value(&state).unwrap());
+        }
+    }
+    let states: Vec<ChatState> = serde_json::from_value(json!(states)).unwrap();
+    let version = golden::check(ROOT, "chat_states", &states);
+    assert_eq!(version, ChatMachine::VERSION, "another fold is another version of the machine");
+}
+
+#[test]
+fn what_turns_used_is_read_for_ever() {
+    let usage = TurnUsage {
+        day: "2026-01-01".into(),
+        chat_id: ChatId(Uuid::from_u128(1)),
+        turn_id: TurnId(Uuid::from_u128(2)),
+        task_id: Some(TaskId(Uuid::from_u128(3))),
+        model: Some("a/b".into()),
+        calls: 2,
+        usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },
+    };
+    golden::check(ROOT, "turn_usage", &usage);
+}

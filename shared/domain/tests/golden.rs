@@ -1,0 +1,302 @@
+//! Commands, as they wait in queues, and views, as they are kept for lists: what older versions wrote is read for ever.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{
+    CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits,
+    Mode, PermissionId, Principal, QuestionId, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
+    TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    chat::{AgentOf, AgentTool, AgentToolRuns},
+    event::PermissionOutcome,
+    task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, ToolUse},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, json};
+use testkit::golden;
+use uuid::Uuid;
+
+const AT: Timestamp = Timestamp::from_millis(1_767_225_600_042);
+
+const fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
+}
+
+fn check<T: Serialize + DeserializeOwned>(shape: &str, values: &T) {
+    golden::check(env!("CARGO_MANIFEST_DIR"), shape, values);
+}
+
+fn path() -> FilePath {
+    FilePath::parse("/projects/demo/a.md").unwrap()
+}
+
+fn flow() -> FlowRef {
+    FlowRef { name: "review".into(), hash: Sha256::of(b"flow") }
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 }
+}
+
+fn answers() -> Map<String, serde_json::Value> {
+    Map::from_iter([("colour".to_owned(), json!("blue"))])
+}
+
+fn chat_config() -> ChatConfig {
+    let tool = |name: &str, runs| AgentTool {
+        name: name.into(),
+        description: Some("Reads a file.".into()),
+        runs,
+        root: Some(path()),
+    };
+    let function = AgentToolRuns::Function {
+        entrypoint: "text.words".into(),
+        description: "Counts words.".into(),
+        parameters: json!({ "type": "object" }),
+    };
+    let denied = AgentToolRuns::Denied { rule: "no-mail".into(), reason: Some("not here".into()) };
+    let agent = AgentOf {
+        task: TaskId(id(4)),
+        node: "writer".into(),
+        tools: vec![
+            tool("look", AgentToolRuns::Named),
+            tool("see", AgentToolRuns::Builtin("read".into())),
+            tool("count", function),
+            tool("mail", denied),
+        ],
+        temperature: Some(0.5),
+        max_tokens: Some(1000),
+        turns: vec![("flow".into(), 4)],
+        flow: Some(flow()),
+    };
+    ChatConfig {
+        workspace: WorkspaceId(id(1)),
+        chat: ChatId(id(2)),
+        user: UserId(id(3)),
+        title: "Build it".into(),
+        role: "assistant".into(),
+        model: Some("openai/gpt-4o-mini".into()),
+        mode: Mode::Build,
+        limits: Limits { max_steps: 3, max_tokens: 100, max_wall_ms: 1000, max_cost_usd: 0.5 },
+        system: "You are an assistant.".into(),
+        context_tokens: 100_000,
+        created_at: AT,
+        agent: Some(Box::new(agent)),
+    }
+}
+
+#[test]
+fn commands_of_chats_are_read_for_ever() {
+    let commands = vec![
+        ChatCommand::StartTurn {
+            content: "hello".into(),
+            files: vec![path()],
+            context: "<file/>".into(),
+            create: Some(Box::new(chat_config())),
+            limits: Some(Limits::default()),
+            interrupt: true,
+        },
+        ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
+        ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers() },
+        ChatCommand::Decide { permission_id: PermissionId(id(8)), outcome: PermissionOutcome::Declined },
+        ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
+        ChatCommand::Delete,
+        ChatCommand::Configure { title: Some("New".into()), model: Some("a/b".into()), mode: Some(Mode::Plan) },
+    ];
+    // A command without a line here does not compile.
+    let known = |command: &ChatCommand| match command {
+        ChatCommand::StartTurn { .. } => 0,
+        ChatCommand::Stop { .. } => 1,
+        ChatCommand::Answer { .. } => 2,
+        ChatCommand::Decide { .. } => 3,
+        ChatCommand::Expire { .. } => 4,
+        ChatCommand::Delete => 5,
+        ChatCommand::Configure { .. } => 6,
+    };
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    check("chat_commands", &commands);
+}
+
+fn origin() -> Origin {
+    let child = ChildName::of(&"items".into(), &"worker".into(), 17, ChildKind::Subtask);
+    Origin {
+        parent: TaskId(id(20)),
+        ancestors: vec![TaskId(id(20))],
+        line: vec![child],
+        place: vec![17],
+        kind: ChildKind::Subtask,
+        node: "items".into(),
+        to: "worker".into(),
+        index: 17,
+    }
+}
+
+fn task_config() -> TaskConfig {
+    TaskConfig {
+        workspace: WorkspaceId(id(1)),
+        task: TaskId(id(4)),
+        flow: flow(),
+        user: UserId(id(3)),
+        input: json!({ "topic": "bees" }),
+        start: "worker".into(),
+        origin: Some(origin()),
+        files: vec![path()],
+        priority: 3,
+        stepping: true,
+        breakpoints: vec!["writer".into()],
+        replay: Some(Replay { of: TaskId(id(9)), from: Some("writer".into()), retry: true }),
+        keep_outputs: true,
+        keep_artifacts: true,
+        counted: true,
+        created_at: AT,
+    }
+}
+
+#[test]
+fn commands_of_tasks_are_read_for_ever() {
+    let used = ToolUse {
+        tool: "read".into(),
+        args: "{}".into(),
+        status: Status::Partial,
+        output: "text".into(),
+        duration_ms: 12,
+    };
+    let answer = AgentAnswer {
+        chat: ChatId(id(2)),
+        round: 1,
+        text: "Done.".into(),
+        stop_reason: "end_turn".into(),
+        usage: usage(),
+        steps: 2,
+        tools: vec![used],
+        error: Some(Error::new(Code::Timeout, "too slow")),
+    };
+    let arrival = Arrival {
+        merge: "join".into(),
+        from: "worker".into(),
+        child: "items/worker[17]".into(),
+        place: vec![17],
+        status: Status::Success,
+        output: json!("text"),
+    };
+    let end = ChildEnd {
+        status: Status::Failure,
+        output: json!(null),
+        merged: true,
+        lost: 2,
+        error: Some(Error::new(Code::Internal, "it broke")),
+    };
+    let commands = vec![
+        TaskCommand::Start { config: Box::new(task_config()) },
+        TaskCommand::Arrived { arrival: Box::new(arrival) },
+        TaskCommand::ChildEnded { child: origin().name(), end: Box::new(end) },
+        TaskCommand::SpawnMore { node: "items".into() },
+        TaskCommand::AgentAnswered { answer: Box::new(answer) },
+        TaskCommand::Answer { node: "ask".into(), answers: answers() },
+        TaskCommand::Expire { question_id: QuestionId(id(7)) },
+        TaskCommand::Stop { stop_id: StopId(id(5)), reason: "user_cancelled".into() },
+        TaskCommand::Pause { before: vec!["writer".into()] },
+        TaskCommand::Step,
+        TaskCommand::Resume,
+    ];
+    let known = |command: &TaskCommand| match command {
+        TaskCommand::Start { .. } => 0,
+        TaskCommand::Arrived { .. } => 1,
+        TaskCommand::ChildEnded { .. } => 2,
+        TaskCommand::SpawnMore { .. } => 3,
+        TaskCommand::AgentAnswered { .. } => 4,
+        TaskCommand::Answer { .. } => 5,
+        TaskCommand::Expire { .. } => 6,
+        TaskCommand::Stop { .. } => 7,
+        TaskCommand::Pause { .. } => 8,
+        TaskCommand::Step => 9,
+        TaskCommand::Resume => 10,
+    };
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
+    check("task_commands", &commands);
+}
+
+/// A command is consumed by whoever gets it, so a field that is not known is not skipped: the worker of a newer version takes it.
+#[test]
+fn no_field_of_a_command_is_overlooked() {
+    let planted = |shape: &str, name: &str| {
+        let golden = format!("{}/tests/golden/{shape}/1.json", env!("CARGO_MANIFEST_DIR"));
+        let mut value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(golden).unwrap()).unwrap();
+        let places = value.as_array_mut().unwrap();
+        let place = places.iter_mut().find_map(|command| command.pointer_mut(name)).unwrap();
+        place["newer"] = json!(1);
+        value
+    };
+    for name in ["", "/create", "/limits", "/create/agent", "/create/agent/tools/0", "/create/agent/flow"] {
+        let read = serde_json::from_value::<Vec<ChatCommand>>(planted("chat_commands", name));
+        assert!(read.is_err(), "{name:?} of a chat's command");
+    }
+    for name in ["", "/config", "/config/origin", "/config/replay", "/arrival", "/end", "/answer", "/answer/tools/0"] {
+        let read = serde_json::from_value::<Vec<TaskCommand>>(planted("task_commands", name));
+        assert!(read.is_err(), "{name:?} of a task's command");
+    }
+}
+
+#[test]
+fn views_are_read_for_ever() {
+    let chat = |status| ChatView {
+        chat_id: ChatId(id(2)),
+        workspace_id: WorkspaceId(id(1)),
+        title: "Build it".into(),
+        role: "assistant".into(),
+        model: Some("a/b".into()),
+        mode: Mode::Chat,
+        status,
+        paused_reason: Some("it panics".into()),
+        turn_id: Some(TurnId(id(6))),
+        turn_seq: Some(12),
+        waiting_for: vec![json!({ "event": "question" })],
+        usage: usage(),
+        turns: 3,
+        plan_path: Some(path()),
+        file_id: FileId(id(2)),
+        task_id: Some(TaskId(id(4))),
+        created_at: AT,
+        active_at: AT,
+    };
+    use ChatStatus::{Idle, Paused, Queued, Running, Suspended};
+    check("chat_views", &[Queued, Running, Suspended, Idle, Paused].map(chat));
+    let task = |phase| TaskView {
+        task_id: TaskId(id(4)),
+        workspace_id: WorkspaceId(id(1)),
+        flow: flow(),
+        phase,
+        status: Status::Partial,
+        node: Some("writer".into()),
+        parked_reason: Some("it panics".into()),
+        waiting_for: vec![json!({ "event": "question" })],
+        origin: Some(origin()),
+        output: Some(json!("text")),
+        error: Some(Error::new(Code::Cancelled, "stopped: user_cancelled")),
+        steps: 3,
+        children: 2,
+        usage: usage(),
+        created_at: AT,
+        finished_at: Some(AT),
+    };
+    use TaskPhase as Phase;
+    let phases =
+        [Phase::Queued, Phase::Running, Phase::Suspended, Phase::Paused, Phase::Parked, Phase::Finished].map(task);
+    check("task_views", &phases);
+}
+
+#[test]
+fn principals_and_calls_are_read_for_ever() {
+    let user = UserId(id(3));
+    let principals = [
+        Principal::User { id: user },
+        Principal::Agent { role: "assistant".into(), chat: ChatId(id(2)), user },
+        Principal::Task { task: TaskId(id(4)), user },
+        Principal::System,
+    ];
+    check("principals", &principals);
+    // What is derived from keys is found again by whoever derives it next.
+    check(
+        "derived_ids",
+        &(CallId::from_key("scope", "key"), CommandId::from_key("scope", "key"), TaskId(id(4)).child(&origin().name())),
+    );
+}

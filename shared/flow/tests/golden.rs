@@ -1,0 +1,119 @@
+//! What the engine keeps, as every version wrote it; and that an old log folds to what it always did.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use actor::Machine as _;
+use domain::{
+    Code, Error, EvaluationId, FilePath, Principal, Sha256, Status, TaskEvent, TaskId, Timestamp, WorkspaceId,
+    task::{ContextItem, FlowRef},
+};
+use flow::{
+    Evaluation, TaskMachine,
+    artifact::{Artifact, Kind},
+    evaluate::{CaseResult, Outcome, Progress, Selection},
+    machine::TaskState,
+    memory::Snapshot,
+    observe::Difference,
+};
+use serde_json::json;
+use testkit::golden;
+use uuid::Uuid;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const AT: Timestamp = Timestamp::from_millis(1_767_225_600_042);
+
+const fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
+}
+
+fn flow() -> FlowRef {
+    FlowRef { name: "review".into(), hash: Sha256::of(b"flow") }
+}
+
+/// What a log folds to is what snapshots hold: when it changes, snapshots of before no longer count.
+#[test]
+fn an_old_log_folds_to_what_it_always_did() {
+    let log = include_str!("../../domain/tests/golden/task_events/1.json");
+    let events: Vec<TaskEvent> = serde_json::from_str(log).unwrap();
+    let (mut state, mut states) = (TaskState::default(), Vec::new());
+    for event in &events {
+        state.apply(event);
+        let is_shown = matches!(
+            event,
+            TaskEvent::NodeStarted { .. }
+                | TaskEvent::AgentAsked { .. }
+                | TaskEvent::Asked { .. }
+                | TaskEvent::ChildArrived { .. }
+                | TaskEvent::PausedBefore { .. }
+                | TaskEvent::Finished { .. }
+                | TaskEvent::Parked { .. }
+        );
+        if is_shown {
+            states.push(serde_json::to_value(&state).unwrap());
+        }
+    }
+    let states: Vec<TaskState> = serde_json::from_value(json!(states)).unwrap();
+    let version = golden::check(ROOT, "task_states", &states);
+    assert_eq!(version, TaskMachine::VERSION, "another fold is another version of the machine");
+}
+
+#[test]
+fn evaluations_are_read_for_ever() {
+    let case = |outcome| CaseResult {
+        suite: "smoke".into(),
+        case: "one".into(),
+        outcome,
+        failures: vec!["it differs".into()],
+        differences: vec![Difference { path: "/a".into(), a: Some(json!(1)), b: None }],
+        task_id: Some(TaskId(id(1))),
+        workspace_id: Some(WorkspaceId(id(2))),
+        status: Some(Status::Failure),
+        duration_ms: 12,
+    };
+    use Outcome::{Blessed, Error as Broken, Failed, Passed, Skipped};
+    let evaluation = |status| Evaluation {
+        evaluation_id: EvaluationId(id(3)),
+        workspace_id: WorkspaceId(id(2)),
+        flow: flow(),
+        status,
+        selection: Selection { suites: vec!["smoke".into()], tags: vec!["fast".into()], bless: true },
+        total: 5,
+        passed: 2,
+        failed: 2,
+        skipped: 1,
+        cases: [Passed, Blessed, Failed, Broken, Skipped].map(case).into(),
+        error: Some(Error::new(Code::Internal, "it broke")),
+        by: Principal::System,
+        created_at: AT,
+        finished_at: Some(AT),
+    };
+    golden::check(ROOT, "evaluations", &[Progress::Queued, Progress::Running, Progress::Finished].map(evaluation));
+}
+
+#[test]
+fn artifacts_and_memory_are_read_for_ever() {
+    let artifact = |kind| Artifact {
+        id: "writer/1/output/0".into(),
+        task_id: TaskId(id(1)),
+        flow: flow(),
+        kind,
+        node: Some("writer".into()),
+        attempt: 1,
+        schema: Some("review".into()),
+        at: AT,
+        path: FilePath::parse("/artifacts/a.jsonl").unwrap(),
+        offset: Some(12),
+        bytes: 34,
+        sha256: Sha256::of(b"content"),
+    };
+    golden::check(ROOT, "artifacts", &Kind::ALL.map(artifact));
+    let item = ContextItem {
+        store: "project".into(),
+        key: "style".into(),
+        content: json!("dry"),
+        tags: vec!["review".into()],
+        tokens: 1,
+        at: AT,
+    };
+    golden::check(ROOT, "memory_snapshots", &Snapshot { at: AT, items: vec![item], cut: vec!["global".into()] });
+}

@@ -1,0 +1,87 @@
+//! What the index keeps, as every version wrote it.
+
+use crate::{
+    Change, Kind, Op, Version, WorkspaceInfo,
+    model::{Entry, Node},
+    trash::Item,
+};
+use domain::{CallId, FileId, FilePath, Sha256, Timestamp, UserId, WorkspaceId};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+use testkit::golden;
+use uuid::Uuid;
+
+const AT: Timestamp = Timestamp::from_millis(1_767_225_600_042);
+
+const fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_0000_0000_0000 + number)
+}
+
+fn check<T: Serialize + DeserializeOwned>(shape: &str, values: &T) {
+    golden::check(env!("CARGO_MANIFEST_DIR"), shape, values);
+}
+
+fn path() -> FilePath {
+    FilePath::parse("/projects/demo/a.md").unwrap_or_else(|_| FilePath::root())
+}
+
+fn entry(kind: Kind) -> Entry {
+    Entry {
+        file_id: FileId(id(1)),
+        kind,
+        v: 4,
+        sha256: Some(Sha256::of(b"text")),
+        size: 4,
+        author: "agent:assistant".into(),
+        created_at: AT,
+        updated_at: AT,
+    }
+}
+
+fn change(op: Op) -> Change {
+    Change {
+        op,
+        path: path(),
+        from: Some(path()),
+        file_id: FileId(id(1)),
+        kind: Kind::File,
+        v: 4,
+        sha256: Some(Sha256::of(b"text")),
+        size: 4,
+        author: "agent:assistant".into(),
+        at: AT,
+    }
+}
+
+#[test]
+fn the_index_is_read_for_ever() {
+    check("entries", &[Kind::File, Kind::Folder, Kind::Projection].map(entry));
+    check("nodes", &[None, Some(FileId(id(2)))].map(|folder| Node { folder, name: "a.md".into() }));
+    let version = Version {
+        v: 4,
+        sha256: Sha256::of(b"text"),
+        size: 4,
+        author: "agent:assistant".into(),
+        at: AT,
+        call_id: Some(CallId(id(3))),
+    };
+    check("versions", &version);
+    check("trash", &Item { path: path(), entry: entry(Kind::File), by: "user:1".into(), at: AT });
+    check("changes", &[Op::Made, Op::Written, Op::Moved, Op::Removed, Op::Restored, Op::Purged].map(change));
+    let workspace =
+        WorkspaceInfo { workspace_id: WorkspaceId(id(4)), name: "tests".into(), owner: UserId(id(5)), created_at: AT };
+    check("workspaces", &workspace);
+}
+
+/// What is written anew as a whole would lose what is not known; so it is left alone.
+#[test]
+fn what_is_not_known_is_not_written_away() {
+    let with_more = |mut value: serde_json::Value| {
+        value["newer"] = json!("more");
+        value
+    };
+    assert!(serde_json::from_value::<Entry>(with_more(json!(entry(Kind::File)))).is_err());
+    assert!(serde_json::from_value::<Node>(with_more(json!(Node { folder: None, name: String::new() }))).is_err());
+    // What is written once may say more.
+    assert_eq!(serde_json::from_value(with_more(json!(change(Op::Made)))).ok(), Some(change(Op::Made)));
+}

@@ -6,11 +6,13 @@
 mod blobs;
 mod bus;
 mod queue;
+mod sandbox;
 mod table;
 
 pub use blobs::blobs;
 pub use bus::bus;
 pub use queue::{queue, queue_in_turn, queue_races};
+pub use sandbox::{Bench, sandbox, sandboxes};
 pub use table::table;
 
 use domain::Timestamp;

@@ -1,0 +1,46 @@
+//! The hub's sandbox conforms.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::WorkspaceId;
+use ports::Sandboxes;
+use sandbox::Local;
+use std::{fs, path::PathBuf};
+use tempfile::TempDir;
+use testkit::conformance::{self, Bench};
+use uuid::Uuid;
+
+const WORKSPACE: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
+
+fn local() -> (TempDir, Local, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().canonicalize().unwrap();
+    let latest = root.join(format!("files/{WORKSPACE}/latest"));
+    fs::create_dir_all(&latest).unwrap();
+    let local = Local::new(root.join("files"), root.join("scratch"));
+    (home, local, latest)
+}
+
+#[tokio::test]
+async fn the_sandbox_conforms() {
+    let homes = std::sync::Mutex::new(Vec::new());
+    conformance::sandbox(|| async {
+        let (home, local, latest) = local();
+        homes.lock().unwrap().push(home);
+        let sandbox = local.ready(WorkspaceId::from(WORKSPACE)).await.unwrap().unwrap();
+        let within = latest.clone();
+        let put = move |path: &domain::FilePath, content: &[u8]| {
+            let file = within.join(path.relative());
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, content).unwrap();
+        };
+        Bench { sandbox, put: Box::new(put), latest: latest.to_str().unwrap().into() }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_sandboxes_conform() {
+    let (_home, local, _) = local();
+    conformance::sandboxes(&local, WorkspaceId::from(WORKSPACE)).await;
+}

@@ -1,0 +1,180 @@
+//! The sandboxes' suite. What a hostile command tries is in the tests of the crate that confines them.
+
+mod commands;
+mod mirror;
+
+use super::table::ok;
+use bytes::Bytes;
+use domain::{CallId, FilePath, Sha256};
+use futures::StreamExt;
+use ports::{Error, Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Sandbox, SandboxState, Sandboxes};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use uuid::Uuid;
+
+/// How long anything may take here, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A sandbox with nothing in it.
+pub struct Bench {
+    /// The sandbox.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Puts a file into the workspace's own folder, for a sandbox that sees that one.
+    pub put: Box<dyn Fn(&FilePath, &[u8]) + Send + Sync>,
+    /// The folder with the files, as commands name it.
+    pub latest: String,
+}
+
+/// Holds a sandbox to its documentation. Commands are programs that every Linux has.
+pub async fn sandbox<F: Future<Output = Bench>>(fresh: impl Fn() -> F) {
+    commands::hold(&fresh).await;
+    if fresh().await.sandbox.mirror().is_some() {
+        mirror::hold(&fresh).await;
+    }
+}
+
+/// Holds sandboxes to their documentation, with one for `workspace` that may take a while to come.
+pub async fn sandboxes(sandboxes: &dyn Sandboxes, workspace: domain::WorkspaceId) {
+    for _ in 0..2 {
+        ok(sandboxes.warm(workspace).await);
+        let ready = tokio::time::timeout(PATIENCE, async {
+            while ok(sandboxes.look(workspace).await).state != SandboxState::Ready {
+                // poll: a machine that starts tells nobody.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            ok(sandboxes.ready(workspace).await).expect("a sandbox that is ready is there")
+        });
+        let sandbox = ready.await.expect("it does not come");
+        assert_eq!(ok(sandboxes.warm(workspace).await).state, SandboxState::Ready, "one that is there stays");
+        let running = ok(sandbox.exec(command(&["sleep", "1000"])).await);
+        for _ in 0..2 {
+            ok(sandboxes.release(workspace).await);
+        }
+        // It is ended, or gone with its machine.
+        let last = tokio::time::timeout(PATIENCE, running.collect::<Vec<_>>()).await.expect("it runs on").pop();
+        assert!(
+            matches!(
+                &last,
+                Some(Err(Error::Unavailable { .. }) | Ok(ExecEvent::Ended(ExecEnd { signal: Some(9), .. })))
+            ),
+            "{last:?}"
+        );
+    }
+}
+
+/// A call that no other has.
+fn call() -> CallId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let upper = 0x0199_0000_0000_7000_8000_0000_0000_0000_u128;
+    CallId::from(Uuid::from_u128(upper | u128::from(NEXT.fetch_add(1, Ordering::Relaxed))))
+}
+
+fn command(words: &[&str]) -> Exec {
+    Exec {
+        call: call(),
+        again: false,
+        words: words.iter().map(|word| (*word).into()).collect(),
+        folder: FilePath::root(),
+        root: FilePath::root(),
+        env: BTreeMap::new(),
+        stdin: None,
+        timeout: PATIENCE,
+        network: false,
+        max_output: 64 * 1024,
+    }
+}
+
+fn script(text: &str) -> Exec {
+    command(&["sh", "-c", text])
+}
+
+fn path(text: &str) -> FilePath {
+    FilePath::parse(text).expect("a path")
+}
+
+/// What a command did.
+#[derive(Debug, PartialEq)]
+struct Did {
+    output: String,
+    errors: String,
+    dropped: u64,
+    end: ExecEnd,
+}
+
+impl Did {
+    /// Its output, when it ended well.
+    fn well(self) -> String {
+        assert_eq!((self.end.code, self.end.signal, self.errors.as_str()), (Some(0), None, ""), "{self:?}");
+        self.output
+    }
+}
+
+async fn all_of(events: impl futures::Stream<Item = ports::Result<ExecEvent>>) -> Did {
+    let mut did = Did {
+        output: String::new(),
+        errors: String::new(),
+        dropped: 0,
+        end: ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO },
+    };
+    let mut ended = false;
+    let events = tokio::time::timeout(PATIENCE, events.collect::<Vec<_>>()).await.expect("a command ends");
+    for event in events {
+        assert!(!ended, "the end is the last of all");
+        match ok(event) {
+            ExecEvent::Output { error, text } if error => did.errors.push_str(&text),
+            ExecEvent::Output { text, .. } => did.output.push_str(&text),
+            ExecEvent::Dropped { bytes } => did.dropped += bytes,
+            ExecEvent::Ended(end) => (ended, did.end) = (true, end),
+        }
+    }
+    assert!(ended, "the stream ends with the command");
+    did
+}
+
+async fn run(sandbox: &dyn Sandbox, command: Exec) -> Did {
+    all_of(ok(sandbox.exec(command).await)).await
+}
+
+async fn refused(sandbox: &dyn Sandbox, command: Exec) -> String {
+    match sandbox.exec(command).await {
+        Err(Error::Invalid(reason)) => reason,
+        Err(error) => panic!("refused, but not as it should be: {error:?}"),
+        Ok(events) => panic!("it is not refused: {:?}", all_of(events).await),
+    }
+}
+
+/// Files by their paths.
+fn manifest(mark: &str, files: &[(&str, &[u8])]) -> Manifest {
+    let entry = |content: &[u8]| ManifestEntry::File { sha256: Sha256::of(content), size: content.len() as u64 };
+    let entries = files.iter().map(|(at, content)| (path(at), entry(content))).collect();
+    Manifest { whole: true, entries, mark: mark.into() }
+}
+
+/// Applies a manifest and gives what is missing of `contents`, as whoever uses a mirror does.
+async fn applied(mirror: &dyn Mirrored, manifest: Manifest, contents: &[&[u8]]) {
+    let missing = ok(mirror.apply(manifest.clone()).await);
+    let asked = contents.iter().filter(|content| missing.contains(&Sha256::of(content)));
+    ok(mirror.provide(asked.map(|content| Bytes::copy_from_slice(content)).collect()).await);
+    assert_eq!(ok(mirror.apply(manifest).await), [], "all that was asked for was provided");
+}
+
+impl Bench {
+    /// With these files.
+    async fn with(self, files: &[(&str, &[u8])]) -> Self {
+        match self.sandbox.mirror() {
+            Some(mirror) => {
+                let contents: Vec<&[u8]> = files.iter().map(|(_, content)| *content).collect();
+                applied(mirror, manifest("files", files), &contents).await;
+            }
+            None => files.iter().for_each(|(at, content)| (self.put)(&path(at), content)),
+        }
+        self
+    }
+}

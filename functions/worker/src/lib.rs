@@ -11,7 +11,14 @@ pub use metrics::Metrics;
 use actor::{Kind, Verdict};
 use futures::future::join_all;
 use ports::{Delivery, MAX_BATCH, Queue, Receipt};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
@@ -116,16 +123,17 @@ impl Worker {
     /// Drives deliveries of one group and settles them.
     pub async fn handle(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let (verdict, receipts) = self.attend(deliveries, cut, Lease::Own).await;
-        let done = receipts.get(..verdict.done).unwrap_or_default();
-        if let Some(first) = deliveries.first().filter(|_| !done.is_empty()) {
-            report(&first.group, self.queue.ack(done).await);
-        }
+        self.acknowledge(deliveries, receipts.get(..verdict.done).unwrap_or_default()).await;
         verdict
     }
 
     /// Drives a batch that somebody else took off the queue, as SQS does for a function: what [`Worker::handle`] does for one
-    /// group, for each group in it at once. Whoever took it acknowledges, all but the receipts that are returned: these were
-    /// given back, and come again in order.
+    /// group, for each group in it at once. Whoever took it acknowledges what is left, all but the receipts that are returned: these
+    /// were given back, and come again in order.
+    ///
+    /// A group is acknowledged here when it is done while others still run: what comes next for it need not wait for the longest
+    /// of them, nor come again when one of them takes the process along. The last one is left to whoever took the batch, so that
+    /// a batch of one group costs no request more.
     ///
     /// Such a batch is leased for the longest time that the function may run, so its visibility is shortened first: then a worker
     /// that dies is replaced after [`Options::visibility`].
@@ -137,12 +145,22 @@ impl Worker {
                 None => groups.push(vec![delivery]),
             }
         }
-        let attended = groups.iter().map(|group| self.attend(group, cut, Lease::Another));
-        let given_back = join_all(attended).await.into_iter().map(|(verdict, mut receipts)| {
-            receipts.drain(..verdict.done);
-            receipts
+        let running = AtomicUsize::new(groups.len());
+        let attended = groups.iter().map(|group| async {
+            let (verdict, mut receipts) = self.attend(group, cut, Lease::Another).await;
+            let again = receipts.split_off(verdict.done);
+            if running.fetch_sub(1, Relaxed) > 1 {
+                self.acknowledge(group, &receipts).await;
+            }
+            again
         });
-        given_back.flatten().collect()
+        join_all(attended).await.into_iter().flatten().collect()
+    }
+
+    async fn acknowledge(&self, deliveries: &[Delivery], done: &[Receipt]) {
+        if let Some(first) = deliveries.first().filter(|_| !done.is_empty()) {
+            report(&first.group, self.queue.ack(done).await);
+        }
     }
 
     /// Drives deliveries of one group, keeps them invisible meanwhile, and gives back those that are not done.
@@ -167,7 +185,13 @@ impl Worker {
     async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let kind = group.split('/').next().unwrap_or_default();
         match self.kinds.get(kind) {
-            Some(kind) => kind.deliver(deliveries, cut).await,
+            Some(kind) => {
+                let verdict = kind.deliver(deliveries, cut).await;
+                if cut.is_cancelled() {
+                    self.metrics.checkpointed.fetch_add(1, Relaxed);
+                }
+                verdict
+            }
             None => {
                 tracing::error!(group, kind, "no actor of this kind is known here");
                 Verdict { done: 0, again: UNKNOWN_RESTS }

@@ -12,6 +12,8 @@ pub struct Metrics {
     pub acknowledged: AtomicU64,
     /// Deliveries that were given back.
     pub retried: AtomicU64,
+    /// Actors that a deadline or a shutdown found at work: they go on elsewhere.
+    pub checkpointed: AtomicU64,
 }
 
 impl Metrics {

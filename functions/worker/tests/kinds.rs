@@ -174,3 +174,34 @@ async fn a_worker_that_dies_with_a_batch_of_somebody_else_is_replaced_within_its
     while queue.receive(1, Duration::from_secs(1)).await.unwrap().is_empty() {}
     assert!(began.elapsed() <= Duration::from_secs(600 + 60), "{:?}", began.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_is_done_goes_on_while_the_others_of_its_batch_still_run() {
+    let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 9));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Noting("chat", told.clone())), Arc::new(Endless)];
+    let worker = Worker::new(kinds, queue.clone(), Options::default());
+    queue.send(["chat/w/1", "task/w/1"].map(message).into()).await.unwrap();
+    let mut taken = Vec::new();
+    while taken.len() < 2 {
+        taken.extend(queue.receive(10, Duration::from_secs(5400)).await.unwrap());
+    }
+    let endless = taken.iter().find(|delivery| delivery.group == "task/w/1").unwrap().receipt.clone();
+    let cut = CancellationToken::new();
+    let working = tokio::spawn({
+        let (worker, cut) = (worker.clone(), cut.clone());
+        async move { worker.batch(taken, &cut).await }
+    });
+    let next = Outgoing { id: "2".into(), ..message("chat/w/1") };
+    queue.send(vec![next]).await.unwrap();
+    let next = loop {
+        if let Some(next) = queue.receive(10, Duration::from_secs(30)).await.unwrap().pop() {
+            break next;
+        }
+    };
+    assert_eq!((next.group.as_str(), next.id.as_str()), ("chat/w/1", "2"));
+    assert!(!working.is_finished());
+    cut.cancel();
+    assert_eq!(working.await.unwrap(), [endless]);
+    assert_eq!(worker.metrics().checkpointed.load(Relaxed), 1);
+}

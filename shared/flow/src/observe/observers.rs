@@ -13,6 +13,7 @@ use crate::{
 use actor::{ActorId, Entry, Follow};
 use async_trait::async_trait;
 use domain::{Error, Sha256, TaskConfig, TaskEvent, WorkspaceId, task::FlowRef};
+use futures::future::join_all;
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -161,6 +162,19 @@ impl Observers {
             for (result, count) in [("delivered", delivered), ("dropped", dropped), ("lost", lost)] {
                 let _ = writeln!(out, "{name}{{sink=\"{sink}\",result=\"{result}\"}} {count}");
             }
+        }
+    }
+
+    /// Waits until everybody was told what there is to tell, for at most this long: for a process that may be frozen afterwards.
+    /// What is not taken by then still waits.
+    pub async fn settle(&self, at_most: Duration) {
+        let waiting: Vec<_> = {
+            let state = self.lock();
+            let listeners = state.always.iter().chain(state.by_flow.values().flat_map(|listeners| listeners.iter()));
+            listeners.map(|listener| listener.pump.settled()).collect()
+        };
+        if timeout(at_most, join_all(waiting)).await.is_err() {
+            tracing::info!("observers did not take everything yet");
         }
     }
 

@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        mpsc::{Receiver, Sender, channel},
+        watch,
+    },
     time::{sleep, timeout},
 };
 
@@ -70,7 +73,16 @@ struct Counts {
     failures: AtomicU64,
     /// Bytes that wait.
     waiting: AtomicUsize,
+    /// Facts that wait; what is being sent still does.
+    unsettled: watch::Sender<usize>,
     warned: AtomicBool,
+}
+
+impl Counts {
+    fn settled(&self, facts: usize, bytes: usize) {
+        self.waiting.fetch_sub(bytes, Relaxed);
+        self.unsettled.send_modify(|unsettled| *unsettled = unsettled.saturating_sub(facts));
+    }
 }
 
 /// The queue in front of a sink.
@@ -95,13 +107,23 @@ impl Pump {
     pub fn offer(&self, fact: Arc<TaskFact>) {
         let bytes = fact.bytes;
         let fits = self.counts.waiting.fetch_add(bytes, Relaxed).saturating_add(bytes) <= self.most_bytes;
+        self.counts.unsettled.send_modify(|facts| *facts += 1);
         if fits && self.sender.try_send(fact).is_ok() {
             return;
         }
-        self.counts.waiting.fetch_sub(bytes, Relaxed);
+        self.counts.settled(1, bytes);
         self.counts.dropped.fetch_add(1, Relaxed);
         if !self.counts.warned.swap(true, Relaxed) {
             tracing::warn!(sink = self.name, "an observer is too slow: it misses events, which the counters tell of");
+        }
+    }
+
+    /// Waits until the sink has taken what was offered so far, or it was given up.
+    pub fn settled(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut unsettled = self.counts.unsettled.subscribe();
+        async move {
+            // Without a sender nothing waits.
+            let _ = unsettled.wait_for(|facts| *facts == 0).await;
         }
     }
 
@@ -137,7 +159,7 @@ async fn work(
             }
         }
         // What is being sent still waits: it is in memory.
-        counts.waiting.fetch_sub(bytes, Relaxed);
+        counts.settled(batch.len(), bytes);
         batch.clear();
     }
 }
@@ -239,10 +261,17 @@ mod tests {
         let (small, _work) = Pump::new("test".into(), sink.clone(), few);
         (0..9).for_each(|number| small.offer(Arc::new(fact(number))));
         assert_eq!(small.counts().dropped, 4);
-        sink.0.add_permits(100);
         let counts = pump.counts.clone();
-        drop(pump);
-        work.await;
+        let working = tokio::spawn(work);
+        // Whoever waits for it waits for what is queued, and for nothing that was dropped.
+        let settled = tokio::spawn(pump.settled());
+        // poll: time is paused, and passes when nothing moves any more
+        sleep(Duration::from_secs(10)).await;
+        assert!(!settled.is_finished());
+        sink.0.add_permits(100);
+        assert!(timeout(Duration::from_secs(600), settled).await.is_ok());
         assert_eq!((counts.delivered.load(Relaxed), counts.waiting.load(Relaxed)), (10, 0));
+        drop(pump);
+        assert!(working.await.is_ok());
     }
 }

@@ -98,6 +98,41 @@ async fn s6_a_stuck_sink_delays_no_task_and_the_others_are_told_in_order() {
     assert!(text.contains("[redacted]") && !text.contains("hunter2"));
 }
 
+/// Takes its time.
+struct Slow(Kept);
+
+#[async_trait]
+impl Sink for Slow {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+        // poll: time is paused, so this is how long it takes and not how long the test does
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.0.send(batch).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s6_before_a_process_is_frozen_observers_are_waited_for_but_not_for_long() {
+    let rig = Rig::new(0).await;
+    let kept = Kept::default();
+    let slow =
+        Observers::new(rig.cache.clone(), Arc::new(Own(Kept::default())), Arc::new(|_, _| {}), Patience::default());
+    let slow = Arc::new(slow.with("slow", Arc::new(Slow(kept.clone()))));
+    rig.follow(slow.clone());
+    rig.flow("numbers", &[("workflow.yaml", SPLIT)]).await;
+    let told = || kept.0.lock().unwrap().iter().filter(|fact| fact.event == "done").count();
+    rig.run("numbers", json!({ "items": [1] })).await;
+    assert_eq!(told(), 0, "no task waits for it");
+    slow.settle(Duration::from_secs(60)).await;
+    assert_eq!(told(), 2, "the root and its subtask");
+    // One that is stuck costs the time that there is, and no more; what is told later is told.
+    rig.flow("stuck", &[("workflow.yaml", SPLIT), ("plugins.yaml", PLUGINS)]).await;
+    rig.run("stuck", json!({ "items": [1] })).await;
+    let before = tokio::time::Instant::now();
+    slow.settle(Duration::from_secs(2)).await;
+    assert_eq!(before.elapsed(), Duration::from_secs(2));
+    assert!(told() > 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn s6_what_a_slow_sink_misses_is_counted() {
     let rig = Rig::new(0).await;

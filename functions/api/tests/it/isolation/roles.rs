@@ -90,3 +90,14 @@ async fn the_servers_own_counters_are_for_its_own_person() {
     world.call(Some(&key), "GET", &ann.workspace, "").await.is(200);
     world.call(Some(&key), "DELETE", &ann.workspace, "").await.refuses(403, "FORBIDDEN");
 }
+
+#[tokio::test]
+async fn a_token_for_the_counters_opens_nothing_else() {
+    let world = World::with(super::world::accounts().metrics_for("those who watch"));
+    world.call(Some("those who watch"), "GET", "/metrics", "").await.is(200);
+    let ann = world.tenant("ann").await;
+    world.call(Some(&ann.token), "GET", "/metrics", "").await.refuses(403, "FORBIDDEN");
+    for path in ["/api/v1/workspaces", &ann.workspace] {
+        world.call(Some("those who watch"), "GET", path, "").await.refuses(401, "UNAUTHORIZED");
+    }
+}

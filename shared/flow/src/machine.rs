@@ -212,7 +212,7 @@ impl Machine for TaskMachine {
     /// ends it, so that no death can keep it, and nobody gives it back twice.
     fn record(state: &TaskState, event: &TaskEvent) -> Option<View> {
         let key = match event {
-            TaskEvent::Created { config } if config.counted => admission::start_key(config),
+            TaskEvent::Created { config } if config.origin.is_none() => admission::start_key(config),
             TaskEvent::Finished { .. } => admission::place_key(state.config.as_ref().filter(|config| config.counted)?),
             _ => return None,
         };

@@ -4,9 +4,11 @@
 
 pub(crate) mod admission;
 mod again;
+mod forgotten;
 mod reading;
 
 pub use admission::MOST_WAITING;
+pub use forgotten::START_SHARDS;
 pub use reading::{TaskFilter, TaskPage};
 
 use crate::{

@@ -34,6 +34,7 @@ mod model;
 mod nearby;
 mod projection;
 mod repair;
+mod retention;
 mod snapshot;
 mod taxonomy;
 mod trash;
@@ -47,6 +48,7 @@ pub use model::{
     Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
+pub use retention::TRASH_SHARDS;
 pub use workspaces::{Projector, Workspace, Workspaces};
 
 /// The result of everything here. The error is what a client reads; causes are in the log.

@@ -6,9 +6,9 @@ use crate::{
     error,
     mirror::Area,
     model::Entry,
-    taxonomy,
+    retention, taxonomy,
 };
-use domain::{Code, Error, FileId, FilePath};
+use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
 
@@ -50,11 +50,13 @@ impl Workspace {
             let (entry, keys, at) = (&found.entry, self.0.keys, self.0.clock.now());
             taxonomy::may_take_away(path, entry.kind, writer)?;
             let item = Item { path: path.clone(), entry: entry.clone(), by: writer.principal.to_string(), at };
-            let writes = vec![
-                Write::delete(keys.entry(found.folder, &found.name), Expect::Rev(found.rev)),
-                Write::delete(keys.node(entry.file_id), Expect::Present),
-                Write::put(keys.trashed(entry.file_id), error::json(&item)?, Expect::Absent),
-            ];
+            let writes =
+                vec![
+                    Write::delete(keys.entry(found.folder, &found.name), Expect::Rev(found.rev)),
+                    Write::delete(keys.node(entry.file_id), Expect::Present),
+                    Write::put(keys.trashed(entry.file_id), error::json(&item)?, Expect::Absent)
+                        .indexed(retention::due(self.0.id, entry.file_id, at)),
+                ];
             let change = Change { v: 0, ..Change::of(Op::Removed, entry, path.clone(), writer, at) };
             if self.commit(writes, &change, writer).await? {
                 let (path, to, id) = (path.clone(), place(entry.file_id)?, self.0.clock.id());
@@ -113,15 +115,24 @@ impl Workspace {
     /// deleted, as other files may have the same ones.
     pub async fn purge(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
-        whole(async move { this.purge_whole(file_id, &writer).await }).await
+        whole(async move { this.purge_whole(file_id, None, &writer).await }).await
     }
 
-    async fn purge_whole(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
+    /// The same if it has been in the trash since before this time; else it is `NOT_FOUND`.
+    pub(crate) async fn purge_older(&self, file_id: FileId, than: Timestamp, writer: &Writer) -> Result<Change> {
+        let (this, writer) = (self.clone(), writer.clone());
+        whole(async move { this.purge_whole(file_id, Some(than), &writer).await }).await
+    }
+
+    async fn purge_whole(&self, file_id: FileId, older: Option<Timestamp>, writer: &Writer) -> Result<Change> {
         let _tree = self.0.tree.write().await;
         if let Some(done) = self.applied(writer).await? {
             return Ok(done);
         }
-        let (Item { path, entry, .. }, rev) = self.trashed_item(file_id).await?;
+        let (Item { path, entry, at, .. }, rev) = self.trashed_item(file_id).await?;
+        if older.is_some_and(|than| at >= than) {
+            return Err(Error::not_found("file of that age in the trash", file_id));
+        }
         // From the leaves up and the item of the trash last: a crash in between leaves something to purge again.
         let mut folders = vec![(file_id, entry.kind)];
         let mut inside = Vec::new();

@@ -197,6 +197,10 @@ impl Workspaces {
         Ok(())
     }
 
+    pub(crate) fn table(&self) -> &dyn Table {
+        &*self.0.table
+    }
+
     async fn ids(&self) -> Result<Vec<WorkspaceId>> {
         let (mut ids, mut cursor) = (Vec::new(), None);
         loop {

@@ -7,7 +7,7 @@
 //! ```text
 //!   {workspace}/admitted/{flow}   gate          how many places are taken at most, and who took the last one
 //!                                 task/<task>   a place, from the commit that makes the task to the entry that ends it
-//!                                 start/<task>  what the task is begun with, until it has begun
+//!                                 start/<task>  what the task is begun with, until it has begun; of every flow, bounded or not
 //! ```
 //!
 //! The places are a set and no counter, so nothing is given back twice. They are taken by commits that name the gate's
@@ -18,7 +18,7 @@
 //! A place could only stay taken by a task that never begins: whoever made it died between the commit and the message. Its
 //! client was told nothing, and asks again or not. Whoever is refused begins such tasks with what is kept for that.
 
-use super::{Tasks, first_view, internal};
+use super::{Tasks, first_view, forgotten, internal};
 use crate::{
     Flow,
     machine::{actor_id, view_index, view_key},
@@ -51,9 +51,16 @@ struct Gate {
 
 /// What a task is begun with.
 #[derive(Serialize, Deserialize)]
-struct Start {
-    at: Timestamp,
-    message: Outgoing,
+pub(super) struct Start {
+    pub(super) at: Timestamp,
+    pub(super) message: Outgoing,
+}
+
+impl Start {
+    fn write(&self, config: &TaskConfig) -> PortResult<Write> {
+        let put = Write::put(start_key(config), text(self)?, Expect::Absent);
+        Ok(put.indexed(forgotten::waits(config.task, self.at)))
+    }
 }
 
 fn partition(config: &TaskConfig) -> String {
@@ -85,8 +92,10 @@ impl Tasks {
         let key = view_key(config.workspace, config.task);
         let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
         let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
-        // With what it is made is written down now: later it may be another engine that reads it (seed 002 §10.2).
-        let task = [put, observe::record(config, flow)];
+        // With what it is made is written down now: later it may be another engine that reads it (seed 002 §10.2). And what it is
+        // begun with is kept until it has begun, for when this process dies before it has sent it.
+        let begun = Start { at: self.clock.now(), message: start.clone() };
+        let task = [put, observe::record(config, flow), begun.write(config).map_err(internal)?];
         let Some(most) = flow.limits.max_queued else {
             return match self.table.commit(task.into()).await {
                 Ok(()) => {
@@ -99,7 +108,7 @@ impl Tasks {
         };
         let places = Places { table: &*self.table, config, most };
         for _ in 0..OVERTAKEN {
-            let Some(place) = places.take(start, self.clock.now()).await.map_err(internal)? else { break };
+            let Some(place) = places.take().await.map_err(internal)? else { break };
             let writes = task.iter().cloned().chain(place).collect();
             match self.table.commit(writes).await {
                 Ok(()) => {
@@ -150,7 +159,7 @@ struct Places<'a> {
 
 impl Places<'_> {
     /// The writes that take one; none when all are taken. They fail when somebody else takes one in the meantime.
-    async fn take(&self, start: &Outgoing, at: Timestamp) -> PortResult<Option<Vec<Write>>> {
+    async fn take(&self) -> PortResult<Option<Vec<Write>>> {
         let gate = Key::new(partition(self.config), "gate");
         let (expect, mut taken, last) = match self.table.get(&gate).await? {
             None => (Expect::Absent, 0, None),
@@ -165,11 +174,9 @@ impl Places<'_> {
         if taken >= self.most {
             return Ok(None);
         }
-        let begun = Start { at, message: start.clone() };
         Ok(Some(vec![
             Write::put(gate, text(&Gate { taken: taken + 1, last: self.config.task })?, expect),
             Write::put(place_key(self.config), "{}", Expect::Absent),
-            Write::put(start_key(self.config), text(&begun)?, Expect::Absent),
         ]))
     }
 
@@ -208,7 +215,7 @@ fn parse<T: for<'de> Deserialize<'de>>(item: &Item) -> PortResult<T> {
     serde_json::from_str(&item.body).map_err(|error| PortError::Damaged(error.to_string()))
 }
 
-fn text(value: &impl Serialize) -> PortResult<String> {
+pub(super) fn text(value: &impl Serialize) -> PortResult<String> {
     serde_json::to_string(value).map_err(|error| PortError::Invalid(error.to_string()))
 }
 

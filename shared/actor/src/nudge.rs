@@ -1,0 +1,56 @@
+//! Setting an actor going again whose message was lost after a commit: a worker died before it had sent what its entry says, and
+//! the delivery that would have made up for it was put aside or purged.
+
+use crate::{ActorId, Content, Mail, log};
+use domain::{CommandId, Principal, Timestamp};
+use ports::{Clock, Outgoing, Query, Queue, Result, Table};
+use serde::Deserialize;
+
+/// How far back is looked for what a worker may not have sent: more entries than lie between two commands.
+const LOOKED_AT: usize = 64;
+
+/// The part of an entry that tells what was to be sent.
+#[derive(Deserialize)]
+struct Sent {
+    next: u64,
+    at: Timestamp,
+    #[serde(default)]
+    commands: Vec<CommandId>,
+    #[serde(default)]
+    outbox: Vec<Outgoing>,
+}
+
+/// Sends again what the entries since its last command say is to be sent, and tells the actor to go on; false when it has moved
+/// since `since`, or has never begun.
+///
+/// Ids make it harmless: what was received is known to its receiver, and an actor with nothing in flight writes nothing.
+pub async fn nudge(
+    table: &dyn Table,
+    queue: &dyn Queue,
+    clock: &dyn Clock,
+    actor: &ActorId,
+    since: Timestamp,
+) -> Result<bool> {
+    let newest = Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), LOOKED_AT) };
+    let page = table.query(&newest.descending()).await?;
+    let mut outboxes = Vec::new();
+    let mut next = None;
+    for item in &page.items {
+        let Sent { next: following, at, commands, outbox } = log::parse(&item.body)?;
+        if next.is_none() && at > since {
+            return Ok(false);
+        }
+        next.get_or_insert(following);
+        outboxes.push(outbox);
+        if !commands.is_empty() {
+            break;
+        }
+    }
+    let Some(next) = next else { return Ok(false) };
+    // Two that nudge it at once say the same.
+    let id = CommandId::from_key(actor.as_str(), &format!("nudge/{next}"));
+    let mail: Mail<()> = Mail { id, at: clock.now(), by: Principal::System, content: Content::Continue };
+    let messages: Vec<Outgoing> = outboxes.into_iter().rev().flatten().chain([mail.to(actor)?]).collect();
+    queue.send(messages).await?;
+    Ok(true)
+}

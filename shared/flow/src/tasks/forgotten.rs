@@ -1,0 +1,50 @@
+//! Tasks that were accepted and never begun: whoever accepted them died between the commit and the message, and nobody asked again.
+//! The index has what all tasks are begun with by time, for as long as they have not, so that these are at its beginning.
+
+use super::{
+    Tasks,
+    admission::{Start, text},
+    internal,
+};
+use domain::{Error, TaskId, Timestamp};
+use ports::{Error as PortError, Expect, Key, Query, Write};
+
+/// In how many parts the index has them: one key of an index takes a thousand writes a second.
+pub const START_SHARDS: u8 = 16;
+
+fn shard(task: TaskId) -> u8 {
+    task.0.as_bytes().last().copied().unwrap_or_default() % START_SHARDS
+}
+
+fn partition(shard: u8) -> String {
+    format!("starts/{shard:x}")
+}
+
+/// Where the index has a task that waits for its beginning since `at`.
+pub(super) fn waits(task: TaskId, at: Timestamp) -> Key {
+    Key::new(partition(shard(task)), format!("{at}/{task}"))
+}
+
+impl Tasks {
+    /// Begins tasks of a shard once more that have waited since before `before`, at most `limit` of them; how many. From now on
+    /// they wait since now. One whose message is only slow gets it twice, which is harmless.
+    pub async fn begin_forgotten(&self, shard: u8, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        let range = Query { to: Some(before.to_string()), ..Query::all(partition(shard), limit) };
+        let page = self.table.query_index(&range).await.map_err(internal)?;
+        for item in &page.items {
+            let start: Start = serde_json::from_str(&item.body).map_err(internal)?;
+            let Some(index) = &item.index else { continue };
+            let task = index.sk.rsplit('/').next().and_then(|id| id.parse().ok());
+            let Some(task) = task else { continue };
+            self.mailbox.send(start.message.clone()).await.map_err(internal)?;
+            let again = Start { at: self.clock.now(), ..start };
+            let put = Write::put(item.key.clone(), text(&again).map_err(internal)?, Expect::Rev(item.rev));
+            match self.table.commit(vec![put.indexed(waits(task, again.at))]).await {
+                // It has begun, or somebody else was faster.
+                Ok(()) | Err(PortError::Conflict { .. }) => {}
+                Err(error) => return Err(internal(error)),
+            }
+        }
+        Ok(page.items.len())
+    }
+}

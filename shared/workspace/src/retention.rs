@@ -1,0 +1,47 @@
+//! What has been in the trash for so long that it goes for good. The index has the trash of all workspaces by time, so that what is
+//! due is found without looking through what is not.
+
+use crate::{Result, Workspaces, error};
+use domain::{Code, FileId, Principal, Timestamp, WorkspaceId};
+use ports::{Key, Query};
+
+/// In how many parts the index has it: one key of an index takes a thousand writes a second.
+pub const TRASH_SHARDS: u8 = 16;
+
+fn partition(shard: u8) -> String {
+    format!("trash/{shard:x}")
+}
+
+/// Where the index has something in the trash.
+pub(crate) fn due(workspace: WorkspaceId, file: FileId, at: Timestamp) -> Key {
+    let shard = file.0.as_bytes().last().copied().unwrap_or_default() % TRASH_SHARDS;
+    Key::new(partition(shard), format!("{at}/{workspace}/{file}"))
+}
+
+impl Workspaces {
+    /// Purges what has been in the trash since before `before`, of one shard, at most `limit` things. How many went, and where
+    /// to go on when there is more. One that cannot be purged now is passed by.
+    pub async fn purge_trashed_before(
+        &self,
+        before: Timestamp,
+        shard: u8,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<(u64, Option<String>)> {
+        let range = Query { to: Some(before.to_string()), ..Query::all(partition(shard), limit) };
+        let page = self.table().query_index(&range.after(cursor)).await.map_err(error::port)?;
+        let mut purged = 0;
+        for item in &page.items {
+            let workspace = item.key.pk.strip_suffix("/trash").and_then(|id| id.parse::<WorkspaceId>().ok());
+            let (Some(workspace), Ok(file)) = (workspace, item.key.sk.parse::<FileId>()) else { continue };
+            let gone = async { self.open(workspace).await?.purge_older(file, before, &Principal::System.into()).await };
+            match gone.await {
+                Ok(_) => purged += 1,
+                // Somebody was faster, or took it back: an index may lag.
+                Err(error) if error.code == Code::NotFound => {}
+                Err(error) => tracing::warn!(%workspace, %file, %error, "this stays in the trash for now"),
+            }
+        }
+        Ok((purged, page.next))
+    }
+}

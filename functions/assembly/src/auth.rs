@@ -30,6 +30,8 @@ pub struct Auth {
     pub secret: Option<Secret>,
     /// What tickets to event streams are signed with, of at least 32 bytes; the process makes one up when none.
     pub ticket_secret: Option<Secret>,
+    /// Whoever has this token sees what a process counts (`/metrics`), and nothing else: for where no machine's own person is.
+    pub metrics_token: Option<Secret>,
     /// How many requests a minute may put agents to work, for each person; 20 where there are accounts, else any number.
     pub requests_per_minute: Option<u32>,
     /// How many tokens a minute turns may use, for each person; 30,000 where there are accounts, else any number.
@@ -68,6 +70,10 @@ impl Auth {
         };
         let door = match self.allowance() {
             Some(allowance) => door.limited(allowance),
+            None => door,
+        };
+        let door = match given_secret(self.metrics_token.as_ref()) {
+            Some(token) => door.metrics_for(token.expose()),
             None => door,
         };
         match given_secret(self.ticket_secret.as_ref()) {

@@ -8,8 +8,12 @@ use crate::{Auth, Failure, Settings, secrets};
 use domain::Limits;
 use ports::KnownSecrets;
 use serde::Deserialize;
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use toml::{Table, Value};
+use tools::Commands;
 
 /// The prefix of environment variables that are configuration keys.
 const PREFIX: &str = "BUILDSCALE__";
@@ -26,12 +30,16 @@ pub struct Config {
     pub store: Store,
     /// Agents and models.
     pub ai: Ai,
+    /// What becomes of files.
+    pub files: Files,
     /// Who is told what tasks do.
     pub observe: Observe,
     /// What tasks may take.
     pub tasks: Tasks,
     /// What flows may reach by providers of their own.
     pub providers: Providers,
+    /// Where commands run, and how.
+    pub sandbox: Sandbox,
     /// All secrets that are known so far: those of this configuration, and what was learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,
@@ -72,6 +80,27 @@ pub struct Providers {
     pub variables: Option<Vec<String>>,
 }
 
+/// `[files]`
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Files {
+    /// How many days something stays in the trash before it is removed for good.
+    pub trash_days: u32,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { trash_days: 30 }
+    }
+}
+
+impl Files {
+    /// See [`Files::trash_days`].
+    pub fn trash_kept(&self) -> Duration {
+        Duration::from_secs(u64::from(self.trash_days) * 24 * 3600)
+    }
+}
+
 /// `[tasks]`
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -84,6 +113,52 @@ pub struct Tasks {
 impl Default for Tasks {
     fn default() -> Self {
         Self { max_waiting: flow::tasks::MOST_WAITING }
+    }
+}
+
+/// `[sandbox]`
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sandbox {
+    /// Whether commands run at all: those of agents (the tool `exec`), of flows and of people.
+    pub commands: bool,
+    /// Whether they may reach the network. Those of flows need their own permission, too.
+    pub network: bool,
+    /// How long a command runs when nothing is said, in seconds.
+    pub timeout_s: u64,
+    /// How long it runs at most.
+    pub longest_s: u64,
+    /// How long to wait for a sandbox that starts, in seconds.
+    pub start_timeout_s: u64,
+    /// Folders of this machine that commands may read and run from, beside those of the system, such as a toolchain's. The hub's
+    /// alone.
+    pub readable: Vec<PathBuf>,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        let Commands { network, timeout, longest, start_timeout } = Commands::default();
+        Self {
+            commands: true,
+            network,
+            timeout_s: timeout.as_secs(),
+            longest_s: longest.as_secs(),
+            start_timeout_s: start_timeout.as_secs(),
+            readable: Vec::new(),
+        }
+    }
+}
+
+impl Sandbox {
+    /// How commands are run; none where none are.
+    pub fn commands(&self) -> Option<Commands> {
+        let seconds = Duration::from_secs;
+        self.commands.then(|| Commands {
+            network: self.network,
+            timeout: seconds(self.timeout_s),
+            longest: seconds(self.longest_s.max(self.timeout_s)),
+            start_timeout: seconds(self.start_timeout_s),
+        })
     }
 }
 
@@ -249,6 +324,18 @@ mod tests {
         assert_eq!(config.ai.inactivity(), Duration::from_secs(7));
         assert_eq!(config.ai.limits.max_steps, 3);
         assert_eq!(config.ai.models(&[])?.model.as_deref(), Some("gpt-4o-mini"));
+        Ok(())
+    }
+
+    #[test]
+    fn commands_run_unless_somebody_says_no() -> Result<(), Failure> {
+        assert_eq!(load("", &[])?.sandbox.commands(), Some(Commands::default()));
+        assert_eq!(load("[sandbox]\ncommands = false\n", &[])?.sandbox.commands(), None);
+        let long = [("BUILDSCALE__SANDBOX__TIMEOUT_S", "900"), ("BUILDSCALE__SANDBOX__NETWORK", "true")];
+        let commands = load("", &long)?.sandbox.commands();
+        let fifteen = Duration::from_secs(900);
+        let expected = Commands { network: true, timeout: fifteen, longest: fifteen, ..Commands::default() };
+        assert_eq!(commands, Some(expected));
         Ok(())
     }
 

@@ -2,17 +2,27 @@
 //! functions in the cloud and the tests of whole systems each bring their adapters, and have the same parts, configuration and
 //! care for secrets.
 
+mod activity;
 mod auth;
 mod config;
+pub mod counters;
+mod emf;
+mod front;
 mod observing;
 mod parts;
+pub mod probes;
+pub mod process;
 mod reach;
 pub mod secrets;
+pub mod sweeps;
 
+pub use activity::Activity;
 pub use auth::Auth;
-pub use config::{Ai, Config, Durability, Observe, Providers, Server, Store, Tasks};
+pub use config::{Ai, Config, Durability, Files, Observe, Providers, Sandbox, Server, Store, Tasks};
+pub use emf::Emf;
+pub use front::{Front, Outside, OwnFeeds};
 pub use observing::Observing;
-pub use parts::{Base, PLAY, Parts, Settings, Voices};
+pub use parts::{Base, Machines, PLAY, Parts, Settings, Voices};
 pub use reach::Within;
 
 /// Why something cannot be put together.

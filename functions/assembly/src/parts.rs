@@ -1,6 +1,8 @@
 //! The parts, and what they are made from.
 
+use crate::{Activity, activity::Counting};
 use actor::{Follow, Kind, Mailbox, NobodyFollows, Runtime, Slots};
+use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, Chats, SimpleGate, Transcript};
 use domain::Limits;
 use flow::{
@@ -8,13 +10,16 @@ use flow::{
     artifact::Artifacts,
     evaluate::Play,
     load::Known,
-    memory::Memory,
+    memory::{Bm25, Memory, Ranker},
     op::Functions,
     provider::{FlowModels, FlowProviders},
 };
-use ports::{Blobs, Bus, Clock, KnownSecrets, Model, ModelAdapters, Queue, Secrets, Table};
+use ports::{
+    Blobs, Bus, Clock, Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Queue, Sandboxes, Secret, SecretRef,
+    Secrets, Table,
+};
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use tools::Registry;
+use tools::{Commands, Registry};
 use workspace::Workspaces;
 
 /// What everything stands on.
@@ -47,6 +52,38 @@ pub struct Voices {
     pub secrets: Arc<dyn Secrets>,
     /// Secrets that are taken out of all that is written down or sent.
     pub known: KnownSecrets,
+}
+
+impl Voices {
+    /// One model, where flows reach nothing of their own and nothing has to be hidden.
+    pub fn alone(model: Arc<dyn Model>) -> Self {
+        Self { model, adapters: Arc::new(Nothing), secrets: Arc::new(Nothing), known: KnownSecrets::default() }
+    }
+}
+
+/// No provider, and no secret.
+struct Nothing;
+
+impl ModelAdapters for Nothing {
+    fn open(&self, _: &Endpoint) -> Result<Arc<dyn Model>, ModelError> {
+        Err(ModelError::Rejected("flows reach no providers of their own here".into()))
+    }
+}
+
+#[async_trait]
+impl Secrets for Nothing {
+    async fn get(&self, _: &SecretRef) -> ports::Result<Option<Secret>> {
+        Ok(None)
+    }
+}
+
+/// The machines of workspaces.
+#[derive(Clone)]
+pub struct Machines {
+    /// Whose mirrors are searched, and contents read.
+    pub sandboxes: Arc<dyn Sandboxes>,
+    /// How commands are run on them; none where none are.
+    pub commands: Option<Commands>,
 }
 
 /// How agents are kept.
@@ -101,6 +138,9 @@ pub struct Parts {
     pub tasks: Tasks,
     /// The way in to evaluations.
     pub evaluations: Evaluations,
+    /// What the actors did so far.
+    pub activity: Arc<Activity>,
+    ranker: Arc<dyn Ranker>,
     known: KnownSecrets,
     settings: Settings,
 }
@@ -108,13 +148,25 @@ pub struct Parts {
 impl Parts {
     /// Puts them together; nothing runs yet.
     pub fn new(base: Base, voices: Voices, settings: Settings) -> Self {
+        Self::with_machines(base, voices, settings, None)
+    }
+
+    /// The same, where workspaces have sandboxes.
+    pub fn with_machines(base: Base, voices: Voices, settings: Settings, machines: Option<Machines>) -> Self {
         let Base { table, queue, bus, blobs, clock, files, keeps_mirrors } = base.clone();
-        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        if !keeps_mirrors {
+            workspaces = workspaces.caching(workspace::Budget::default());
+        }
+        let commands = machines.as_ref().and_then(|machines| machines.commands);
+        if let Some(Machines { sandboxes, .. }) = machines {
+            workspaces = workspaces.with_sandboxes(sandboxes);
+        }
         // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
-        let served =
-            ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "scripted/*"].map(str::to_owned);
+        let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "bedrock/*", "scripted/*"]
+            .map(str::to_owned);
         let known_models = voices.model.catalog().into_iter().map(|info| info.id).chain(served);
-        let known = Known { models: Some(known_models.collect()), ..Known::default() };
+        let known = Known { models: Some(known_models.collect()), sandbox: commands.is_some(), ..Known::default() };
         let cache = FlowCache::default();
         let providers = FlowProviders::new(voices.secrets, voices.adapters);
         let flows =
@@ -137,9 +189,33 @@ impl Parts {
         let tasks = Tasks::new(table.clone(), queue, bus, clock.clone(), workspaces.clone(), flows.clone())
             .with_most_waiting(settings.most_waiting);
         let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, clock, PLAY);
-        let tools = Arc::new(Registry::builtin().with_functions(Arc::new(Functions::builtin())));
-        let known = voices.known;
-        Self { base, workspaces, model, tools, transcript, flows, cache, chats, tasks, evaluations, known, settings }
+        let mut tools = Registry::builtin().with_functions(Arc::new(Functions::builtin()));
+        if let Some(commands) = commands {
+            tools = tools.with_commands(commands);
+        }
+        let tools = Arc::new(tools);
+        Self {
+            base,
+            workspaces,
+            model,
+            tools,
+            transcript,
+            flows,
+            cache,
+            chats,
+            tasks,
+            evaluations,
+            activity: Arc::default(),
+            ranker: Arc::new(Bm25),
+            known: voices.known,
+            settings,
+        }
+    }
+
+    /// The same with another ranking of what is remembered, such as by embeddings.
+    #[must_use]
+    pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
+        Self { ranker, ..self }
     }
 
     /// The actors: chats, and tasks that `follow` is told about.
@@ -162,6 +238,8 @@ impl Parts {
             true => self.transcript.clone(),
             false => Arc::new(NobodyFollows),
         };
+        let of_chats = Counting { activity: self.activity.clone(), next: of_chats };
+        let follow = Counting { activity: self.activity.clone(), next: follow };
         let options = actor::Options { inactivity: self.settings.inactivity, ..actor::Options::default() };
         let chats = Runtime::new(
             machine,
@@ -170,7 +248,7 @@ impl Parts {
             queue.clone(),
             bus.clone(),
             clock.clone(),
-            of_chats,
+            Arc::new(of_chats),
             options,
         );
         let effects = TaskEffects {
@@ -179,7 +257,7 @@ impl Parts {
             tools: self.tools.clone(),
             functions: Arc::new(Functions::builtin()),
             workspaces: self.workspaces.clone(),
-            memory: Memory::new(table.clone()).without(self.known.clone()),
+            memory: Memory::new(table.clone()).with_ranker(self.ranker.clone()).without(self.known.clone()),
             artifacts: Artifacts::new(table.clone(), self.workspaces.clone()),
             table: table.clone(),
             mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
@@ -194,7 +272,7 @@ impl Parts {
             queue.clone(),
             bus.clone(),
             clock.clone(),
-            follow,
+            Arc::new(follow),
             actor::Options { warm_actors: 256, ..options },
         );
         [Arc::new(chats.without(self.known.clone())), Arc::new(tasks.without(self.known.clone()))]

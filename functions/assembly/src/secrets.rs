@@ -23,8 +23,9 @@ use std::{
 use toml::{Table, Value};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What the names of keys and variables end with that hold secrets.
-const ENDINGS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
+/// What the names of keys and variables end with that hold secrets; the last is AWS's `AWS_BEARER_TOKEN_BEDROCK`.
+const ENDINGS: [&str; 8] =
+    ["key", "token", "secret", "password", "passwd", "credential", "credentials", "token_bedrock"];
 /// The longest body that is looked through, in bytes: the longest that anything takes, and far longer than any refusal.
 const LONGEST: usize = api::MAX_JSON;
 

@@ -1,12 +1,17 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
 use crate::{Failure, readonly::NoQueue, stream::Elsewhere};
-use api::Streams;
-use assembly::{Base, Config, Observing, Parts, Voices, Within, secrets};
-use aws::{Cloud, SqsQueue};
-use flow::{Evaluations, observe::Observers};
-use ports::{Blobs, Clock, Noted, Queue, Secrets, Spilling, SystemClock, Table};
+use api::Counters;
+use assembly::{
+    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Within, counters, probes, secrets,
+    sweeps::{Sweep, Sweeps},
+};
+use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
+use flow::observe::Observers;
+use ports::{Blobs, Clock, Noted, Queue, Sandbox, Secrets, Spilling, SystemClock, Table};
 use std::{path::PathBuf, sync::Arc};
+use stream::{FeedOptions, Feeds};
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
 use worker::Worker;
 
@@ -14,8 +19,8 @@ use worker::Worker;
 const DEPLOYED: &str = "BUILDSCALE__AWS__";
 /// Where the container of streams is reached from outside, such as `https://streams.example.com`.
 const STREAM_URL: &str = "BUILDSCALE__AWS__STREAM_URL";
-/// What the names of secrets begin with that flows may refer to.
-const SECRETS_OF_FLOWS: &str = "buildscale/flows";
+/// Where Lambda says what the function is called.
+const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
 /// Lost with the instance, and behind whenever another one has written: contents are compared with the index when they are read.
 const SCRATCH: &str = "/tmp";
 
@@ -35,6 +40,8 @@ pub struct Working {
     pub queue: Arc<SqsQueue>,
     /// Who is told what tasks do.
     pub observers: Arc<Observers>,
+    /// What is counted, for the log.
+    pub emf: Emf,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -43,8 +50,12 @@ pub struct Working {
 pub struct Waking {
     /// Where what is due goes.
     pub queue: Arc<SqsQueue>,
-    /// Those that were left behind go on.
-    pub evaluations: Evaluations,
+    /// Looks after what was left behind.
+    pub sweeps: Sweeps,
+    /// What is counted, for the log.
+    pub emf: Emf,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Account {
@@ -83,7 +94,9 @@ impl Account {
             Observing::new(&scratch, &self.config, &self.environment, &parts.cache, keys, self.clock.clone())?;
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
         let worker = Worker::new(parts.kinds(Arc::new(observing.followers())), queue.clone(), options);
-        Ok(Working { worker, queue, observers: observing.observers, clock: self.clock.clone() })
+        let counted = [counters::worker(&worker), counters::activity(parts.activity.clone())];
+        let emf = self.emf(counted.into_iter().chain(observing.counters()).collect());
+        Ok(Working { worker, queue, observers: observing.observers, emf, clock: self.clock.clone() })
     }
 
     /// For `buildscale-timer`.
@@ -93,7 +106,11 @@ impl Account {
     pub fn waking(&self) -> Result<Waking, Failure> {
         let queue = Arc::new(self.cloud.queue()?);
         let (parts, _) = self.parts(queue.clone())?;
-        Ok(Waking { queue, evaluations: parts.evaluations })
+        let machines = self.sandboxes(parts.base.table.clone());
+        let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);
+        let sweeps = Sweeps::of(&parts, &self.config, machines);
+        let emf = self.emf(vec![sweeps.counters(), counters::activity(parts.activity.clone())]);
+        Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })
     }
 
     /// For `buildscale-api`.
@@ -101,17 +118,46 @@ impl Account {
     /// # Errors
     /// When a variable is missing.
     pub fn answering(&self) -> Result<axum::Router, Failure> {
-        let (parts, _) = self.parts(Arc::new(self.cloud.queue()?))?;
+        let queue: Arc<dyn Queue> = Arc::new(self.cloud.queue()?);
+        let (parts, _) = self.parts(queue.clone())?;
         let url = self.environment.iter().find(|(name, _)| name == STREAM_URL).map(|(_, value)| value.trim());
-        let streams = Arc::new(Elsewhere { url: url.unwrap_or_default().trim_end_matches('/').to_owned() });
-        Ok(api::router(self.context(parts, streams)?))
+        let outside = Outside {
+            streams: Arc::new(Elsewhere { url: url.unwrap_or_default().trim_end_matches('/').to_owned() }),
+            auth: self.config.auth.guarded_door(self.clock.clone())?,
+            ready: vec![
+                probes::table(parts.base.table.clone()),
+                probes::queue(queue),
+                probes::bus(parts.base.bus.clone()),
+            ],
+            counters: vec![counters::process(self.clock.now())],
+            counted_by: None,
+        };
+        Ok(Front::new(&parts, &self.config, outside).router())
     }
 
-    /// For `buildscale-stream`: what may be watched, and what it is read from.
-    pub(crate) fn watching(&self, streams: impl FnOnce(&Base) -> Arc<dyn Streams>) -> Result<axum::Router, Failure> {
+    /// For `buildscale-stream`: what may be watched, until `shutdown`, and what is counted of it.
+    ///
+    /// # Errors
+    /// When a variable is missing.
+    pub fn watching(&self, shutdown: CancellationToken) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
         let (parts, _) = self.parts(Arc::new(NoQueue))?;
-        let streams = streams(&parts.base);
-        Ok(api::streams(self.context(parts, streams)?))
+        let (table, bus, metrics) =
+            (parts.base.table.clone(), parts.base.bus.clone(), Arc::<stream::Metrics>::default());
+        let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), metrics.clone(), shutdown);
+        let outside = Outside {
+            streams: Arc::new(OwnFeeds(feeds)),
+            auth: self.config.auth.guarded_door(self.clock.clone())?,
+            ready: vec![probes::table(table), probes::bus(bus)],
+            counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
+            counted_by: None,
+        };
+        Ok((Front::new(&parts, &self.config, outside).streams(), metrics))
+    }
+
+    /// Lambda says under which name the function was deployed.
+    fn emf(&self, counters: Vec<Counters>) -> Emf {
+        let name = self.environment.iter().find(|(name, _)| name == FUNCTION_NAME).map(|(_, value)| value.as_str());
+        Emf::new(name.unwrap_or("buildscale"), counters)
     }
 
     fn parts(&self, queue: Arc<dyn Queue>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
@@ -121,30 +167,22 @@ impl Account {
         let base = Base { table, queue, bus, blobs, clock, files, keeps_mirrors: false };
         let known = self.config.secrets.clone();
         let keys: Arc<dyn Secrets> =
-            Arc::new(Noted::new(Arc::new(self.cloud.secrets(SECRETS_OF_FLOWS)), known.clone()));
+            Arc::new(Noted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), known.clone()));
         let router = models::Router::new(self.config.ai.models(&self.environment)?);
         let models = Arc::new(router.map_err(assembly::Failure::from)?);
         let within = Arc::new(Within { allow_private: self.config.providers.allow_private });
         let adapters = Arc::new(models::Adapters::new(models.clone(), within));
         let voices = Voices { model: models, adapters, secrets: keys.clone(), known };
-        Ok((Parts::new(base, voices, self.config.agents()), keys))
+        let machines = self
+            .sandboxes(base.table.clone())
+            .map(|sandboxes| Machines { sandboxes: Arc::new(sandboxes), commands: self.config.sandbox.commands() });
+        Ok((Parts::with_machines(base, voices, self.config.agents(), machines), keys))
     }
 
-    fn context(&self, parts: Parts, streams: Arc<dyn Streams>) -> Result<Arc<api::Context>, Failure> {
-        Ok(Arc::new(api::Context {
-            chats: parts.chats,
-            tasks: parts.tasks,
-            evaluations: parts.evaluations,
-            workspaces: parts.workspaces,
-            tools: parts.tools,
-            model: parts.model,
-            streams,
-            table: parts.base.table,
-            clock: self.clock.clone(),
-            auth: self.config.auth.guarded_door(self.clock.clone())?,
-            origins: self.config.server.cors_origins.clone(),
-            ready: Vec::new(),
-            metrics: Vec::new(),
-        }))
+    fn sandboxes(&self, table: Arc<dyn Table>) -> Option<EcsSandboxes> {
+        let connect: Connect = Arc::new(|url, token, workspace| {
+            Ok(Arc::new(sandbox::Remote::new(url, token.expose(), workspace)?) as Arc<dyn Sandbox>)
+        });
+        self.cloud.sandboxes(table, connect)
     }
 }

@@ -6,16 +6,27 @@
 //! | `buildscale-worker` | a Lambda on the FIFO queue | batches of commands; it drives their actors to rest |
 //! | `buildscale-timer` | a Lambda on the delay queue and on a schedule | what is due, and what was left behind |
 //! | `buildscale-stream` | a container behind a load balancer | watchers, for as long as they like |
+//! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands |
 //!
-//! What they do is in `functions/api`, `worker` and `stream`, as in the hub; [`assemble`] is the one place that knows which adapter
+//! What they do is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which adapter
 //! stands behind which port. What is added here is what Lambda asks for: deadlines, batches, and who acknowledges.
 
 pub mod assemble;
+pub mod sandbox;
 pub mod stream;
 pub mod timer;
 pub mod worker;
 
+mod again;
 mod readonly;
+
+/// Logs what was counted since the last time, as it is: CloudWatch takes no metrics out of lines that are wrapped into others.
+pub(crate) fn tell(emf: &assembly::Emf, clock: &dyn ports::Clock) {
+    if let Some(line) = emf.line(clock.now()) {
+        // Whoever cannot log cannot say so either.
+        drop(std::io::Write::write_all(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes()));
+    }
+}
 
 /// Why a function does not start.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +37,9 @@ pub enum Failure {
     /// Another variable, or the models.
     #[error(transparent)]
     Assembly(#[from] assembly::Failure),
+    /// What a sandbox was told.
+    #[error(transparent)]
+    Machine(#[from] machine::Failure),
     /// The socket of the container.
     #[error(transparent)]
     Io(#[from] std::io::Error),

@@ -5,8 +5,7 @@ use actor::ActorId;
 use async_trait::async_trait;
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, StatusCode, header};
-use std::sync::Arc;
-use stream::{FeedOptions, Feeds, ServeOptions, Start};
+use stream::ServeOptions;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -38,33 +37,13 @@ impl api::Streams for Elsewhere {
     }
 }
 
-/// Out of this container's feeds.
-struct Own(Feeds);
-
-#[async_trait]
-impl api::Streams for Own {
-    async fn open(
-        &self,
-        actor: &ActorId,
-        first: u64,
-        headers: &HeaderMap,
-        after: Option<&str>,
-    ) -> ports::Result<Response> {
-        stream::events(&self.0, actor, Start::Turn(first), headers, after).await
-    }
-}
-
 /// Serves until SIGTERM, with which ECS ends a task; then each stream ends with a word on when to come back.
 ///
 /// # Errors
 /// When a variable is missing, or the socket cannot be had.
 pub async fn serve(account: Account) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
-    let metrics: Arc<stream::Metrics> = Arc::default();
-    let router = account.watching(|base| {
-        let (table, bus) = (base.table.clone(), base.bus.clone());
-        Arc::new(Own(Feeds::new(table, bus, FeedOptions::default(), metrics.clone(), shutdown.clone())))
-    })?;
+    let (router, metrics) = account.watching(shutdown.clone())?;
     let listener = TcpListener::bind(account.config.server.listen.as_deref().unwrap_or(LISTEN)).await?;
     tracing::info!(address = %listener.local_addr()?, "serving");
     let mut terminated = signal(SignalKind::terminate())?;

@@ -1,31 +1,60 @@
 //! What comes at a time: messages that waited for theirs, and the sweep on a schedule.
 
-use crate::assemble::Waking;
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use crate::{again, assemble::Waking, tell};
+use assembly::sweeps::{Sweep, Swept};
+use async_trait::async_trait;
+use aws::EcsSandboxes;
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
 use ports::Queue;
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long all sweeps of one invocation may take, well within the function's time-out.
+const AT_MOST: Duration = Duration::from_secs(40);
 
 /// Sends on what is due, or sweeps, by what woke it.
 ///
 /// # Errors
-/// When it is neither, or when a sweep did not come to its end; Lambda tries again.
+/// When it is neither.
 pub async fn handle(waking: &Waking, event: LambdaEvent<Value>) -> Result<Value, Error> {
     if event.payload.get("Records").is_some() {
         let event: SqsEvent = serde_json::from_value(event.payload)?;
         return Ok(serde_json::to_value(wake(waking, &event.records).await)?);
     }
     match event.payload.get("sweep") {
-        Some(_) => {
-            Ok(json!({ "evaluations_resumed": waking.evaluations.resume().await.map_err(|error| error.to_string())? }))
-        }
+        Some(_) => sweep(waking).await,
         None => Err("this is neither a batch of the delay queue nor {\"sweep\": …}".into()),
+    }
+}
+
+/// Each sweep goes on where the last one ended, for a share of the time that there is.
+async fn sweep(waking: &Waking) -> Result<Value, Error> {
+    let swept = waking.sweeps.sweep(AT_MOST).await;
+    tell(&waking.emf, &*waking.clock);
+    Ok(json!({ "swept": swept }))
+}
+
+/// Machines that nobody wants, that have ended, or that do not come.
+pub(crate) struct Machines(pub EcsSandboxes);
+
+#[async_trait]
+impl Sweep for Machines {
+    fn name(&self) -> &'static str {
+        "sandboxes"
+    }
+
+    async fn some(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
+        let aws::Swept { failed, ended, stopped, .. } = self.0.sweep().await.map_err(|error| {
+            domain::Error::new(domain::Code::UpstreamUnavailable, format!("the sandboxes could not be swept: {error}"))
+        })?;
+        Ok(Swept { count: (failed + ended + stopped) as u64, ..Swept::default() })
     }
 }
 
 /// Each message goes to its group when it is due, and round the delay queue once more when it is not.
 async fn wake(waking: &Waking, records: &[SqsMessage]) -> SqsBatchResponse {
-    let mut response = SqsBatchResponse::default();
+    let mut failed = Vec::new();
     for record in records {
         let sent = match aws::outgoing(record.body.as_deref().unwrap_or_default()) {
             Ok(message) => waking.queue.send(vec![message]).await,
@@ -33,10 +62,8 @@ async fn wake(waking: &Waking, records: &[SqsMessage]) -> SqsBatchResponse {
         };
         if let Err(error) = sent {
             tracing::warn!(%error, message = record.message_id, "a delayed message comes again");
-            let mut failure = BatchItemFailure::default();
-            failure.item_identifier = record.message_id.clone().unwrap_or_default();
-            response.batch_item_failures.push(failure);
+            failed.push(record.message_id.clone());
         }
     }
-    response
+    again::response(failed)
 }

@@ -1,7 +1,7 @@
 //! Commands in batches from SQS, driven to rest.
 
-use crate::assemble::Working;
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
+use crate::{again, assemble::Working, tell};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::LambdaEvent;
 use ports::Receipt;
 use std::{collections::HashSet, time::Duration};
@@ -12,6 +12,10 @@ pub const MARGIN: Duration = Duration::from_secs(20);
 
 /// How long a message stays invisible without a sign of life; a worker that died is replaced after this time.
 pub const LEASE: Duration = Duration::from_secs(60);
+
+/// How long observers of tasks may take for what they have not been told yet. Lambda freezes the process with the answer, so what
+/// is still waiting then is told with the next invocation, or by nobody.
+pub const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Drives what came, and names what has to come again; Lambda deletes the rest.
 ///
@@ -31,35 +35,114 @@ pub async fn handle(working: &Working, event: LambdaEvent<SqsEvent>) -> SqsBatch
         }
     };
 
-    let mut failed: HashSet<Receipt> = HashSet::new();
-    let mut deliveries = Vec::new();
-    let mut unreadable = Vec::new();
+    let (mut deliveries, mut failed) = (Vec::new(), Vec::new());
     for (record, delivery) in records.iter().zip(working.queue.adopt(&records)) {
         match delivery {
             Ok(delivery) => deliveries.push(delivery),
             Err(error) => {
                 tracing::error!(%error, message = record.message_id, "a message cannot be read");
-                unreadable.push(record.message_id.clone());
+                failed.push(record.message_id.clone());
             }
         }
     }
-    tokio::select! {
-        again = working.worker.batch(deliveries, &cut) => failed.extend(again),
-        () = checkpoint => {}
+    let given_back: HashSet<Receipt> = tokio::select! {
+        again = working.worker.batch(deliveries, &cut) => again.into_iter().collect(),
+        () = checkpoint => HashSet::new(),
+    };
+    working.observers.settle(LAST_WORDS).await;
+    tell(&working.emf, &*working.clock);
+    let comes_again = |record: &&SqsMessage| {
+        record.receipt_handle.as_ref().is_some_and(|handle| given_back.contains(&Receipt(handle.clone())))
+    };
+    again::response(records.iter().filter(comes_again).map(|record| record.message_id.clone()).chain(failed))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use assembly::Emf;
+    use async_trait::async_trait;
+    use aws::{QueueNames, SqsQueue};
+    use flow::{
+        FlowCache, TaskMachine,
+        manifest::Plugin,
+        observe::{Lost, Observers, Patience, Sink, Sinks, TaskFact},
+    };
+    use ports::{Clock, SystemClock};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    };
+
+    /// Needs a moment for each batch.
+    #[derive(Default)]
+    struct Slow(AtomicUsize);
+
+    #[async_trait]
+    impl Sink for Slow {
+        async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+            // poll: time is paused, so this is how long it takes and not how long the test does
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.0.fetch_add(batch.len(), Relaxed);
+            Ok(())
+        }
     }
-    let is_failed =
-        |handle: &Option<String>| handle.as_ref().is_some_and(|handle| failed.contains(&Receipt(handle.clone())));
-    let again =
-        records.iter().filter(|record| is_failed(&record.receipt_handle)).map(|record| record.message_id.clone());
-    let mut response = SqsBatchResponse::default();
-    response.batch_item_failures = again
-        .chain(unreadable)
-        .flatten()
-        .map(|id| {
-            let mut failure = BatchItemFailure::default();
-            failure.item_identifier = id;
-            failure
-        })
-        .collect();
-    response
+
+    impl Sinks for Slow {
+        fn open(
+            &self,
+            _: domain::WorkspaceId,
+            _: &domain::task::FlowRef,
+            _: &Plugin,
+        ) -> Result<Arc<dyn Sink>, domain::Error> {
+            Err(domain::Error::new(domain::Code::NotFound, "no flow has one here"))
+        }
+    }
+
+    fn queue() -> SqsQueue {
+        let names = QueueNames {
+            queue_url: String::new(),
+            delay_queue_url: String::new(),
+            delay_queue_arn: String::new(),
+            scheduler_group: String::new(),
+            scheduler_role_arn: String::new(),
+        };
+        let sdk = emulators::account::sdk("http://127.0.0.1:1");
+        SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), sdk, names, Arc::new(SystemClock))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn observers_have_been_told_when_an_invocation_answers() {
+        let (queue, sink) = (Arc::new(queue()), Arc::new(Slow::default()));
+        let observers =
+            Observers::new(FlowCache::default(), Arc::new(Slow::default()), Arc::new(|_, _| {}), Patience::default());
+        let observers = Arc::new(observers.with("slow", sink.clone()));
+        let config: Arc<domain::TaskConfig> = Arc::new(
+            serde_json::from_value(serde_json::json!({
+                "workspace": "00000000-0000-0000-0000-000000000001", "task": "00000000-0000-0000-0000-000000000002",
+                "flow": { "name": "f", "hash": domain::Sha256::of(b"f") }, "user": "00000000-0000-0000-0000-000000000003",
+                "input": null, "start": "s", "created_at": SystemClock.now(),
+            }))
+            .unwrap(),
+        );
+        let state = flow::machine::TaskState { config: Some(config.clone()), ..flow::machine::TaskState::default() };
+        let entry = serde_json::json!({
+            "first": 1, "next": 2, "at": SystemClock.now(), "step": "00000000-0000-0000-0000-000000000004",
+            "events": [domain::TaskEvent::Created { config: Box::new((*config).clone()) }],
+        });
+        let follow: &dyn actor::Follow<TaskMachine> = &*observers;
+        follow
+            .committed(&actor::ActorId::from_group("task/w/t"), &state, &serde_json::from_value(entry).unwrap())
+            .await;
+        let worker = worker::Worker::new([], queue.clone(), worker::Options::default());
+        let working =
+            Working { worker, queue, observers, emf: Emf::new("test", Vec::new()), clock: Arc::new(SystemClock) };
+        let mut context = lambda_runtime::Context::default();
+        context.deadline = u64::try_from(SystemClock.now().as_millis()).unwrap() + 900_000;
+        let response = handle(&working, LambdaEvent::new(SqsEvent::default(), context)).await;
+        assert!(response.batch_item_failures.is_empty());
+        assert_eq!(sink.0.load(Relaxed), 1, "Lambda freezes the process now");
+    }
 }

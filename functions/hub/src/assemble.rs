@@ -1,7 +1,9 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
 use crate::{Failure, parts, secrets};
-use assembly::{Base, Config, Durability, Observing, Parts, Voices, Within};
+use assembly::{
+    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Within, counters, sweeps::Sweeps,
+};
 use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::Tasks;
@@ -32,8 +34,10 @@ pub struct Hub {
     pub worker: Worker,
     /// Holds the event streams.
     pub feeds: Feeds,
-    /// What handlers need.
-    pub context: Arc<api::Context>,
+    /// Looks after what was left behind.
+    pub sweeps: Sweeps,
+    /// Its HTTP.
+    pub front: Front,
 }
 
 /// Opens the data directory and puts everything together. `shutdown` ends the event streams.
@@ -64,10 +68,11 @@ pub fn assemble(
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
+    let machines = parts::machines(data, &files, config);
     let base =
         Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
     let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
-    let engine = Parts::new(base, voices, config.agents());
+    let engine = Parts::with_machines(base, voices, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.cache, keys, clock.clone())?;
 
     let mut working = worker::Options::default();
@@ -75,27 +80,26 @@ pub fn assemble(
         working.drain = Duration::from_secs(seconds);
     }
     let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working);
-    let table = engine.base.table;
-    let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
-    let auth = config.auth.door(config.server.auth_token.as_ref(), clock.clone())?;
-    // The front is where tasks come from that nobody has begun yet.
-    let counted_tasks = engine.tasks.clone().counted_by(observing.metrics.clone());
-    let started_at = clock.now();
-    let context = api::Context {
-        chats: engine.chats,
-        tasks: counted_tasks,
-        evaluations: engine.evaluations,
-        workspaces: engine.workspaces.clone(),
-        tools: engine.tools,
-        model: engine.model,
-        streams: Arc::new(parts::OwnFeeds(feeds.clone())),
-        table,
-        clock,
-        auth,
-        origins: config.server.cors_origins.clone(),
+    let table = engine.base.table.clone();
+    let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
+    let sweeps = Sweeps::of(&engine, config, []);
+    let counted = [
+        counters::process(clock.now()),
+        parts::counters(&store),
+        counters::streams(feeds.metrics().clone()),
+        counters::worker(&worker),
+        counters::activity(engine.activity.clone()),
+        sweeps.counters(),
+    ];
+    let outside = Outside {
+        streams: Arc::new(OwnFeeds(feeds.clone())),
+        auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus),
-        metrics: parts::counters(&store, &feeds, &worker, started_at).into_iter().chain(observing.counters()).collect(),
+        counters: counted.into_iter().chain(observing.counters()).collect(),
+        // The front is where tasks come from that nobody has begun yet.
+        counted_by: Some(observing.metrics.clone()),
     };
+    let front = Front::new(&engine, config, outside);
     let Parts { workspaces, tasks, transcript, .. } = engine;
-    Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, context: Arc::new(context) })
+    Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, sweeps, front })
 }

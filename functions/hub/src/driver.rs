@@ -3,8 +3,8 @@
 //! It prints one JSON line when it is ready and one with the steps and the seconds when it is done. Every step is durable.
 //! The payload is text that does not compress.
 
-use crate::{Failure, assemble, assemble::Hub, process};
-use assembly::Config;
+use crate::{Failure, assemble, assemble::Hub};
+use assembly::{Config, process};
 use domain::{Principal, Status, TaskEvent, TaskId, WorkspaceId};
 use flow::NewTask;
 use futures::{StreamExt, stream};

@@ -4,7 +4,6 @@
 pub mod assemble;
 pub mod driver;
 mod parts;
-mod process;
 mod secrets;
 pub mod serve;
 

@@ -1,8 +1,7 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
 use crate::{Failure, assemble, assemble::Hub, secrets};
-use assembly::{Config, secrets::Clean};
-use axum::middleware::from_fn_with_state;
+use assembly::{Config, secrets::Clean, sweeps::Sweeps};
 use flow::observe::TaskMetrics;
 use ports::KnownSecrets;
 use std::{
@@ -71,9 +70,10 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     announce(&args, address, &hub)?;
 
+    let context = hub.front.context();
     let server = stream::serve(
         listener,
-        api::router(hub.context.clone()).layer(from_fn_with_state(known.clone(), assembly::secrets::clean)),
+        hub.front.router(),
         ServeOptions::default(),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
@@ -83,15 +83,16 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
-    match hub.context.evaluations.resume().await {
+    match context.evaluations.resume().await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "evaluations go on"),
         Err(error) => tracing::warn!(%error, "evaluations that had not ended rest until the next start"),
     }
     let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
-    let mending = tokio::spawn(mend_transcripts(hub.context.clone(), hub.transcript.clone(), shutdown.clone()));
+    let mending = tokio::spawn(mend_transcripts(context.clone(), hub.transcript.clone(), shutdown.clone()));
+    let sweeping = tokio::spawn(sweep(hub.sweeps.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
-    let counting = tokio::spawn(count_tasks(hub.observing.metrics.clone(), hub.context.clone(), shutdown.clone()));
+    let counting = tokio::spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -121,7 +122,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::error!(%error, "the worker ended badly");
     }
     hub.observing.observers.close(LAST_WORDS).await;
-    for task in [checkpointing, mending, learning, counting] {
+    for task in [checkpointing, mending, sweeping, learning, counting] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
         }
@@ -188,6 +189,22 @@ async fn checkpoint_mirrors(workspaces: workspace::Workspaces, shutdown: Cancell
         }
         if let Err(error) = workspaces.checkpoint().await {
             tracing::warn!(%error, "the mirrors' mark did not move on");
+        }
+    }
+}
+
+/// What was left behind is looked after now and then; the timer does so in the cloud.
+async fn sweep(sweeps: Sweeps, shutdown: CancellationToken) {
+    const EVERY: Duration = Duration::from_secs(300);
+    const AT_MOST: Duration = Duration::from_secs(60);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            swept = sweeps.sweep(AT_MOST) => tracing::debug!(?swept, "swept"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const TICKS: f64 = 100.0;
 
 /// The CPU time of this process so far, in seconds.
-pub(crate) fn cpu_seconds() -> Option<f64> {
+pub fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut ticks = after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().ok());
@@ -14,7 +14,7 @@ pub(crate) fn cpu_seconds() -> Option<f64> {
 }
 
 /// The resident memory of this process, in bytes.
-pub(crate) fn resident() -> Option<u64> {
+pub fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
     Some(kilobytes.trim().parse::<u64>().ok()? * 1024)

@@ -1,0 +1,144 @@
+//! What the actors of this process do: steps, turns, calls of models and of tools, tasks. It follows what is committed, of chats and
+//! tasks alike, whoever asked for them; what single flows use is counted by [`flow::observe::TaskMetrics`], as their manifests say.
+
+use actor::{ActorId, Entry, Follow, Machine};
+use async_trait::async_trait;
+use chat::{ChatMachine, ChatState};
+use domain::{ChatEvent, Status, TaskEvent, Usage, event::StopReason};
+use flow::TaskMachine;
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+};
+
+/// Something that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted {
+    Steps,
+    Turns,
+    Calls,
+    Tokens,
+    Tools,
+    Tasks,
+}
+
+impl Counted {
+    /// Its name, its label, and what it is.
+    const fn about(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Steps => ("buildscale_steps_total", "of", "Entries of logs, but for text that is streamed."),
+            Self::Turns => {
+                ("buildscale_turns_total", "outcome", "Turns of chats and of agents that ended or began again.")
+            }
+            Self::Calls => ("buildscale_model_calls_total", "attempt", "Questions to models."),
+            Self::Tokens => ("buildscale_model_tokens_total", "direction", "Tokens that models read and wrote."),
+            Self::Tools => ("buildscale_tool_calls_total", "outcome", "Answers of tools."),
+            Self::Tasks => ("buildscale_task_changes_total", "to", "Tasks that came into a phase or ended."),
+        }
+    }
+}
+
+/// The counters, since this process began.
+#[derive(Debug, Default)]
+pub struct Activity(Mutex<BTreeMap<(Counted, &'static str), u64>>);
+
+impl Activity {
+    /// Appends them in Prometheus' text format.
+    pub fn render(&self, out: &mut String) {
+        let mut before = None;
+        for ((counted, value), count) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let (name, label, help) = counted.about();
+            // Writing to a string cannot fail.
+            if before.replace(*counted) != Some(*counted) {
+                let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+            }
+            let _ = writeln!(out, "{name}{{{label}=\"{value}\"}} {count}");
+        }
+    }
+
+    fn count(&self, counted: Counted, value: &'static str, more: u64) {
+        if more > 0 {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry((counted, value)).or_default() += more;
+        }
+    }
+
+    fn used(&self, usage: &Usage) {
+        self.count(Counted::Tokens, "input", usage.input_tokens);
+        self.count(Counted::Tokens, "output", usage.output_tokens);
+        self.count(Counted::Tokens, "cached", usage.cached_tokens);
+    }
+
+    fn of_chat(&self, event: &ChatEvent) {
+        match event {
+            ChatEvent::TurnStarted { attempt, .. } if *attempt > 1 => self.count(Counted::Turns, "again", 1),
+            ChatEvent::ModelStarted { attempt, .. } => {
+                self.count(Counted::Calls, if *attempt > 1 { "again" } else { "first" }, 1);
+            }
+            ChatEvent::Used { usage, .. } => self.used(usage),
+            ChatEvent::Observed { success, .. } => self.count(Counted::Tools, outcome(*success), 1),
+            ChatEvent::Done { stop_reason: StopReason::Error, .. } => self.count(Counted::Turns, "failed", 1),
+            ChatEvent::Done { .. } => self.count(Counted::Turns, "done", 1),
+            ChatEvent::Stopped { .. } => self.count(Counted::Turns, "stopped", 1),
+            _ => {}
+        }
+    }
+
+    /// What agents of tasks do is counted in their chats.
+    fn of_task(&self, event: &TaskEvent) {
+        match event {
+            TaskEvent::ToolUsed { used, .. } => {
+                self.count(Counted::Tools, outcome(used.status != Status::Failure), 1);
+            }
+            TaskEvent::Created { .. } => self.count(Counted::Tasks, "begun", 1),
+            TaskEvent::Asked { .. } | TaskEvent::AgentAsked { .. } => self.count(Counted::Tasks, "suspended", 1),
+            TaskEvent::PausedBefore { .. } => self.count(Counted::Tasks, "paused", 1),
+            TaskEvent::Parked { .. } => self.count(Counted::Tasks, "parked", 1),
+            TaskEvent::Finished { status, .. } => {
+                let to = match status {
+                    Status::Success => "succeeded",
+                    Status::Failure => "failed",
+                    Status::Partial => "partial",
+                };
+                self.count(Counted::Tasks, to, 1);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn outcome(success: bool) -> &'static str {
+    if success { "success" } else { "failure" }
+}
+
+/// Counts, and then tells whoever else follows.
+pub(crate) struct Counting<F: ?Sized> {
+    pub activity: std::sync::Arc<Activity>,
+    pub next: std::sync::Arc<F>,
+}
+
+#[async_trait]
+impl Follow<ChatMachine> for Counting<dyn Follow<ChatMachine>> {
+    async fn loaded(&self, actor: &ActorId, state: &ChatState) {
+        self.next.loaded(actor, state).await;
+    }
+
+    async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
+        self.activity.count(Counted::Steps, ChatMachine::KIND, 1);
+        entry.events.iter().for_each(|event| self.activity.of_chat(event));
+        self.next.committed(actor, state, entry).await;
+    }
+}
+
+#[async_trait]
+impl Follow<TaskMachine> for Counting<dyn Follow<TaskMachine>> {
+    async fn loaded(&self, actor: &ActorId, state: &<TaskMachine as Machine>::State) {
+        self.next.loaded(actor, state).await;
+    }
+
+    async fn committed(&self, actor: &ActorId, state: &<TaskMachine as Machine>::State, entry: &Entry<TaskEvent>) {
+        self.activity.count(Counted::Steps, TaskMachine::KIND, 1);
+        entry.events.iter().for_each(|event| self.activity.of_task(event));
+        self.next.committed(actor, state, entry).await;
+    }
+}

@@ -1,0 +1,63 @@
+//! What processes count, in Prometheus' text format: the lines of `/metrics`, and what [`crate::Emf`] makes of them on Lambda.
+
+use crate::{Activity, process};
+use api::Counters;
+use domain::Timestamp;
+use std::{
+    fmt::Write as _,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+use worker::Worker;
+
+/// What this process is and uses.
+pub fn process(started_at: Timestamp) -> Counters {
+    Box::new(move |out| process::render(started_at.as_millis(), out))
+}
+
+/// The streams that it holds.
+pub fn streams(streams: Arc<stream::Metrics>) -> Counters {
+    Box::new(move |out| {
+        let counts = streams.counts();
+        gauge(out, "buildscale_connections", "Open connections.", counts.connections);
+        gauge(out, "buildscale_streams", "Open event streams.", counts.subscriptions);
+        total(out, "buildscale_stream_deliveries", "Events delivered, once a stream.", counts.deliveries);
+        total(out, "buildscale_stream_bytes", "Bytes of event streams.", counts.bytes);
+        total(out, "buildscale_stream_resets", "Cursors answered with a reset.", counts.resets);
+        total(out, "buildscale_stream_stalled", "Streams closed because nobody read.", counts.stalled_closed);
+        total(out, "buildscale_stream_healed_gaps", "Gaps of the bus filled from the log.", counts.healed_gaps);
+    })
+}
+
+/// What its actors do.
+pub fn activity(activity: Arc<Activity>) -> Counters {
+    Box::new(move |out| activity.render(out))
+}
+
+/// What its worker drives.
+pub fn worker(worker: &Worker) -> Counters {
+    let worker = worker.clone();
+    Box::new(move |out| {
+        let counts = worker.metrics();
+        gauge(out, "buildscale_actors_running", "Actors that are driven now.", counts.running.load(Relaxed));
+        gauge(out, "buildscale_actors_warm", "Actors at rest in memory.", worker.warm_actors() as u64);
+        total(out, "buildscale_deliveries_acknowledged", "Deliveries settled.", counts.acknowledged.load(Relaxed));
+        total(out, "buildscale_deliveries_retried", "Deliveries given back.", counts.retried.load(Relaxed));
+        let cut = counts.checkpointed.load(Relaxed);
+        total(out, "buildscale_actors_checkpointed", "Actors that a deadline or a shutdown found at work.", cut);
+    })
+}
+
+/// A counter; its name gets `_total`.
+pub fn total(out: &mut String, name: &str, help: &str, value: u64) {
+    line(out, &format!("{name}_total"), "counter", help, value);
+}
+
+/// A value that goes up and down.
+pub fn gauge(out: &mut String, name: &str, help: &str, value: u64) {
+    line(out, name, "gauge", help, value);
+}
+
+fn line(out: &mut String, name: &str, kind: &str, help: &str, value: u64) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+}

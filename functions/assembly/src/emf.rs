@@ -1,0 +1,139 @@
+//! Metrics where nobody can come and read them: a line of the log in CloudWatch's embedded metric format, at the end of each
+//! invocation, with what was counted since the last one.
+//!
+//! There is no second set of counters: the line is made of the very text that `/metrics` shows elsewhere. Only sums are in it, so
+//! that any number of instances add up; of a gauge, each would tell its own. What is zero is left out: it adds nothing, and each
+//! name is paid for.
+
+use api::Counters;
+use domain::Timestamp;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+/// Under what CloudWatch keeps them. `infra/watching.yaml` shows them by these names.
+const NAMESPACE: &str = "BuildScale";
+
+/// Each metric, and the series that it is the sum of: those of a name, or those of them with a label.
+const METRICS: [(&str, &str, &str); 21] = [
+    ("Commands", "buildscale_deliveries_acknowledged_total", ""),
+    ("RetriedDeliveries", "buildscale_deliveries_retried_total", ""),
+    ("Checkpoints", "buildscale_actors_checkpointed_total", ""),
+    ("Steps", "buildscale_steps_total", ""),
+    ("TurnsDone", "buildscale_turns_total", "outcome=\"done\""),
+    ("TurnsStopped", "buildscale_turns_total", "outcome=\"stopped\""),
+    ("TurnsFailed", "buildscale_turns_total", "outcome=\"failed\""),
+    ("TurnsBegunAgain", "buildscale_turns_total", "outcome=\"again\""),
+    ("ModelCalls", "buildscale_model_calls_total", ""),
+    ("InputTokens", "buildscale_model_tokens_total", "direction=\"input\""),
+    ("OutputTokens", "buildscale_model_tokens_total", "direction=\"output\""),
+    ("ToolCalls", "buildscale_tool_calls_total", ""),
+    ("ToolFailures", "buildscale_tool_calls_total", "outcome=\"failure\""),
+    ("TasksBegun", "buildscale_task_changes_total", "to=\"begun\""),
+    ("TasksSuspended", "buildscale_task_changes_total", "to=\"suspended\""),
+    ("TasksParked", "buildscale_task_changes_total", "to=\"parked\""),
+    ("TasksSucceeded", "buildscale_task_changes_total", "to=\"succeeded\""),
+    ("TasksFailed", "buildscale_task_changes_total", "to=\"failed\""),
+    ("LostEvents", "buildscale_observer_events_total", "result=\"lost\""),
+    ("Swept", "buildscale_swept_total", ""),
+    ("SweepsFailed", "buildscale_sweeps_failed_total", ""),
+];
+
+/// Makes the lines of one function.
+pub struct Emf {
+    function: String,
+    counters: Vec<Counters>,
+    told: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Emf {
+    /// Of what `counters` count, under the function's name.
+    pub fn new(function: impl Into<String>, counters: Vec<Counters>) -> Self {
+        Self { function: function.into(), counters, told: Mutex::default() }
+    }
+
+    /// The line of what was counted since the last one; none when nothing was.
+    pub fn line(&self, at: Timestamp) -> Option<String> {
+        let mut text = String::new();
+        self.counters.iter().for_each(|write| write(&mut text));
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = Map::new();
+        for (metric, series, label) in METRICS {
+            let now = sum(&text, series, label);
+            let before = told.insert(metric, now).unwrap_or_default();
+            if now > before {
+                counted.insert(metric.to_owned(), (now - before).into());
+            }
+        }
+        if counted.is_empty() {
+            return None;
+        }
+        let metrics: Vec<Value> = counted.keys().map(|name| json!({ "Name": name, "Unit": "Count" })).collect();
+        let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [["Function"]], "Metrics": metrics });
+        counted.insert("Function".into(), self.function.clone().into());
+        counted.insert("_aws".into(), json!({ "Timestamp": at.as_millis(), "CloudWatchMetrics": [directive] }));
+        Some(Value::Object(counted).to_string())
+    }
+}
+
+/// The sum of the series of this name, of those with the label if one is given.
+fn sum(text: &str, name: &str, label: &str) -> u64 {
+    let value = |line: &str| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let labels = series.strip_prefix(name)?;
+        let fits = labels.is_empty() || labels.starts_with('{');
+        if fits && labels.contains(label) { value.parse::<u64>().ok() } else { None }
+    };
+    text.lines().filter_map(value).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    };
+
+    #[test]
+    fn a_line_tells_what_came_since_the_last_and_says_nothing_of_nothing() -> Result<(), serde_json::Error> {
+        let count = Arc::new(AtomicU64::new(2));
+        let counter = {
+            let count = count.clone();
+            move |out: &mut String| {
+                let n = count.load(Relaxed);
+                out.push_str("# HELP buildscale_steps_total Steps.\n# TYPE buildscale_steps_total counter\n");
+                out.push_str(&format!(
+                    "buildscale_steps_total{{of=\"chat\"}} {n}\nbuildscale_steps_total{{of=\"task\"}} 5\n"
+                ));
+                out.push_str("buildscale_steps_total_of_others 100\n");
+                out.push_str("buildscale_tool_calls_total{outcome=\"success\"} 3\n");
+            }
+        };
+        let emf = Emf::new("dev-worker", vec![Box::new(counter)]);
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let expected = json!({
+            "_aws": {
+                "Timestamp": 1_700_000_000_000_i64,
+                "CloudWatchMetrics": [{
+                    "Namespace": "BuildScale",
+                    "Dimensions": [["Function"]],
+                    "Metrics": [{ "Name": "Steps", "Unit": "Count" }, { "Name": "ToolCalls", "Unit": "Count" }],
+                }],
+            },
+            "Function": "dev-worker",
+            "Steps": 7,
+            "ToolCalls": 3,
+        });
+        let line = emf.line(at).unwrap_or_default();
+        assert!(!line.contains('\n'));
+        assert_eq!(serde_json::from_str::<Value>(&line)?, expected);
+        assert_eq!(emf.line(at), None);
+        count.store(6, Relaxed);
+        let next: Value = serde_json::from_str(&emf.line(at).unwrap_or_default())?;
+        assert_eq!((&next["Steps"], next.get("ToolCalls")), (&json!(4), None));
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! The front: the HTTP of a deployable, the same in both worlds. What differs is where streams come from, who may come in, what has
+//! to answer, and what is counted.
+
+use crate::{Config, Parts, secrets};
+use actor::ActorId;
+use api::{Auth, Counters, Probe, Streams};
+use async_trait::async_trait;
+use axum::{Router, middleware::from_fn_with_state, response::Response};
+use flow::observe::TaskMetrics;
+use http::HeaderMap;
+use ports::KnownSecrets;
+use std::sync::Arc;
+use stream::{Feeds, Start};
+
+/// What a deployable adds to its parts.
+pub struct Outside {
+    /// Where event streams come from.
+    pub streams: Arc<dyn Streams>,
+    /// Who may come in.
+    pub auth: Auth,
+    /// What has to answer before it is ready.
+    pub ready: Vec<Probe>,
+    /// What it counts beside requests.
+    pub counters: Vec<Counters>,
+    /// The counters that are told of tasks which are accepted: where the process that accepts them drives them, too.
+    pub counted_by: Option<Arc<TaskMetrics>>,
+}
+
+/// The front of a deployable.
+#[derive(Clone)]
+pub struct Front {
+    context: Arc<api::Context>,
+    known: KnownSecrets,
+}
+
+impl Front {
+    /// In front of these parts.
+    pub fn new(parts: &Parts, config: &Config, outside: Outside) -> Self {
+        let Outside { streams, auth, ready, counters, counted_by } = outside;
+        let tasks = parts.tasks.clone();
+        let context = api::Context {
+            chats: parts.chats.clone(),
+            tasks: match counted_by {
+                Some(metrics) => tasks.counted_by(metrics),
+                None => tasks,
+            },
+            evaluations: parts.evaluations.clone(),
+            workspaces: parts.workspaces.clone(),
+            tools: parts.tools.clone(),
+            model: parts.model.clone(),
+            streams,
+            table: parts.base.table.clone(),
+            clock: parts.base.clock.clone(),
+            auth,
+            origins: config.server.cors_origins.clone(),
+            ready,
+            metrics: counters,
+        };
+        Self { context: Arc::new(context), known: config.secrets.clone() }
+    }
+
+    /// What its handlers work with.
+    pub fn context(&self) -> &Arc<api::Context> {
+        &self.context
+    }
+
+    /// All routes, kept clean of known secrets.
+    pub fn router(&self) -> Router {
+        self.clean(api::router(self.context.clone()))
+    }
+
+    /// The routes of event streams alone, kept as clean.
+    pub fn streams(&self) -> Router {
+        self.clean(api::streams(self.context.clone()))
+    }
+
+    fn clean(&self, router: Router) -> Router {
+        router.layer(from_fn_with_state(self.known.clone(), secrets::clean))
+    }
+}
+
+/// Streams out of this process's own feeds.
+pub struct OwnFeeds(pub Feeds);
+
+#[async_trait]
+impl Streams for OwnFeeds {
+    async fn open(
+        &self,
+        actor: &ActorId,
+        first: u64,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response> {
+        stream::events(&self.0, actor, Start::Turn(first), headers, after).await
+    }
+}

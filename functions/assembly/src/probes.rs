@@ -1,0 +1,68 @@
+//! What has to answer before a process can work, asked through the ports: for real, and as cheaply as each can be asked.
+
+use api::Probe;
+use bytes::Bytes;
+use futures::FutureExt;
+use ports::{Bus, Error, Key, Queue, Result, Table};
+use std::sync::Arc;
+
+/// What is asked for: an item that is not there, a lane without messages, a channel that nobody listens to.
+const NOTHING: &str = "ready";
+
+/// A part that answers when `check` does. What is wrong is for the log: anybody may ask, and errors of services tell names of
+/// resources and of roles.
+pub fn probe<F>(name: &'static str, check: impl Fn() -> F + Send + Sync + 'static) -> Probe
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let check = move || {
+        let asked = check();
+        async move {
+            asked.await.map_err(|error| {
+                tracing::warn!(part = name, %error, "a part is not ready");
+                Error::unavailable(name, "not ready")
+            })
+        }
+        .boxed()
+    };
+    Probe { name, check: Box::new(check) }
+}
+
+/// One read by key.
+pub fn table(table: Arc<dyn Table>) -> Probe {
+    probe("table", move || {
+        let table = table.clone();
+        async move { table.get(&Key::new(NOTHING, NOTHING)).await.map(drop) }
+    })
+}
+
+/// How much waits; a count of some seconds ago will do.
+pub fn queue(queue: Arc<dyn Queue>) -> Probe {
+    probe("queue", move || {
+        let queue = queue.clone();
+        async move { queue.waiting(NOTHING).await.map(drop) }
+    })
+}
+
+/// One message to nobody.
+pub fn bus(bus: Arc<dyn Bus>) -> Probe {
+    probe("bus", move || {
+        let bus = bus.clone();
+        async move { bus.publish(NOTHING, Bytes::new()).await }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_part_is_not_told() {
+        let check = async |answer: fn() -> Result<()>| {
+            (probe("table", move || async move { answer() }).check)().await.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(|| Ok(())).await, Ok(()));
+        let refused = check(|| Err(Error::Invalid("arn:aws:iam::123456789012:role/api may not read it".into()))).await;
+        assert_eq!(refused, Err("table is unavailable".into()));
+    }
+}

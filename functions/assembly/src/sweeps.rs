@@ -1,0 +1,186 @@
+//! Sweeps: what was left behind, found and dealt with from time to time; by the timer on a schedule, by the hub at intervals.
+//!
+//! A sweep goes on where the last one left off, by a cursor in the table, and takes no longer than it may. Whatever it does can be
+//! done twice, so two that sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an
+//! index for what is due, or goes through lists a page at a time.
+
+mod behind;
+mod trash;
+
+pub use behind::{Behind, NeverBegun};
+pub use trash::Trash;
+
+use crate::{Base, Config, Parts};
+use api::Counters;
+use async_trait::async_trait;
+use domain::{Error, Timestamp};
+use flow::Evaluations;
+use ports::{Clock, Expect, Key, Table, Write};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout_at};
+
+/// How long a message may wait for a worker, and an actor be at one thing, before it is looked after.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// The partition of all cursors.
+const PARTITION: &str = "sweeps";
+
+/// One kind of things that are left behind.
+#[async_trait]
+pub trait Sweep: Send + Sync {
+    /// Its name: its cursor and its counter have it.
+    fn name(&self) -> &'static str;
+    /// Deals with some of them: a page, or less. `from` is where the last one ended; none to begin anew.
+    async fn some(&self, from: Option<&str>) -> Result<Swept, Error>;
+}
+
+/// What a step of a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How many things it dealt with.
+    pub count: u64,
+    /// Where the next step goes on; none to begin anew.
+    pub next: Option<String>,
+    /// Whether there is more to do now.
+    pub more: bool,
+}
+
+/// All sweeps of a deployable. Cheap to clone.
+#[derive(Clone)]
+pub struct Sweeps {
+    sweeps: Arc<[Arc<dyn Sweep>]>,
+    table: Arc<dyn Table>,
+    counts: Arc<Mutex<BTreeMap<&'static str, Count>>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    swept: u64,
+    failed: u64,
+}
+
+impl Sweeps {
+    /// These, with their cursors in the table.
+    pub fn new(sweeps: impl IntoIterator<Item = Arc<dyn Sweep>>, table: Arc<dyn Table>) -> Self {
+        Self { sweeps: sweeps.into_iter().collect(), table, counts: Arc::default() }
+    }
+
+    /// Those of every deployable, and others of its own.
+    pub fn of(parts: &Parts, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
+        let Base { table, queue, clock, .. } = &parts.base;
+        let (tasks, clock, patience) = (parts.tasks.clone(), clock.clone(), PATIENCE);
+        let workspaces = parts.workspaces.clone();
+        let behind = Behind {
+            workspaces: workspaces.clone(),
+            tasks: tasks.clone(),
+            chats: parts.chats.clone(),
+            table: table.clone(),
+            queue: queue.clone(),
+            patience,
+            clock: clock.clone(),
+        };
+        let all: [Arc<dyn Sweep>; 4] = [
+            Arc::new(parts.evaluations.clone()),
+            Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
+            Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
+            Arc::new(behind),
+        ];
+        Self::new(others.into_iter().chain(all), table.clone())
+    }
+
+    /// Sweeps for at most this long, each as long as the others. How many things each dealt with; one that failed has gone on
+    /// to where it failed, and goes on there the next time.
+    pub async fn sweep(&self, at_most: Duration) -> BTreeMap<&'static str, u64> {
+        let share = at_most / u32::try_from(self.sweeps.len().max(1)).unwrap_or(u32::MAX);
+        let mut done = BTreeMap::new();
+        for sweep in self.sweeps.iter() {
+            let (name, mut swept) = (sweep.name(), 0);
+            let result = timeout_at(Instant::now() + share, self.through(&**sweep, &mut swept)).await;
+            let failed = match result {
+                Ok(Err(error)) => {
+                    tracing::warn!(sweep = name, %error, "a sweep failed; the next one goes on from here");
+                    1
+                }
+                Ok(Ok(())) => 0,
+                Err(_) => {
+                    tracing::info!(sweep = name, swept, "the time is up; the next sweep goes on from here");
+                    0
+                }
+            };
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = counts.entry(name).or_default();
+            *count = Count { swept: count.swept + swept, failed: count.failed + failed };
+            done.insert(name, swept);
+        }
+        done
+    }
+
+    /// Goes on with one sweep until it has been through everything.
+    async fn through(&self, sweep: &dyn Sweep, swept: &mut u64) -> Result<(), Error> {
+        let key = Key::new(PARTITION, sweep.name());
+        loop {
+            let found = self.table.get(&key).await.map_err(unreachable)?;
+            let from: Option<String> = found.as_ref().and_then(|item| serde_json::from_str(&item.body).ok());
+            let step = sweep.some(from.as_deref()).await?;
+            *swept += step.count;
+            let expect = found.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
+            let moved = match &step.next {
+                Some(next) => Some(Write::put(key.clone(), serde_json::Value::from(next.as_str()).to_string(), expect)),
+                None => found.is_some().then(|| Write::delete(key.clone(), expect)),
+            };
+            if let Some(write) = moved {
+                match self.table.commit(vec![write]).await {
+                    Ok(()) => {}
+                    // Somebody else sweeps, and has gone on.
+                    Err(ports::Error::Conflict { .. }) => return Ok(()),
+                    Err(error) => return Err(unreachable(error)),
+                }
+            }
+            if !step.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What was swept, in Prometheus' text format.
+    pub fn counters(&self) -> Counters {
+        let counts = self.counts.clone();
+        Box::new(move |out| {
+            let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut family = |name: &str, help: &str, of: fn(&Count) -> u64| {
+                // Writing to a string cannot fail.
+                let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+                for (sweep, count) in counts.iter() {
+                    let _ = writeln!(out, "{name}{{sweep=\"{sweep}\"}} {}", of(count));
+                }
+            };
+            family("buildscale_swept_total", "Things that sweeps dealt with.", |count| count.swept);
+            family("buildscale_sweeps_failed_total", "Sweeps that did not come to their end.", |count| count.failed);
+        })
+    }
+}
+
+/// So long before now.
+fn ago(clock: &dyn Clock, time: Duration) -> Timestamp {
+    Timestamp::from_millis(clock.now().as_millis().saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+}
+
+fn unreachable(error: ports::Error) -> Error {
+    Error::new(domain::Code::UpstreamUnavailable, format!("a sweep's stores did not answer: {error}"))
+}
+
+/// Evaluations whose process is gone go on in this one.
+#[async_trait]
+impl Sweep for Evaluations {
+    fn name(&self) -> &'static str {
+        "evaluations"
+    }
+
+    async fn some(&self, _: Option<&str>) -> Result<Swept, Error> {
+        Ok(Swept { count: self.resume().await? as u64, ..Swept::default() })
+    }
+}

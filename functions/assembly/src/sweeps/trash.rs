@@ -1,0 +1,43 @@
+//! The trash: what has been in it for longer than it is kept is removed for good (seed 001 §3, "before permanent deletion").
+
+use super::{Sweep, Swept, ago};
+use async_trait::async_trait;
+use domain::Error;
+use ports::Clock;
+use std::{sync::Arc, time::Duration};
+use workspace::{TRASH_SHARDS, Workspaces};
+
+/// Things of one step.
+const AT_ONCE: usize = 25;
+
+/// Empties the trash of all workspaces.
+pub struct Trash {
+    /// Whose.
+    pub workspaces: Workspaces,
+    /// How long things stay.
+    pub kept: Duration,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Sweep for Trash {
+    fn name(&self) -> &'static str {
+        "trash"
+    }
+
+    /// The cursor is the shard of the index, and where in it the last step ended: what cannot be purged now is passed by.
+    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+        let (shard, cursor) = match from.and_then(|from| from.split_once(' ')) {
+            Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),
+            None => (0, None),
+        };
+        let before = ago(&*self.clock, self.kept);
+        let (purged, next) = self.workspaces.purge_trashed_before(before, shard, AT_ONCE, cursor).await?;
+        let next = match next {
+            Some(cursor) => Some(format!("{shard} {cursor}")),
+            None => (shard + 1 < TRASH_SHARDS).then(|| format!("{} ", shard + 1)),
+        };
+        Ok(Swept { count: purged, more: next.is_some(), next })
+    }
+}

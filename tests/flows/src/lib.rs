@@ -5,19 +5,17 @@
 
 mod slow;
 
+pub use assembly::PLAY;
 pub use slow::Slow;
 
-use actor::{Kind, Mailbox, NobodyFollows, Runtime};
-use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
+use actor::NobodyFollows;
+use assembly::{Base, Machines, Parts, Settings, Voices};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::{
-    Evaluations, FlowCache, Flows, NewTask, TaskEffects, TaskFilter, TaskMachine, Tasks, Understudy,
-    artifact::Artifacts,
-    evaluate::{Evaluation, Play, Progress, Selection},
-    load::Known,
-    memory::{Bm25, Memory, Ranker},
-    op::Functions,
+    Evaluations, NewTask, TaskFilter, Tasks,
+    evaluate::{Evaluation, Progress, Selection},
+    memory::{Bm25, Ranker},
 };
 use models::Scripted;
 use ports::{Blobs, Bus, Clock, Model, Queue, Spilling, SystemClock, Table};
@@ -30,18 +28,12 @@ use testkit::{
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tools::Registry;
 use uuid::Uuid;
 use worker::Worker;
 use workspace::{Expect, Workspaces};
 
 /// How long a test waits for something that should take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-pub const PLAY: Play = |yaml| match Scripted::from_yaml(yaml) {
-    Ok(model) => Ok(Arc::new(model)),
-    Err(error) => Err(error.to_string()),
-};
 
 pub struct Hub {
     pub tasks: Tasks,
@@ -117,59 +109,20 @@ impl Hub {
     async fn make(ground: Ground, folder: &TempDir, works: bool) -> Self {
         let Ground { table, queue, bus, blobs, clock, model, ranker } = ground;
         let table: Arc<dyn Table> = Arc::new(Spilling::new(table, blobs.clone()));
-        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), folder.path().join("workspaces"));
-        let model: Arc<dyn Model> = Arc::new(Understudy::new(model, table.clone(), PLAY));
-        let functions = Arc::new(Functions::builtin());
-        let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
-        let slots = actor::Slots::new();
-
-        let chats = Runtime::new(
-            ChatMachine {
-                gate: Arc::new(SimpleGate { timeout: Duration::from_secs(60) }),
-                tools: tools.clone(),
-                question_timeout: Duration::from_secs(60),
-            },
-            Arc::new(ChatEffects {
-                model,
-                tools: tools.clone(),
-                workspaces: workspaces.clone(),
-                clock: clock.clone(),
-                slots: slots.clone(),
-            }),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(Transcript::new(table.clone(), workspaces.clone())),
-            actor::Options::default(),
-        );
-        let cache = FlowCache::default();
-        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
-        let effects = TaskEffects {
-            slots,
-            flows: flows.clone(),
-            tools,
-            functions,
-            workspaces: workspaces.clone(),
-            memory: Memory::new(table.clone()).with_ranker(ranker),
-            artifacts: Artifacts::new(table.clone(), workspaces.clone()),
-            table: table.clone(),
-            mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
-            clock: clock.clone(),
+        let files = folder.path().join("workspaces");
+        // Commands run on this machine, as on any hub.
+        let sandboxes = Arc::new(sandbox::Local::new(&files, folder.path().join("scratch")));
+        let machines = Machines { sandboxes, commands: Some(tools::Commands::default()) };
+        let base = Base { table, queue: queue.clone(), bus, blobs, clock, files, keeps_mirrors: true };
+        let minute = Duration::from_secs(60);
+        let settings = Settings {
             context_tokens: 10_000,
+            question_timeout: minute,
+            permission_timeout: minute,
+            ..Settings::default()
         };
-        let tasks_runtime = Runtime::new(
-            TaskMachine { flows: cache },
-            Arc::new(effects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(NobodyFollows),
-            actor::Options::default(),
-        );
-        let kinds: [Arc<dyn Kind>; 2] = [Arc::new(chats), Arc::new(tasks_runtime)];
-        let worker = Worker::new(kinds, queue.clone(), worker::Options::default());
+        let parts = Parts::with_machines(base, Voices::alone(model), settings, Some(machines)).with_ranker(ranker);
+        let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, worker::Options::default());
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({
             let shutdown = shutdown.clone();
@@ -180,8 +133,7 @@ impl Hub {
             }
         });
 
-        let tasks = Tasks::new(table.clone(), queue, bus, clock.clone(), workspaces.clone(), flows);
-        let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table.clone(), clock, PLAY);
+        let Parts { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = parts;
         let (workspace, by) = (WorkspaceId(Uuid::from_u128(7)), Principal::local());
         workspaces.create(workspace, "tests", &by).await.unwrap();
         Self { tasks, evaluations, workspaces, workspace, table, by, shutdown, working, _store: None }

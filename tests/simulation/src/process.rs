@@ -1,21 +1,19 @@
-//! One life of a hub, as `functions/hub` puts it together.
+//! One life of a hub, of the same parts.
 
 use crate::{
     link::Link,
     sabotage::{self, Safeguard},
     world::World,
 };
-use actor::{Kind, Mailbox, NobodyFollows, Runtime};
-use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
-use flow::{
-    FlowCache, Flows, TaskEffects, TaskMachine, Tasks, artifact::Artifacts, load::Known, memory::Memory, op::Functions,
-};
+use actor::NobodyFollows;
+use assembly::{Base, Parts, Settings, Voices};
+use chat::Chats;
+use flow::Tasks;
 use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
 use std::{sync::Arc, time::Duration};
 use testkit::crash::Crash;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
-use tools::Registry;
 use worker::Worker;
 use workspace::Workspaces;
 
@@ -51,64 +49,18 @@ impl Process {
         let bus: Arc<dyn Bus> = link.bus(crash.bus(world.bus.clone()));
         let model = crash.model(world.model.clone());
 
-        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), world.folder(machine));
-        let functions = Arc::new(Functions::builtin());
-        let tools = Arc::new(Registry::builtin().with_functions(functions.clone()));
-        let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
-        let machine = ChatMachine {
-            gate: Arc::new(SimpleGate { timeout: PATIENCE }),
-            tools: tools.clone(),
+        let files = world.folder(machine);
+        let base = Base { table, queue: queue.clone(), bus, blobs, clock, files, keeps_mirrors: true };
+        let settings = Settings {
+            inactivity: INACTIVITY,
             question_timeout: PATIENCE,
+            permission_timeout: PATIENCE,
+            ..Settings::default()
         };
-        let effects = ChatEffects {
-            model,
-            tools: tools.clone(),
-            workspaces: workspaces.clone(),
-            clock: clock.clone(),
-            slots: actor::Slots::new(),
-        };
-        let options = actor::Options { inactivity: INACTIVITY, ..actor::Options::default() };
-        let runtime = Runtime::new(
-            machine,
-            Arc::new(effects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            transcript,
-            options,
-        );
+        let parts = Parts::new(base, Voices::alone(model), settings);
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
-        let cache = FlowCache::default();
-        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), Known::default());
-        let effects = TaskEffects {
-            slots: actor::Slots::new(),
-            flows: flows.clone(),
-            tools,
-            functions,
-            workspaces: workspaces.clone(),
-            memory: Memory::new(table.clone()),
-            artifacts: Artifacts::new(table.clone(), workspaces.clone()),
-            table: table.clone(),
-            mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
-            clock: clock.clone(),
-            context_tokens: 10_000,
-        };
-        let task_runtime = Runtime::new(
-            TaskMachine { flows: cache },
-            Arc::new(effects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(NobodyFollows),
-            actor::Options { inactivity: INACTIVITY, ..actor::Options::default() },
-        );
-        let kinds: [Arc<dyn Kind>; 2] = [Arc::new(runtime), Arc::new(task_runtime)];
-        let worker = Worker::new(kinds, queue.clone(), options);
-        let settings = Settings { inactivity: INACTIVITY, ..Settings::default() };
-        let tasks = Tasks::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), flows);
-        let chats = Chats::new(table, queue, bus, clock, workspaces.clone(), settings);
+        let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, options);
+        let Parts { chats, tasks, workspaces, .. } = parts;
         let shutdown = CancellationToken::new();
         let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));
         Self { crash, link, chats, tasks, shutdown, work }

@@ -34,6 +34,7 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod sandbox;
 pub mod schema;
 mod steering;
 mod tasks;

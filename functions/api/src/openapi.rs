@@ -2,7 +2,7 @@
 
 use crate::{
     Context, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models, personas,
-    schema, steering, tasks, tickets, tools, trash, turns, usage, versions, workspaces,
+    sandbox, schema, steering, tasks, tickets, tools, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         (name = "versions", description = "The history of a file."),
         (name = "trash", description = "What was removed, until it comes back or goes."),
         (name = "tools", description = "The very tools that agents use."),
+        (name = "sandbox", description = "The machine on which a workspace's commands run."),
         (name = "agents", description = "Personas and skills."),
         (name = "models", description = "Which models can be asked."),
         (name = "usage", description = "Tokens, money and calls."),
@@ -100,6 +101,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(versions::restore_version))
         .routes(routes!(versions::diff_versions))
         .routes(routes!(tools::call_tool, tools::list_tools))
+        .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))
         .routes(routes!(personas::list_agents))
         .routes(routes!(personas::list_skills))
         .routes(routes!(models::list_models))

@@ -27,9 +27,9 @@ pub enum Action {
     Read,
     /// Make chats and talk in them: messages, answers, stop, set up, delete.
     Converse,
-    /// Start and steer tasks and evaluations of flows.
+    /// Start and steer tasks and evaluations of flows; warm the sandbox.
     Run,
-    /// Change files by hand: contents, moves, trash, tools.
+    /// Change files by hand: contents, moves, trash, tools; run commands; end the sandbox.
     Write,
     /// Decide what agents ask permission for.
     Approve,
@@ -47,8 +47,12 @@ const MATRIX: [(Action, [bool; 5], &str); 7] = {
         //                 owner admin editor member viewer
         (Action::Read, [X, X, X, X, X], "see files, chats, tasks, their events, members and usage"),
         (Action::Converse, [X, X, X, X, O], "make chats and talk in them: messages, answers, stop, set up, delete"),
-        (Action::Run, [X, X, X, X, O], "start and steer tasks and evaluations of flows"),
-        (Action::Write, [X, X, X, O, O], "change files by hand: contents, moves, trash, tools"),
+        (Action::Run, [X, X, X, X, O], "start and steer tasks and evaluations of flows; warm the sandbox"),
+        (
+            Action::Write,
+            [X, X, X, O, O],
+            "change files by hand: contents, moves, trash, tools; run commands; end the sandbox",
+        ),
         (Action::Approve, [X, X, X, O, O], "decide what agents ask permission for"),
         (Action::Administer, [X, X, O, O, O], "members; the workspace's name; remove files for good"),
         (Action::Own, [X, O, O, O, O], "delete the workspace; make owners"),

@@ -41,6 +41,27 @@ pub struct ToolResult {
     pub error: Option<domain::Error>,
 }
 
+/// How the workspace's sandbox is.
+#[derive(Serialize, ToSchema)]
+pub struct Sandbox {
+    /// `cold`: there is none. `starting`: one was asked for. `ready`: it answers. `failed`: it could not be started.
+    #[schema(value_type = String, example = "ready")]
+    pub state: ports::SandboxState,
+    /// Since when, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "2026-01-31T12:00:00.000Z")]
+    pub since: Option<domain::Timestamp>,
+    /// What it waits for, or why it could not start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl From<ports::SandboxView> for Sandbox {
+    fn from(ports::SandboxView { state, since, reason }: ports::SandboxView) -> Self {
+        Self { state, since, reason }
+    }
+}
+
 /// A persona or a skill.
 #[derive(Serialize, ToSchema)]
 pub struct Described {

@@ -11,6 +11,7 @@ DELETE /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
 DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}
+DELETE /api/v1/workspaces/{workspace_id}/sandbox
 GET /api/v1/flow-schemas
 GET /api/v1/flow-schemas/{name}
 GET /api/v1/keys
@@ -37,6 +38,7 @@ GET /api/v1/workspaces/{workspace_id}/flows/{flow}
 GET /api/v1/workspaces/{workspace_id}/flows/{flow}/graph
 GET /api/v1/workspaces/{workspace_id}/members
 GET /api/v1/workspaces/{workspace_id}/members/me
+GET /api/v1/workspaces/{workspace_id}/sandbox
 GET /api/v1/workspaces/{workspace_id}/skills
 GET /api/v1/workspaces/{workspace_id}/tasks
 GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}
@@ -72,6 +74,7 @@ POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks
 POST /api/v1/workspaces/{workspace_id}/members
+POST /api/v1/workspaces/{workspace_id}/sandbox
 POST /api/v1/workspaces/{workspace_id}/stream-tickets
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/pause

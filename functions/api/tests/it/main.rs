@@ -10,5 +10,6 @@ mod flows;
 mod idempotency;
 mod isolation;
 mod people;
+mod sandbox;
 mod support;
 mod tasks;

@@ -45,6 +45,8 @@ pub struct Setup {
     pub models: Vec<ModelInfo>,
     pub most_waiting: usize,
     pub clock: Arc<dyn Clock>,
+    /// Where commands run; nowhere by default.
+    pub sandboxes: Option<Arc<dyn ports::Sandboxes>>,
 }
 
 impl Default for Setup {
@@ -56,6 +58,7 @@ impl Default for Setup {
             models: Vec::new(),
             most_waiting: flow::tasks::MOST_WAITING,
             clock: Arc::new(SystemClock),
+            sandboxes: None,
         }
     }
 }
@@ -138,7 +141,12 @@ impl Door {
         let table = calls.table(Arc::new(Spilling::new(store.table(), blobs.clone())));
         let queue = calls.queue(store.queue());
         let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        let mut tools = tools::Registry::builtin();
+        if let Some(sandboxes) = setup.sandboxes {
+            workspaces = workspaces.with_sandboxes(sandboxes);
+            tools = tools.with_commands(tools::Commands::default());
+        }
         let settings = Settings::default();
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
         let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), Known::default());
@@ -158,7 +166,7 @@ impl Door {
             ),
             tasks,
             workspaces,
-            tools: Arc::new(tools::Registry::builtin()),
+            tools: Arc::new(tools),
             model: Arc::new(Catalog(models)),
             streams: Arc::new(LocalStreams(feeds)),
             table: table.clone(),

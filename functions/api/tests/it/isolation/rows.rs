@@ -156,6 +156,9 @@ pub const ROWS: &[Row] = {
         row("POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", In(Run), "", "{}"),
         row("GET /api/v1/workspaces/{workspace_id}/evaluations", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/sandbox", In(Read), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/sandbox", In(Run), "", ""),
+        row("DELETE /api/v1/workspaces/{workspace_id}/sandbox", In(Write), "", ""),
         // Tasks.
         row("GET /api/v1/workspaces/{workspace_id}/tasks", In(Read), "parent={task_id}", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}", In(Read), "", ""),

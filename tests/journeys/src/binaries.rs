@@ -59,3 +59,46 @@ fn newer(binary: &Path) -> Option<String> {
     let (_, sources) = made_of.split_once(": ")?;
     sources.split_whitespace().find(|source| changed(Path::new(source)).is_some_and(|at| at > built)).map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, time::Duration};
+
+    #[test]
+    fn a_binary_that_is_older_than_its_sources_is_refused_where_it_was_built() -> Result {
+        let folder = tempfile::tempdir()?;
+        let (binary, source) = (folder.path().join("tool"), folder.path().join("main.rs"));
+        for path in [&source, &binary] {
+            fs::write(path, "")?;
+        }
+        let made_of = format!("{}: {} /gone/lib.rs\n", binary.display(), source.display());
+        fs::write(folder.path().join("tool.d"), made_of)?;
+        let binaries = |built_here| Binaries { folders: vec![folder.path().into()], built_here };
+        let changed = fs::metadata(&source)?.modified()?;
+        let set = |seconds: i32| {
+            let at = if seconds < 0 { changed - Duration::from_secs(9) } else { changed + Duration::from_secs(9) };
+            fs::File::options().write(true).open(&binary)?.set_modified(at)
+        };
+        set(1)?;
+        assert_eq!(binaries(true).get("tool")?, binary);
+        set(-1)?;
+        let refused = binaries(true).get("tool").map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|why| why.contains("is older than") && why.contains("main.rs")));
+        // Whoever names a folder knows what is in it.
+        assert_eq!(binaries(false).get("tool")?, binary);
+        Ok(())
+    }
+
+    #[test]
+    fn a_function_is_found_as_cargo_lambda_lays_it_out() -> Result {
+        let folder = tempfile::tempdir()?;
+        let place = folder.path().join("buildscale-api");
+        fs::create_dir(&place)?;
+        fs::write(place.join("bootstrap"), "")?;
+        let binaries = Binaries { folders: vec!["/nowhere".into(), folder.path().into()], built_here: false };
+        assert_eq!(binaries.get("buildscale-api")?, place.join("bootstrap"));
+        assert!(binaries.get("buildscale-worker").is_err());
+        Ok(())
+    }
+}

@@ -172,7 +172,8 @@ impl Client {
             }
         };
         let asked = tokio::time::timeout(PATIENCE, asking).await;
-        asked.unwrap_or_else(|_| Err(format!("GET {path} never fitted: {last}").into()))
+        let shown = |last: &Value| last.to_string().chars().take(4000).collect::<String>();
+        asked.unwrap_or_else(|_| Err(format!("GET {path} never fitted: {}", shown(&last)).into()))
     }
 
     /// Opens one event stream, which is not opened again when it breaks.

@@ -1,6 +1,6 @@
 //! HTTP in front of a function: what API Gateway does with an HTTP API, payload format 2.0.
 
-use crate::{Failure, Function};
+use crate::{Failure, Function, instance::LARGEST};
 use axum::{
     Router,
     body::Body,
@@ -66,7 +66,11 @@ async fn forward(State(function): State<Function>, request: Request) -> Response
         "body": (!body.is_empty()).then(|| STANDARD.encode(&body)),
         "isBase64Encoded": true,
     });
-    match function.invoke(event.to_string()).await {
+    let event = event.to_string();
+    if event.len() > LARGEST {
+        return status(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    match function.invoke(event).await {
         Ok(answer) => respond(&answer).unwrap_or_else(|| status(StatusCode::BAD_GATEWAY)),
         Err(Failure::TimedOut) => status(StatusCode::GATEWAY_TIMEOUT),
         Err(failure) => {

@@ -6,7 +6,7 @@ use crate::{Failure, Settings};
 use axum::{
     Router,
     body::Bytes,
-    extract::{Path, State},
+    extract::{DefaultBodyLimit, Path, State, rejection::BytesRejection},
     http::{StatusCode, header::HeaderName},
     response::IntoResponse,
     routing::{get, post},
@@ -29,6 +29,9 @@ use tokio::{
 
 /// How long a binary may take to its first poll. Lambda gives it ten seconds.
 const INIT: Duration = Duration::from_secs(60);
+
+/// The longest event, and the longest answer, of an invocation that is waited for.
+pub(crate) const LARGEST: usize = 6 << 20;
 
 /// A process that waits for an invocation, or runs one.
 pub struct Instance {
@@ -73,7 +76,7 @@ impl Instance {
             .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
             .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
             .route("/2018-06-01/runtime/init/error", post(init_error))
-            .layer(axum::extract::DefaultBodyLimit::max(6 << 20))
+            .layer(DefaultBodyLimit::max(LARGEST))
             .with_state(api);
         let api = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
         let began = Instant::now();
@@ -145,6 +148,8 @@ fn spawn(settings: &Settings, address: &str) -> Child {
         .env("AWS_LAMBDA_RUNTIME_API", address)
         .env("AWS_LAMBDA_FUNCTION_NAME", &settings.name)
         .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
+        // What SDKs tell services about where they run. (Lambda's own says which runtime it is, and not which function.)
+        .env("AWS_EXECUTION_ENV", format!("AWS_Lambda_{}", settings.name))
         .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
         .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", settings.name))
         .env("AWS_LAMBDA_LOG_STREAM_NAME", "1")
@@ -185,8 +190,18 @@ async fn next_invocation(State(api): State<Arc<Api>>) -> impl IntoResponse {
     (StatusCode::OK, headers, invocation.event)
 }
 
-async fn response(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {
-    api.answer(&id, Ok(body))
+async fn response(
+    State(api): State<Arc<Api>>,
+    Path(id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> StatusCode {
+    match body {
+        Ok(body) => api.answer(&id, Ok(body)),
+        Err(_) => {
+            api.answer(&id, Err(Failure::Function("Function.ResponseSizeTooLarge".into())));
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+    }
 }
 
 async fn error(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {

@@ -1,6 +1,6 @@
 //! What a turn asks of AWS, counted between the functions and the services. It fails when it grows.
 
-use crate::world::{Deployment, World};
+use crate::world::{Options, Result, World};
 use emulators::Calls;
 use serde_json::json;
 use std::{collections::BTreeMap, time::Duration};
@@ -20,14 +20,13 @@ impl World {
     }
 
     /// What one more turn of a chat asks for: of the API, and of the worker and those who watch.
-    async fn counted(&self, chat: &str, after: &mut u64, say: &str) -> (Counts, Counts) {
+    async fn counted(&self, chat: &str, after: &mut u64, say: &str) -> Result<(Counts, Counts)> {
         self.settled().await;
         self.take_counts();
-        self.client.post(chat, json!({ "content": say })).await;
-        let events = self.client.watch(chat, *after, |event| event.name == "done").await;
-        *after = events.last().unwrap().id;
+        self.client.post(chat, json!({ "content": say })).await?;
+        *after = self.client.watch_after(chat, *after).until_event("done").await?.id;
         self.settled().await;
-        self.take_counts()
+        Ok(self.take_counts())
     }
 
     async fn settled(&self) {
@@ -40,15 +39,13 @@ impl World {
 
 /// A turn without tools, and one with five calls of a tool: ten more steps, of the model and of the tool.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_and_each_step_cost_a_known_number_of_requests() {
-    let world = World::deploy(Deployment::default()).await;
-    let workspace = world.client.workspace().await;
-    let chat = world.client.chat(&workspace, "say hello").await;
-    let events = world.client.watch(&chat, 0, |event| event.name == "done").await;
-    let mut after = events.last().unwrap().id;
-    world.counted(&chat, &mut after, "say it again").await;
-    let (asked, plain) = world.counted(&chat, &mut after, "say it once more").await;
-    let (_, tools) = world.counted(&chat, &mut after, "many looks").await;
+async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
+    let world = World::deploy(Options::default()).await?;
+    let chat = world.client.chat(&world.client.place().await?, "say hello").await?;
+    let mut after = world.client.watch(&chat).until_event("done").await?.id;
+    world.counted(&chat, &mut after, "say it again").await?;
+    let (asked, plain) = world.counted(&chat, &mut after, "say it once more").await?;
+    let (_, tools) = world.counted(&chat, &mut after, "many looks").await?;
     let told = format!("the API {asked:?}\na turn {plain:?}\nwith ten more steps {tools:?}");
     drop(std::io::Write::write_all(&mut std::io::stdout(), format!("{told}\n").as_bytes()));
 
@@ -71,4 +68,5 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() {
     assert!(writes(&tools) - writes(&plain) <= 10, "at most one write a step: {told}");
     // Who watches looks at the log from time to time, more often the longer it takes.
     assert!(reads(&plain) <= 16 && reads(&tools) - reads(&plain) <= 30, "{told}");
+    Ok(())
 }

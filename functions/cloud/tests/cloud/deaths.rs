@@ -1,9 +1,6 @@
 //! Invocations that end before the turn does: by their deadline, and by death.
 
-use crate::{
-    client::Event,
-    world::{Deployment, World},
-};
+use crate::world::{Event, Options, Result, World, count};
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 /// A turn of so many calls of a tool, each after a model that takes about a second.
@@ -25,44 +22,48 @@ fn whole(events: &[Event], calls: usize) {
     }
     assert_eq!(observed.len(), calls, "{observed:?}");
     assert!(observed.values().all(|times| *times == 1), "{observed:?}");
-    assert_eq!(events.iter().filter(|event| event.name == "done").count(), 1);
+    assert_eq!(count(events, "done"), 1);
     assert!(events.windows(2).all(|pair| pair[0].id < pair[1].id), "in order, each once");
     let last = events.last().unwrap();
     assert_eq!(last.data["message"], "All is done.");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_outlasts_its_invocation_goes_on_in_the_next() {
+async fn a_turn_that_outlasts_its_invocation_goes_on_in_the_next() -> Result {
     const CALLS: usize = 14;
     // Ten seconds of work, and twenty to come to an end in.
     let timeout = Duration::from_secs(10) + cloud::worker::MARGIN;
-    let world = World::deploy(Deployment { script: long(CALLS), timeout }).await;
-    let workspace = world.client.workspace().await;
-    let chat = world.client.chat(&workspace, "go").await;
-    let events = world.client.watch(&chat, 0, |event| event.name == "done").await;
+    let world = World::deploy(Options { script: long(CALLS), timeout, ..Options::default() }).await?;
+    let chat = world.client.chat(&world.client.place().await?, "go").await?;
+    let watch = world.client.watch(&chat);
+    watch.until_event("done").await?;
+    let events = watch.events();
     whole(&events, CALLS);
-    let attempts = events.iter().filter(|event| event.name == "turn_started").count();
-    assert!(attempts >= 2, "it had to be continued");
-    assert!(world.log("worker").contains("the deadline is near"), "{}", world.log("worker"));
+    assert!(count(&events, "turn_started") >= 2, "it had to be continued");
+    let log = world.log_of("worker");
+    assert!(log.contains("the deadline is near"), "{log}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_killed_is_replaced_within_its_lease_and_nothing_is_done_twice() {
+async fn a_worker_that_is_killed_is_replaced_within_its_lease_and_nothing_is_done_twice() -> Result {
     const CALLS: usize = 4;
-    let world = World::deploy(Deployment { script: long(CALLS), ..Deployment::default() }).await;
-    let workspace = world.client.workspace().await;
-    let chat = world.client.chat(&workspace, "go").await;
-    world.client.watch(&chat, 0, |event| event.name == "observation").await;
+    let world = World::deploy(Options { script: long(CALLS), ..Options::default() }).await?;
+    let place = world.client.place().await?;
+    let chat = world.client.chat(&place, "go").await?;
+    let watch = world.client.watch(&chat);
+    watch.until_event("observation").await?;
     assert_eq!(world.worker.kill_busy(), 1);
-    let events = world.client.watch(&chat, 0, |event| event.name == "done").await;
+    watch.until_event("done").await?;
+    let events = watch.events();
     whole(&events, CALLS);
     let attempts =
         events.iter().filter(|event| event.name == "turn_started").map(|event| event.data["attempt"].as_u64());
     assert_eq!(attempts.collect::<Vec<_>>(), [Some(1), Some(2)]);
     for n in 0..CALLS {
-        let path = format!("/api/v1/workspaces/{workspace}/files/by-path?path=/projects/{n}.md");
-        let file = world.client.get(&path).await;
-        let versions = format!("/api/v1/workspaces/{workspace}/files/{}/versions", file["file_id"].as_str().unwrap());
-        assert_eq!(world.client.get(&versions).await["versions"].as_array().map(Vec::len), Some(1), "{path}");
+        let path = format!("/projects/{n}.md");
+        let file = world.client.get(&format!("{place}/files/by-path?path={path}")).await?;
+        assert_eq!(file["v"], 1, "{path}");
     }
+    Ok(())
 }

@@ -1,9 +1,6 @@
 //! Services that fail between the functions and what they ask for.
 
-use crate::{
-    client::Event,
-    world::{Deployment, World},
-};
+use crate::world::{Event, Options, Result, World, count};
 use emulators::{Calls, Fate};
 use serde_json::json;
 use std::sync::{
@@ -12,18 +9,17 @@ use std::sync::{
 };
 
 /// One turn that writes, reads and edits a file; it ends once, with what it would have ended with.
-async fn turn(world: &World, workspace: &str, goal: &str) -> Vec<Event> {
-    let chat = world.client.chat(workspace, goal).await;
-    let events = world.client.watch(&chat, 0, |event| event.name == "done").await;
-    let last = events.last().unwrap();
-    assert_eq!(last.data["message"], json!(format!("The file of {goal} is done.")), "{goal}: {:?}", last.data);
-    assert_eq!(events.iter().filter(|event| event.name == "done").count(), 1, "{goal}");
+async fn turn(world: &World, place: &str, goal: &str) -> Result<Vec<Event>> {
+    let chat = world.client.chat(place, goal).await?;
+    let watch = world.client.watch(&chat);
+    let done = watch.until_event("done").await?;
+    assert_eq!(done.data["message"], json!(format!("The file of {goal} is done.")), "{goal}: {:?}", done.data);
+    let events = watch.events();
+    assert_eq!(count(&events, "done"), 1, "{goal}");
     assert!(events.windows(2).all(|pair| pair[0].id < pair[1].id), "{goal}: in order, each once");
-    let path = format!("/api/v1/workspaces/{workspace}/files/by-path?path=/projects/{goal}/a.md");
-    let file = world.client.get(&path).await;
-    let versions = format!("/api/v1/workspaces/{workspace}/files/{}/versions", file["file_id"].as_str().unwrap());
-    assert_eq!(world.client.get(&versions).await["versions"].as_array().map(Vec::len), Some(2), "{goal}");
-    events
+    let file = world.client.get(&format!("{place}/files/by-path?path=/projects/{goal}/a.md")).await?;
+    assert_eq!(file["v"], 2, "{goal}");
+    Ok(events)
 }
 
 /// One call of a kind fails, the `n`th from now; those who ask are told by nobody but the service. Returns how many came.
@@ -39,10 +35,10 @@ fn fail_one(calls: &Calls, operation: &'static str, n: usize, fate: Fate) -> Arc
 
 /// Calls fail one at a time: lost on the way there, lost on the way back, refused, and throttled.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_failing_call_loses_or_doubles_anything() {
-    let world = World::deploy(Deployment::default()).await;
-    let workspace = world.client.workspace().await;
-    turn(&world, &workspace, "calm").await;
+async fn no_failing_call_loses_or_doubles_anything() -> Result {
+    let world = World::deploy(Options::default()).await?;
+    let place = world.client.place().await?;
+    turn(&world, &place, "calm").await?;
     let answered =
         |status, code: &str| Fate::Answered(status, format!(r#"{{"__type":"{code}","message":"a planned fault"}}"#));
     let fates = [
@@ -55,7 +51,7 @@ async fn no_failing_call_loses_or_doubles_anything() {
         let operation = ["PutItem", "TransactWriteItems", "Query", "GetItem"][n / 4];
         let which = n % 3;
         let seen = fail_one(&world.dynamodb, operation, which, fates[n % 4].clone());
-        turn(&world, &workspace, &format!("turn-{n}")).await;
+        turn(&world, &place, &format!("turn-{n}")).await?;
         assert!(seen.load(Relaxed) > which, "{operation} was not called often enough to fail");
     }
     world.dynamodb.plan(|_| Fate::Pass);
@@ -68,19 +64,21 @@ async fn no_failing_call_loses_or_doubles_anything() {
     .enumerate()
     {
         let seen = fail_one(calls, operation, 0, fate);
-        turn(&world, &workspace, &format!("queue-{n}")).await;
+        turn(&world, &place, &format!("queue-{n}")).await?;
         assert!(seen.load(Relaxed) > 0, "{operation} was not called");
     }
+    Ok(())
 }
 
 /// Clients get everything, from the log, while the bus is away; and again by the bus when it is back.
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_bus_clients_get_everything_from_the_log() {
-    let mut world = World::deploy(Deployment::default()).await;
-    let workspace = world.client.workspace().await;
-    world.redis.stop();
-    let events = turn(&world, &workspace, "silence").await;
+async fn without_a_bus_clients_get_everything_from_the_log() -> Result {
+    let world = World::deploy(Options::default()).await?;
+    let place = world.client.place().await?;
+    world.emulators.redis.lock().await.stop();
+    let events = turn(&world, &place, "silence").await?;
     assert!(events.iter().any(|event| event.name == "file_updated"));
-    world.redis.resume().await.unwrap();
-    turn(&world, &workspace, "again").await;
+    world.emulators.redis.lock().await.resume().await?;
+    turn(&world, &place, "again").await?;
+    Ok(())
 }

@@ -1,9 +1,9 @@
-//! The function binaries as they are deployed, on emulators of the real protocols.
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! The function binaries as they are deployed, for what only they have: a price, a deadline, services that fail. What people do with
+//! them is in the suite of `tests/journeys`, in every world.
 
 mod calls;
-mod client;
 mod deaths;
 mod faults;
-mod journey;
+mod operated;
+mod sandbox;
 mod world;

@@ -1,9 +1,9 @@
-//! The real binary, over HTTP: a person's journey, death by SIGKILL, a model behind an OpenAI-compatible server.
+//! The real binary, for what only a hub has: its data folder, its memory, its terminal, its operator. What people do over HTTP is in
+//! the suite of `tests/journeys`, in every world.
 
-mod journey;
+mod commands;
+mod lifetime;
 mod observed;
-mod openai;
 mod providers;
 mod support;
-mod survives;
 mod terminal;

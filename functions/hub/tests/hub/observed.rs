@@ -1,6 +1,6 @@
 //! A hub whose tasks are observed: by a file and a collector, which never see a secret, and by the counters.
 
-use crate::support::{Hub, Result};
+use crate::support::{Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ async fn s6_a_hub_tells_its_observers_what_tasks_do_and_no_secret() -> Result {
 
     let data = tempfile::tempdir()?;
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.as_str()), ("SOME_API_KEY", PLANTED)];
-    let mut hub = Hub::start_scripted(data.path(), &environment).await?;
+    let mut hub = start(data.path(), &environment).await?;
     let client = hub.client();
     let workspace = client.workspace().await?;
     let api = format!("/api/v1/workspaces/{workspace}");
@@ -88,7 +88,7 @@ edges:
 #[tokio::test]
 async fn s10_4_what_tasks_do_is_counted_by_phase_also_after_a_restart() -> Result {
     let data = tempfile::tempdir()?;
-    let mut hub = Hub::start_scripted(data.path(), &[]).await?;
+    let mut hub = start(data.path(), &[]).await?;
     let client = hub.client();
     let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
     let path = "/system/flows/approval/workflow.yaml";

@@ -1,10 +1,10 @@
 //! Flows with providers and keys of their own: who is asked with which key, and that no secret, wherever it comes from, is in
 //! anything that the hub says or writes down (seed 002 §10.6, §10.11).
 
-use crate::support::{Client, Hub, LOG, Result};
-use axum::{Router, body::Bytes, extract::State, http::Uri, response::IntoResponse, routing::post};
-use http::{HeaderMap, StatusCode};
-use reqwest::Method;
+use crate::support::{LOG, Result, start};
+use axum::{Router, body::Bytes, extract::State, http::Uri};
+use journeys::Stub;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{
     path::Path,
@@ -25,66 +25,14 @@ edges:
 const AGENTS: &str = "agents:\n  - {id: thinker, llm: house/small}\n";
 const TOOLS: &str = "tools:\n  - {id: read}\n";
 
-/// A provider: which keys it takes, and those that it was asked with.
-#[derive(Clone, Default)]
-struct Stub {
-    takes: Arc<Mutex<String>>,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Stub {
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().map(|asked| asked.clone()).unwrap_or_default()
-    }
-
-    fn take_only(&self, key: &str) {
-        *self.takes.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = key.to_owned();
-    }
-}
-
-/// Says in pieces with which key it was asked, and refuses every other one than it takes.
-async fn answer(State(stub): State<Stub>, headers: HeaderMap) -> impl IntoResponse {
-    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let key = bearer.trim_start_matches("Bearer ").to_owned();
-    let takes = stub.takes.lock().map(|takes| takes.clone()).unwrap_or_default();
-    if let Ok(mut asked) = stub.asked.lock() {
-        asked.push(key.clone());
-    }
-    if !takes.is_empty() && takes != key {
-        let error = json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }).to_string();
-        return (StatusCode::UNAUTHORIZED, [("content-type", "application/json")], error);
-    }
-    let half = key.len() / 2;
-    let choice =
-        |text: &str| json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": null }] });
-    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
-    let frames = [choice("Your key is "), choice(&key[..half]), choice(&key[half..]), choice("!"), end];
-    let frames: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
-    (StatusCode::OK, [("content-type", "text/event-stream")], format!("{frames}data: [DONE]\n\n"))
-}
-
-async fn stub() -> Result<(Stub, String)> {
-    let stub = Stub::default();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let base = format!("http://{}/v1", listener.local_addr()?);
-    let service = Router::new().route("/v1/chat/completions", post(answer)).with_state(stub.clone());
-    tokio::spawn(async move { axum::serve(listener, service).await });
-    Ok((stub, base))
-}
-
-async fn flow(client: &Client, api: &str, name: &str, files: &[(&str, &str)]) -> Result {
-    for (path, content) in files {
-        let path = format!("/system/flows/{name}/{path}");
-        client.post(&format!("{api}/files"), json!({ "path": path, "content": content })).await?;
-    }
-    Ok(())
-}
-
-async fn run(client: &Client, api: &str, flow: &str, input: &str) -> Result<Value> {
-    let made = client.post(&format!("{api}/flows/{flow}/tasks"), json!({ "input": input })).await?;
-    let task = format!("{api}/tasks/{}", made["task_id"].as_str().ok_or("no task_id")?);
-    client.until(&task, |task| task["phase"] == "finished").await?;
-    client.get(&task).await
+/// A provider that says in pieces with which key it was asked.
+async fn stub() -> Result<Stub> {
+    Stub::start(|asked| {
+        let (one, other) = asked.key.split_at(asked.key.len() / 2);
+        let piece = |text: &str| Stub::piece(json!({ "content": text }), Value::Null);
+        vec![piece("Your key is "), piece(one), piece(other), piece("!"), Stub::piece(json!({}), json!("stop"))]
+    })
+    .await
 }
 
 fn providers(base: &str, credential: &str) -> String {
@@ -95,13 +43,13 @@ fn providers(base: &str, credential: &str) -> String {
 
 #[tokio::test]
 async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_names() -> Result {
-    let (stub, base) = stub().await?;
+    let stub = stub().await?;
     let data = tempfile::tempdir()?;
     let secrets = data.path().join("secrets");
     std::fs::create_dir_all(&secrets)?;
     std::fs::write(secrets.join("house"), "the-first-key\n")?;
     let allowed = [("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")];
-    let hub = Hub::start_scripted(data.path(), &allowed).await?;
+    let hub = start(data.path(), &allowed).await?;
     let client = hub.client();
     let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
     let credentials = "provider_credentials:\n  - {id: key, secret: house}\n  - {id: none, env: NO_SUCH_KEY}\n";
@@ -114,13 +62,13 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
             ("providers.yaml", providers),
         ]
     };
-    for (name, providers) in [("good", providers(&base, "key")), ("keyless", providers(&base, "none"))] {
+    for (name, providers) in [("good", providers(&stub.base, "key")), ("keyless", providers(&stub.base, "none"))] {
         let files = files(providers);
-        flow(&client, &api, name, &files.each_ref().map(|(path, text)| (*path, text.as_str()))).await?;
+        client.flow(&api, name, &files.each_ref().map(|(path, text)| (*path, text.as_str()))).await?;
     }
 
-    let task = run(&client, &api, "good", "x").await?;
-    assert_eq!(stub.asked(), ["the-first-key"], "{task}");
+    let task = client.run(&api, "good", json!("x")).await?;
+    assert_eq!(stub.keys(), ["the-first-key"], "{task}");
     let id = task["task_id"].as_str().ok_or("no task_id")?;
     let history = client.get(&format!("{api}/tasks/{id}/history")).await?;
     let thought = history["stages"].as_array().into_iter().flatten().find(|stage| stage["node"] == "think").cloned();
@@ -135,13 +83,13 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
     // A key that is replaced is used without a restart.
     stub.take_only("the-second-key");
     std::fs::write(secrets.join("house"), "the-second-key\n")?;
-    run(&client, &api, "good", "x").await?;
-    assert_eq!(stub.asked().last().map(String::as_str), Some("the-second-key"));
+    client.run(&api, "good", json!("x")).await?;
+    assert_eq!(stub.keys().last().map(String::as_str), Some("the-second-key"));
 
     // One that is not there is told before anybody is asked.
-    let before = stub.asked().len();
-    let failed = run(&client, &api, "keyless", "x").await?;
-    assert_eq!((&failed["status"], stub.asked().len()), (&json!("failure"), before), "{failed}");
+    let before = stub.keys().len();
+    let failed = client.run(&api, "keyless", json!("x")).await?;
+    assert_eq!((&failed["status"], stub.keys().len()), (&json!("failure"), before), "{failed}");
     let error = failed["error"]["message"].as_str().unwrap_or_default();
     assert!(error.contains("the provider house") && error.contains("environment variable NO_SUCH_KEY"), "{failed}");
     Ok(())
@@ -149,13 +97,13 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
 
 #[tokio::test]
 async fn s10_6_a_provider_in_a_private_network_is_refused_unless_allowed() -> Result {
-    let (stub, base) = stub().await?;
+    let stub = stub().await?;
     let data = tempfile::tempdir()?;
-    let hub = Hub::start_scripted(data.path(), &[("HOUSE_KEY", "some-house-key")]).await?;
+    let hub = start(data.path(), &[("HOUSE_KEY", "some-house-key")]).await?;
     let client = hub.client();
     let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
     let credentials = "provider_credentials:\n  - {id: key, env: HOUSE_KEY}\n";
-    let (providers, tools) = (providers(&base, "key"), TOOLS);
+    let (providers, tools) = (providers(&stub.base, "key"), TOOLS);
     let files = [
         ("workflow.yaml", WORKFLOW),
         ("agents.yaml", AGENTS),
@@ -163,10 +111,10 @@ async fn s10_6_a_provider_in_a_private_network_is_refused_unless_allowed() -> Re
         ("provider_credentials.yaml", credentials),
         ("providers.yaml", providers.as_str()),
     ];
-    flow(&client, &api, "inside", &files).await?;
-    let failed = run(&client, &api, "inside", "x").await?;
+    client.flow(&api, "inside", &files).await?;
+    let failed = client.run(&api, "inside", json!("x")).await?;
     let error = failed["error"]["message"].as_str().unwrap_or_default();
-    assert!(error.contains("private networks") && stub.asked().is_empty(), "{failed}");
+    assert!(error.contains("private networks") && stub.keys().is_empty(), "{failed}");
     Ok(())
 }
 
@@ -188,7 +136,7 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
         ("the folder of secrets", "pl4nted-in-the-folder"),
         ("a reference of a flow", "pl4nted-by-reference"),
     ];
-    let (stub, base) = stub().await?;
+    let stub = stub().await?;
     let came = Came::default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let collector = format!("http://{}", listener.local_addr()?);
@@ -211,11 +159,11 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
         ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
         ("BUILDSCALE_LOG", "debug"),
     ];
-    let mut hub = Hub::start_scripted(data.path(), &environment).await?;
+    let mut hub = start(data.path(), &environment).await?;
     let client = hub.client();
     let workspace = client.workspace().await?;
     let api = format!("/api/v1/workspaces/{workspace}");
-    let providers = providers(&base, "key");
+    let providers = providers(&stub.base, "key");
     let files = [
         ("workflow.yaml", WORKFLOW),
         ("agents.yaml", AGENTS),
@@ -224,10 +172,10 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
         ("providers.yaml", providers.as_str()),
         ("plugins.yaml", "plugins:\n  - {id: lines, type: json_lines, config: {path: lines.jsonl}}\n"),
     ];
-    flow(&client, &api, "leaky", &files).await?;
+    client.flow(&api, "leaky", &files).await?;
     // The provider is asked once, so that the reference is looked up before somebody says what it leads to.
-    run(&client, &api, "leaky", "first").await?;
-    assert_eq!(stub.asked(), ["pl4nted-by-reference"]);
+    client.run(&api, "leaky", json!("first")).await?;
+    assert_eq!(stub.keys(), ["pl4nted-by-reference"]);
 
     // One that nobody has said: the flow puts it together. It is not remembered either.
     let make = "{id: think, kind: deterministic, role: linear, context: none, remember: {store: project, key: made}, \
@@ -237,8 +185,8 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
         .map(|line| if line.contains("id: think") { format!("  - {make}\n") } else { format!("{line}\n") })
         .collect();
     let files = [("workflow.yaml", workflow.as_str()), ("tools.yaml", TOOLS)];
-    flow(&client, &api, "maker", &files).await?;
-    let made = run(&client, &api, "maker", "x").await?;
+    client.flow(&api, "maker", &files).await?;
+    let made = client.run(&api, "maker", json!("x")).await?;
     let id = made["task_id"].as_str().ok_or("no task_id")?;
     let mut said = Vec::new();
     for part in ["history", "memory", "trace"] {
@@ -249,7 +197,7 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
 
     // What people say, what a model says, what a tool's error repeats, what a refusal repeats.
     let all = PLANTED.map(|(_, secret)| secret).join(" ");
-    let task = run(&client, &api, "leaky", &all).await?;
+    let task = client.run(&api, "leaky", json!(all)).await?;
     let id = task["task_id"].as_str().ok_or("no task_id")?.to_owned();
     said.push(("the view", task.to_string()));
     for part in ["history", "trace", "artifacts", "memory", "metadata", "events"] {

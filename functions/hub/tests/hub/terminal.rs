@@ -1,8 +1,7 @@
 //! The REPL as a person meets it: on a terminal, with keys (seed 002 §10.9).
 
-use crate::support::{Client, Hub, PATIENCE, Result};
+use crate::support::{Client, PATIENCE, Result, start};
 use pty_process::{Command, Pty, Size};
-use serde_json::json;
 use std::{os::unix::fs::PermissionsExt, path::Path};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -94,26 +93,14 @@ impl Screen {
     }
 }
 
-async fn flow(client: &Client, name: &str, files: &[(&str, &str)]) -> Result {
-    let workspaces = client.get("/api/v1/workspaces").await?;
-    let workspace = match workspaces["workspaces"][0]["workspace_id"].as_str() {
-        Some(workspace) => workspace.to_owned(),
-        None => client.workspace().await?,
-    };
-    for (path, content) in files {
-        let file = json!({ "path": format!("/system/flows/{name}/{path}"), "content": content });
-        client.post(&format!("/api/v1/workspaces/{workspace}/files"), file).await?;
-    }
-    Ok(())
-}
-
 #[tokio::test]
 async fn s10_9_lines_are_edited_recalled_and_completed_on_a_terminal() -> Result {
     let data = tempfile::tempdir()?;
-    let hub = Hub::start(data.path()).await?;
+    let hub = start(data.path(), &[]).await?;
     let client = hub.client();
-    flow(&client, "choice", &[("workflow.yaml", CHOICE), ("cli_profiles.yaml", PROFILES)]).await?;
-    flow(&client, "approval", &[("workflow.yaml", APPROVAL)]).await?;
+    let place = client.place().await?;
+    client.flow(&place, "choice", &[("workflow.yaml", CHOICE), ("cli_profiles.yaml", PROFILES)]).await?;
+    client.flow(&place, "approval", &[("workflow.yaml", APPROVAL)]).await?;
     let state = data.path().join("state");
     let mut screen = Screen::start(&client, &state, &["flow", "repl", "choice"])?;
     screen.prompt("usual> ").await?;
@@ -167,9 +154,9 @@ async fn s10_9_lines_are_edited_recalled_and_completed_on_a_terminal() -> Result
 #[tokio::test]
 async fn s10_9_ctrl_c_stops_the_task_that_runs_and_answers_are_typed_in_between() -> Result {
     let data = tempfile::tempdir()?;
-    let hub = Hub::start(data.path()).await?;
+    let hub = start(data.path(), &[]).await?;
     let client = hub.client();
-    flow(&client, "approval", &[("workflow.yaml", APPROVAL)]).await?;
+    client.flow(&client.place().await?, "approval", &[("workflow.yaml", APPROVAL)]).await?;
     let mut screen = Screen::start(&client, &data.path().join("state"), &["flow", "repl", "approval"])?;
     screen.prompt("default> ").await?;
     screen.keys("the report\r").await?;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const CHATS: usize = 4;
+const DEATHS: usize = 10;
 const DEATHS_IN_A_ROW: usize = 3;
 
 pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Result {
@@ -31,7 +32,7 @@ pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Resu
     let ids: Vec<String> = watches.keys().cloned().collect();
 
     let (mut posts, mut kills) = (0, 0);
-    while kills < deployment.deaths() {
+    while kills < DEATHS {
         // Some more messages, and some more events of some chat, then death in the middle of whatever goes on.
         let chat = &ids[posts % CHATS];
         let body = json!({ "content": format!("again{posts}") });

@@ -79,6 +79,8 @@ pub struct Aws {
     pub sqs_of_api: Calls,
     /// The function that drives.
     pub worker: Function,
+    /// The function of what is due, and of sweeps.
+    pub timer: Function,
     url: watch::Receiver<String>,
     /// Ended in this order.
     _commands: Mapping,
@@ -157,7 +159,7 @@ impl Aws {
         let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency: CONCURRENCY };
         let client = aws_sdk_sqs::Client::new(&sdk);
         let commands = Mapping::start(client.clone(), worker.clone(), queue_of(queues.queue_url));
-        let delays = Mapping::start(client, timer, queue_of(queues.delay_queue_url));
+        let delays = Mapping::start(client, timer.clone(), queue_of(queues.delay_queue_url));
         let gateway = Gateway::start(api).await;
         let (_, url) = watch::channel(format!("http://{}", gateway.address));
         Ok(Self {
@@ -168,6 +170,7 @@ impl Aws {
             dynamodb_of_api,
             sqs_of_api,
             worker,
+            timer,
             url,
             _commands: commands,
             _delays: delays,

@@ -1,0 +1,74 @@
+//! A hub from its start to its end: what is on its disk, what is in its memory, and how it ends in good order.
+
+use crate::support::{Result, count, start};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn what_the_api_has_is_on_the_disk() -> Result {
+    let folder = tempfile::tempdir()?;
+    let mut hub = start(folder.path(), &[]).await?;
+    let client = hub.client();
+    let workspace = client.workspace().await?;
+    let place = format!("/api/v1/workspaces/{workspace}");
+    let chat = client.chat(&place, "novel").await?;
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+    let latest = folder.path().join("workspaces").join(&workspace).join("latest");
+    assert_eq!(std::fs::read_to_string(latest.join("projects/novel/a.md"))?, "second");
+
+    client.post(&chat, json!({ "content": "ask me" })).await?;
+    let question = watch.until_event("question").await?;
+    let answers = format!("{chat}/answers/{}", question.data["question_id"].as_str().unwrap_or_default());
+    client.post(&answers, json!({ "answers": { "colour": "blue" } })).await?;
+    watch.until_nth("done", 2).await?;
+
+    // The chat's file follows the events; at the latest a hub that has ended in good order has written all of it.
+    assert!(hub.terminate().await?.success());
+    let id = chat.rsplit('/').next().unwrap_or_default();
+    let transcript = std::fs::read_to_string(latest.join(format!("chats/{id}.md")))?;
+    assert!(transcript.starts_with("---\nchat: "), "{transcript}");
+    for said in ["novel", "The file of novel is done.", "ask me", "You said blue."] {
+        assert_eq!(transcript.matches(&format!("\n\n{said}\n\n")).count(), 1, "{said} in {transcript}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_ends_in_good_order_checkpoints_its_turns_and_goes_on() -> Result {
+    let folder = tempfile::tempdir()?;
+    let mut hub = start(folder.path(), &[("BUILDSCALE__SERVER__DRAIN_SECONDS", "0")]).await?;
+    let client = hub.client();
+    let chat = client.chat(&client.place().await?, "slow please").await?;
+    let watch = client.watch(&chat);
+    watch.until_event("chunk").await?;
+    let status = hub.terminate().await?;
+    assert!(status.success(), "{status}");
+    hub.restart().await?;
+    watch.until(|events| events.iter().any(|event| event.name == "turn_started" && event.data["attempt"] == 2)).await?;
+    client.post(&format!("{chat}/stop"), Value::Null).await?;
+    watch.until_event("stopped").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_idle_chat_leaves_memory_and_its_stream_stays() -> Result {
+    let folder = tempfile::tempdir()?;
+    let hub = start(folder.path(), &[("BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS", "1")]).await?;
+    let client = hub.client();
+    let chat = client.chat(&client.place().await?, "hello").await?;
+    let stream = client.open(&format!("{chat}/events?after=0")).await?;
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+
+    // First it comes to rest and is kept in memory; from then on nothing but the time-out takes it out of there.
+    client.until_settled().await?;
+    client.until_counted(|text| text.contains("buildscale_actors_warm 0\n")).await?;
+    client.ask(Method::POST, &format!("{chat}/stop"), Value::Null).await?.refuses(404, "NOT_FOUND")?;
+
+    client.post(&chat, json!({ "content": "hello again" })).await?;
+    watch.until_nth("done", 2).await?;
+    let seen = stream.until(|events| count(events, "done") == 2).await?;
+    assert_eq!(seen, watch.events(), "one connection, from the first event to the last, across the time-out");
+    Ok(())
+}

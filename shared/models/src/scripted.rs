@@ -13,7 +13,10 @@ use domain::{Message, Usage, event::StopReason};
 use futures::{StreamExt, stream};
 use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 use tokio::time::sleep;
 
 /// A script as a function: what to stream for a request.
@@ -24,8 +27,15 @@ pub struct Scripted {
     play: Play,
 }
 
+/// Read when it is played: every process offers it, and hardly any plays it.
+static DEMO: LazyLock<Script> = LazyLock::new(|| {
+    // A broken demo would be a broken build: the tests play it.
+    Script::parse(include_str!("demo.yaml")).unwrap_or(Script { rules: Vec::new() })
+});
+
 enum Play {
     Script(Script),
+    Demo,
     Function(Answerer),
 }
 
@@ -89,14 +99,14 @@ impl Scripted {
 
     /// The offline demo: what a hub without a configured model answers.
     pub fn demo() -> Self {
-        // A broken demo would be a broken build: the tests play it.
-        Self::from_yaml(include_str!("demo.yaml")).unwrap_or(Self { play: Play::Script(Script { rules: Vec::new() }) })
+        Self { play: Play::Demo }
     }
 
     fn beats(&self, request: &ModelRequest) -> Vec<Beat> {
         let script = match &self.play {
             Play::Function(answer) => return answer(request).into_iter().map(Beat::Say).collect(),
             Play::Script(script) => script,
+            Play::Demo => &DEMO,
         };
         let scene = Scene::of(request);
         let rule = script.rules.iter().find(|rule| rule.when.holds(&scene));

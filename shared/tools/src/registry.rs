@@ -13,7 +13,7 @@ use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use workspace::Workspace;
 
 /// What a call of a tool can do.
@@ -33,8 +33,16 @@ type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Se
 
 struct Tool {
     kind: Kind,
-    validator: Validator,
+    validator: OnceLock<Validator>,
     run: Run,
+}
+
+impl Tool {
+    /// Made from its `parameters` with the first call: most processes call few tools, and a function must not wait for all of them.
+    fn validator(&self, parameters: &Value) -> &Validator {
+        #[expect(clippy::expect_used, reason = "a schema of ours, which a test compiles")]
+        self.validator.get_or_init(|| jsonschema::validator_for(parameters).expect("a valid schema"))
+    }
 }
 
 struct Tools {
@@ -105,10 +113,8 @@ struct Builder {
 impl Builder {
     fn add<Args: JsonSchema + DeserializeOwned>(&mut self, kind: Kind, name: &str, description: &str, run: Run) {
         let parameters = args::schema::<Args>();
-        #[expect(clippy::expect_used, reason = "a schema of ours, which a test compiles")]
-        let validator = jsonschema::validator_for(&parameters).expect("a valid schema");
         self.specs.push(ToolSpec { name: name.into(), description: description.into(), parameters });
-        self.tools.push(Tool { kind, validator, run });
+        self.tools.push(Tool { kind, validator: OnceLock::new(), run });
     }
 }
 
@@ -233,14 +239,14 @@ impl Registry {
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
         let (spec, tool) =
             self.find(name).ok_or_else(|| unknown(name, self.tools.specs.iter().map(|spec| spec.name.as_str())))?;
-        let args = args::check(&tool.validator, &spec.parameters, text)?;
+        let args = args::check(tool.validator(&spec.parameters), &spec.parameters, text)?;
         (tool.run)(call, args).await
     }
 
     /// The arguments of a tool, checked.
     pub(crate) fn checked(&self, name: &str, text: &str) -> Result<Value, Error> {
         let (spec, tool) = self.find(name).ok_or_else(|| Error::not_found("tool", name))?;
-        args::check(&tool.validator, &spec.parameters, text)
+        args::check(tool.validator(&spec.parameters), &spec.parameters, text)
     }
 
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
@@ -264,5 +270,18 @@ pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
         _ if names.is_empty() => error.hint("there are no tools here"),
         Some(near) => error.hint(format!("did you mean {near:?}? The tools are: {}", names.join(", "))),
         None => error.hint(format!("the tools are: {}", names.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_every_tool_is_one() {
+        let registry = Registry::builtin();
+        for (spec, tool) in registry.tools.specs.iter().zip(&registry.tools.tools) {
+            assert!(!tool.validator(&spec.parameters).is_valid(&Value::Null), "{}", spec.name);
+        }
     }
 }

@@ -6,12 +6,13 @@
 //!
 //! By file: [`floor`] is what a disk and SQLite cost by themselves; [`turns`], [`steps`] and [`history`] talk to the hub;
 //! [`files`] and [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`streams`] passes on what the bench of the
-//! stream server says; [`boot`] starts hubs. [`hub`] and [`http`] are the means, [`report`] is the form.
+//! stream server says; [`boot`] starts hubs, and [`functions`] what is deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
 mod dag;
 mod files;
 mod floor;
+mod functions;
 mod history;
 mod http;
 mod hub;
@@ -38,7 +39,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 9] = [
+const FIGURES: [Named; 10] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
@@ -48,6 +49,7 @@ const FIGURES: [Named; 9] = [
     ("sse", streams::measure),
     ("boot", boot::measure),
     ("dag", dag::measure),
+    ("functions", functions::measure),
 ];
 
 /// What every figure is measured with.

@@ -1,10 +1,13 @@
 //! A function: as many instances of one binary as are needed at once, up to a bound.
 
-use crate::instance::Instance;
+use crate::{instance::Instance, lease::Lease};
 use bytes::Bytes;
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::Semaphore;
@@ -37,6 +40,19 @@ pub enum Failure {
     Init(String),
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Function(said) => write!(f, "the function failed: {said}"),
+            Self::TimedOut => f.write_str("the function timed out"),
+            Self::Exited => f.write_str("the function's process ended"),
+            Self::Init(why) => write!(f, "the function did not start: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
 /// A deployed function.
 #[derive(Clone)]
 pub struct Function(Arc<Inner>);
@@ -48,6 +64,10 @@ struct Inner {
     busy: Mutex<Vec<u32>>,
     places: Semaphore,
     inits: Mutex<Vec<Duration>>,
+    /// Whether leases end with whoever held them.
+    ends_leases: AtomicBool,
+    /// What queues have leased to invocations that run.
+    leases: Mutex<Vec<Lease>>,
 }
 
 impl Function {
@@ -59,6 +79,8 @@ impl Function {
             busy: Mutex::default(),
             places,
             inits: Mutex::default(),
+            ends_leases: AtomicBool::new(false),
+            leases: Mutex::default(),
         }))
     }
 
@@ -102,6 +124,34 @@ impl Function {
     /// Ends the idle instances, as Lambda does with those that nobody needs.
     pub fn forget_idle(&self) {
         self.0.idle.lock().unwrap().clear();
+    }
+
+    /// From now on, messages of an invocation that died come again at once. What was left of their lease is time that a test would
+    /// only wait for.
+    pub fn end_leases(&self) {
+        self.0.ends_leases.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ends_leases(&self) -> bool {
+        self.0.ends_leases.load(Ordering::Relaxed)
+    }
+
+    /// Has every message that an invocation works on come once more now, as if its lease had run out while it works. Returns how many
+    /// batches there were.
+    pub async fn expire_leases(&self) -> usize {
+        let leases = self.0.leases.lock().unwrap().clone();
+        for lease in &leases {
+            lease.end().await;
+        }
+        leases.len()
+    }
+
+    pub(crate) fn holds(&self, lease: &Lease) {
+        self.0.leases.lock().unwrap().push(lease.clone());
+    }
+
+    pub(crate) fn holds_no_more(&self, lease: &Lease) {
+        self.0.leases.lock().unwrap().retain(|held| !held.is(lease));
     }
 
     /// How many invocations run now.

@@ -14,8 +14,11 @@
 mod function;
 mod gateway;
 mod instance;
+mod lease;
 mod mapping;
+mod start;
 
 pub use function::{Failure, Function, Settings};
 pub use gateway::Gateway;
 pub use mapping::{Mapping, MappingSettings};
+pub use start::{Start, start};

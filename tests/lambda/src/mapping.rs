@@ -1,7 +1,7 @@
 //! An event source mapping: it takes messages off a queue of SQS, gives them to a function in batches, and deletes all but those
 //! that the function reports (`ReportBatchItemFailures`). A batch whose invocation failed is left to its visibility time-out.
 
-use crate::Function;
+use crate::{Failure, Function, lease::Lease};
 use aws_sdk_sqs::{
     Client,
     types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
@@ -87,10 +87,17 @@ async fn poll(client: Client, function: Function, settings: MappingSettings, sto
 
 async fn feed(client: &Client, function: &Function, url: &str, messages: Vec<Message>) {
     let event = json!({ "Records": messages.iter().map(|message| record(url, message)).collect::<Vec<_>>() });
-    let answer = match function.invoke(event.to_string()).await {
+    let lease = Lease::of(client, url, &messages);
+    function.holds(&lease);
+    let answer = function.invoke(event.to_string()).await;
+    function.holds_no_more(&lease);
+    let answer = match answer {
         Ok(answer) => answer,
         Err(failure) => {
             tracing::info!(?failure, function = function.settings().name, "a batch comes again");
+            if function.ends_leases() && matches!(failure, Failure::Exited | Failure::TimedOut) {
+                lease.end().await;
+            }
             return;
         }
     };

@@ -84,3 +84,26 @@ async fn a_binary_that_never_asks_for_work_is_said_to() {
     let function = Function::new(settings);
     assert!(matches!(function.invoke("{}").await, Err(Failure::Init(_))));
 }
+
+#[tokio::test]
+async fn a_start_is_measured_up_to_the_first_poll() {
+    let start = lambda::start(env!("CARGO_BIN_EXE_probe").as_ref()).await.unwrap();
+    assert!(!start.took.is_zero() && start.held > 1 << 20, "{start:?}");
+    assert!(matches!(lambda::start("/bin/true".as_ref()).await, Err(Failure::Init(_))), "it never asks for work");
+}
+
+/// What `scripts/sizes` and the bench read.
+#[tokio::test]
+async fn starts_are_told_beside_those_of_a_function_that_does_nothing() {
+    let mut starts = tokio::process::Command::new(env!("CARGO_BIN_EXE_starts"));
+    let output = starts.args(["--json", "2", env!("CARGO_BIN_EXE_probe")]).output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = lines.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["nothing", "probe"]);
+    for line in &lines {
+        assert!(line["best_ms"].as_f64().unwrap() <= line["median_ms"].as_f64().unwrap(), "{line}");
+        assert!(line["bytes"].as_u64().unwrap() > 0 && line["held_bytes"].as_u64().unwrap() > 0, "{line}");
+    }
+}

@@ -153,14 +153,9 @@ pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran
     let sandbox = match sandbox {
         Some(sandbox) => sandbox,
         None if again => return Err(interrupted("the sandbox that it ran in is gone")),
-        None => started(workspace, &*sandboxes, command.start_timeout).await?,
+        None => hydrated(workspace, &*sandboxes, command).await?,
     };
-    let again = if again {
-        true
-    } else {
-        workspace.bring_to(&*sandbox, command.folder_of_chats()).await.map_err(not_hydrated)?;
-        !workspace.begin(command.call).await?
-    };
+    let again = again || !workspace.begin(command.call).await?;
     follow(workspace, &*sandboxes, sandbox, command, again).await
 }
 
@@ -200,6 +195,26 @@ impl Command {
     }
 }
 
+/// A sandbox with the workspace's files. One may go away while it is given them: then there is another one.
+async fn hydrated(
+    workspace: &Workspace,
+    sandboxes: &dyn Sandboxes,
+    command: &Command,
+) -> Result<Arc<dyn Sandbox>, Error> {
+    let mut tries = 2;
+    loop {
+        let sandbox = started(workspace, sandboxes, command.start_timeout).await?;
+        tries -= 1;
+        match workspace.bring_to(&*sandbox, command.folder_of_chats()).await {
+            Ok(()) => return Ok(sandbox),
+            Err(error) if tries > 0 && error.code == Code::UpstreamUnavailable => {
+                tracing::warn!(%error, "a sandbox went away while it was given the files");
+            }
+            Err(error) => return Err(not_hydrated(error)),
+        }
+    }
+}
+
 /// The sandbox, once it is ready.
 async fn started(
     workspace: &Workspace,
@@ -218,7 +233,6 @@ async fn started(
                 };
                 match asked {
                     Ok(now) if now.state == SandboxState::Failed => return Err(not_started(now.reason)),
-                    Ok(now) if now.state == SandboxState::Ready => continue_soon().await,
                     Ok(now) => view = Some(now),
                     Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
                 }
@@ -231,11 +245,6 @@ async fn started(
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LOOKED_AT_MOST);
     }
-}
-
-/// It became ready in between.
-async fn continue_soon() {
-    tokio::task::yield_now().await;
 }
 
 async fn follow(

@@ -121,7 +121,7 @@ impl<'a> Step<'a> {
         };
         if let Some((_, reason)) = &self.state.stopping {
             // It waited for the node to end, and that will not any more.
-            self.kill_command();
+            self.kill_command("resume");
             let route = self.router().stop(stopped(reason));
             return self.carry_out(route, 0);
         }
@@ -316,19 +316,20 @@ impl<'a> Step<'a> {
         self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
         if self.state.is_running() {
             // A node runs to its end; a command comes to it at once.
-            return self.kill_command();
+            return self.kill_command("stop");
         }
         self.stop_agent(stop_id);
         let route = self.router().stop(stopped(reason));
         self.carry_out(route, 0);
     }
 
-    fn kill_command(&mut self) {
+    /// Ends the command that the node runs, if it runs one. `at` tells the two places apart where that is decided.
+    fn kill_command(&mut self, at: &str) {
         let Some(execution) = &self.state.execution else { return };
         let is_command = self.node(&execution.node).is_some_and(|node| runs_command(self.flow, node));
         if is_command {
             let call = call_of(self.config.task, &execution.node, execution.retries);
-            let key = EffectKey(format!("kill/{call}"));
+            let key = EffectKey(format!("kill/{call}/{at}"));
             self.decision.effects.push((key, TaskEffect::KillCommand(self.config.workspace, call)));
         }
     }

@@ -101,7 +101,9 @@ pub struct ToolManifest {
     pub sort: Option<String>,
     /// `module:function`: a registered function, or a built-in tool by a usual name such as `tools.fs:read_file`.
     pub entrypoint: Option<String>,
-    /// A command for the sandbox: words, each a template over `input`, the arguments.
+    /// A command for the sandbox: words, each a template over `input`, the arguments; no shell is between. It runs in the folder
+    /// of `permissions.root`, and reads that alone. An agent is told to give what the words read, as in `input.file`; it reads the
+    /// output and the exit code. A node gets what a command of its own gives.
     pub command: Option<Vec<String>>,
     /// What it may do.
     #[serde(default)]
@@ -117,7 +119,7 @@ pub struct ToolPermissions {
     /// Whether it may reach the network. No built-in tool and no registered function of ours can; what a host adds that can is
     /// denied without this, and so is the network to a command in the sandbox.
     pub allow_network: bool,
-    /// Whether it may run a command. No built-in tool does; a tool with a `command` is denied without this.
+    /// Whether it may run a command. No built-in tool that a flow can have does; a tool with a `command` is denied without this.
     pub allow_shell: bool,
 }
 

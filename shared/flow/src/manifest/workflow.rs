@@ -230,7 +230,10 @@ pub struct OpSpec {
     pub tool: Option<String>,
     /// The arguments of the tool: templates.
     pub args: Option<Map<String, Value>>,
-    /// A command for the sandbox: words, each a template.
+    /// A command for the sandbox: words, each a template; no shell is between. It runs in the root of the workspace, reads all of it,
+    /// changes none of it and has no network. It gives its standard output as JSON where that is one value and the node has a
+    /// `schema_out`, else an object with `exit_code`, `stdout`, `stderr`, `signal`, `timed_out`, `duration_ms` and `dropped_bytes`.
+    /// With another exit code than 0 the node is partial; with a `schema_out` it has failed. It is ended with the node's time.
     pub command: Option<Vec<String>>,
     /// A registered function, `module:function`.
     pub function: Option<String>,

@@ -93,6 +93,28 @@ fn a_stop_between_two_deaths_is_the_end() {
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
 }
 
+#[test]
+fn s5_a_stop_ends_the_command_that_runs() {
+    let mut play = Play::chain(json!([node("make", "linear", json!({ "op": { "command": ["make", "all"] } }))]));
+    play.start();
+    play.gives(json!("s"));
+    let of_node = play.run();
+    assert_eq!(of_node.node.as_str(), "make");
+    assert_eq!((play.stop(), play.killed.len()), (vec!["stop".to_owned()], 1));
+    // It has ended, and so has the task.
+    let done = Done { output: json!({ "exit_code": null, "signal": 9 }), partial: true, ..Done::default() };
+    assert_eq!(play.ends(done).last().map(String::as_str), Some("finished failure"));
+    play.check_fold();
+    // The worker dies before it has heard of that: then the next one ends the command.
+    let mut play = Play::chain(json!([node("make", "linear", json!({ "op": { "command": ["make", "all"] } }))]));
+    play.start();
+    play.gives(json!("s"));
+    play.stop();
+    assert_eq!(play.dies().last().map(String::as_str), Some("finished failure"));
+    assert_eq!(play.killed.len(), 2);
+    assert_eq!(play.killed.first(), play.killed.last());
+}
+
 fn decision() -> Play {
     let nodes = json!([
         node("s", "start", json!({})),

@@ -2,7 +2,7 @@
 
 use actor::{Decision, EffectKey, Input, Letter, Machine, StopRequest, Target};
 use domain::{
-    ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
+    CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
     TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
     task::{AgentAnswer, ChildEnd, ChildName},
 };
@@ -28,6 +28,8 @@ pub struct Play {
     used: BTreeSet<EffectKey>,
     now: i64,
     ids: u32,
+    /// The commands that were ended.
+    pub killed: Vec<CallId>,
 }
 
 impl Play {
@@ -79,6 +81,7 @@ impl Play {
             used: BTreeSet::new(),
             now: 1_000,
             ids: 0,
+            killed: Vec::new(),
         }
     }
 
@@ -105,6 +108,11 @@ impl Play {
         }
         for (key, effect) in effects {
             assert!(self.used.insert(key.clone()), "{key:?} is used twice");
+            if let TaskEffect::KillCommand(_, call) = &effect {
+                // Nobody waits for it.
+                self.killed.push(*call);
+                continue;
+            }
             self.running.insert(key, effect);
         }
         assert_eq!(TaskMachine::in_flight(&self.state), !self.running.is_empty(), "in flight is what runs");
@@ -136,7 +144,7 @@ impl Play {
     pub fn run(&self) -> Run {
         let run = self.running.values().find_map(|effect| match effect {
             TaskEffect::Run(run) => Some((**run).clone()),
-            TaskEffect::Archive(_) | TaskEffect::StopAgent(..) => None,
+            TaskEffect::Archive(_) | TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => None,
         });
         run.unwrap_or_else(|| panic!("no node runs: {:?}", self.log))
     }

@@ -169,8 +169,9 @@ impl Parts {
         let known = Known { models: Some(known_models.collect()), sandbox: commands.is_some(), ..Known::default() };
         let cache = FlowCache::default();
         let providers = FlowProviders::new(voices.secrets, voices.adapters);
-        let flows =
-            Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).with_providers(Arc::new(providers));
+        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known)
+            .with_providers(Arc::new(providers))
+            .expiring_by(clock.clone());
         // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to
         // ours. None of them is told a secret of this host, and what they know of one is not written down.
         let own = Arc::new(FlowModels::new(voices.model, flows.clone()));

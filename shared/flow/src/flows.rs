@@ -4,7 +4,8 @@
 //! A flow in the box is one that every workspace has; a folder of the same name in the workspace goes before it.
 //!
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
-//! whatever becomes of the folder (seed 002 §10.2).
+//! whatever becomes of the folder (seed 002 §10.2). What is found by hash is kept for as long as somebody asks for it, and
+//! [`KEPT_FOR`] beyond.
 
 use crate::{
     Flow, FlowCache,
@@ -14,12 +15,13 @@ use crate::{
     provider::FlowProviders,
     tasks::internal,
 };
-use domain::{Code, Error, FilePath, WorkspaceId, task::FlowRef};
-use ports::{Expect, Key, Table, Write};
+use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
+use ports::{Clock, Expect, Item, Key, Table, Write};
 use serde::Serialize;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use workspace::{Kind, Workspace, Workspaces};
 
@@ -28,6 +30,11 @@ pub const FOLDER: &str = "/system/flows";
 /// The most files of one flow, and the longest of all of them together in bytes.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// How long the manifests of a flow are kept after a task was last made of them or read them. A task that waits for longer than
+/// this, with nobody looking at it, cannot go on.
+pub const KEPT_FOR: Duration = Duration::from_secs(400 * 24 * 3600);
+/// How much of that has to be over before it is renewed: a write in a month, and not one a task.
+const RENEWED_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Of how many bundles it is known in memory that they are kept.
 const KNOWN_KEPT: usize = 4_096;
 
@@ -38,8 +45,10 @@ pub struct Flows {
     workspaces: Workspaces,
     cache: FlowCache,
     known: Arc<Known>,
-    /// What this process has kept: the same flow is kept once a workspace.
-    kept: Arc<Mutex<HashSet<(WorkspaceId, FlowRef)>>>,
+    /// What this process has kept, and when: the same flow is kept once a workspace, for a while.
+    kept: Arc<Mutex<HashMap<(WorkspaceId, FlowRef), Timestamp>>>,
+    /// None where it is kept for ever.
+    clock: Option<Arc<dyn Clock>>,
     providers: Arc<FlowProviders>,
 }
 
@@ -66,7 +75,15 @@ impl Flows {
         if let Some(models) = &mut known.models {
             models.insert(format!("{PROVIDER}/*"));
         }
-        Self { table, workspaces, cache, known: Arc::new(known), kept: Arc::default(), providers: Arc::default() }
+        Self {
+            table,
+            workspaces,
+            cache,
+            known: Arc::new(known),
+            kept: Arc::default(),
+            clock: None,
+            providers: Arc::default(),
+        }
     }
 
     /// The same, on a host that reaches the providers of flows (`providers.yaml`). Without this, agents of a flow that
@@ -74,6 +91,12 @@ impl Flows {
     #[must_use]
     pub fn with_providers(self, providers: Arc<FlowProviders>) -> Self {
         Self { providers, ..self }
+    }
+
+    /// The same, where what nobody refers to any more goes in the end, by this clock. Without this it is kept for ever.
+    #[must_use]
+    pub fn expiring_by(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
     }
 
     /// What opens the providers of flows.
@@ -179,15 +202,17 @@ impl Flows {
     /// Keeps the manifests of a flow for the tasks that run them.
     pub async fn keep(&self, workspace: WorkspaceId, flow: &Arc<Flow>) -> Result<(), Error> {
         let this = (workspace, flow.reference.clone());
-        if !self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(&this) {
+        let now = self.clock.as_ref().map(|clock| clock.now()).unwrap_or_default();
+        let is_kept = |kept: &HashMap<_, Timestamp>| kept.get(&this).is_some_and(|at| now.since(*at) < RENEWED_AFTER);
+        if !is_kept(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
             let body = serde_json::to_string(&*flow.bundle).map_err(internal)?;
-            let put = Write::put(bundle_key(workspace, &flow.reference), body, Expect::Any);
+            let put = self.bundle(bundle_key(workspace, &flow.reference), body, Expect::Any);
             self.table.commit(vec![put]).await.map_err(internal)?;
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() >= KNOWN_KEPT {
                 kept.clear();
             }
-            kept.insert(this);
+            kept.insert(this, now);
         }
         if self.cache.get(&flow.reference).is_none() {
             self.cache.put(flow.clone());
@@ -213,6 +238,7 @@ impl Flows {
             return Ok(Some(flow));
         }
         let Some(item) = self.table.get(&bundle_key(workspace, reference)).await? else { return Ok(None) };
+        self.renew(&item).await;
         let files: BTreeMap<String, String> =
             serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
         match load::load(&reference.name, files, &self.known) {
@@ -223,6 +249,28 @@ impl Flows {
             }
             // It loaded once: what it names is no longer registered here.
             Err(report) => Err(ports::Error::Invalid(format!("the flow {} loads no more: {report}", reference.name))),
+        }
+    }
+}
+
+impl Flows {
+    fn bundle(&self, key: Key, body: String, expect: Expect) -> Write {
+        let put = Write::put(key, body, expect);
+        match &self.clock {
+            Some(clock) => put.expiring(clock.now() + KEPT_FOR),
+            None => put,
+        }
+    }
+
+    /// Who reads a bundle keeps it; when it cannot be written now, whoever reads it next does.
+    async fn renew(&self, item: &Item) {
+        let (Some(clock), Some(expires_at)) = (&self.clock, item.expires_at) else { return };
+        if expires_at.since(clock.now()) > KEPT_FOR - RENEWED_AFTER {
+            return;
+        }
+        let put = self.bundle(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
+        if let Err(error) = self.table.commit(vec![put]).await {
+            tracing::debug!(%error, "a bundle was not renewed this time");
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::{
     tasks::internal,
 };
 use domain::{
-    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
+    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp,
+    WorkspaceId,
 };
 use futures::StreamExt;
 use ports::Table;
@@ -49,6 +50,7 @@ pub(super) struct Stage<'a> {
     pub files: &'a BTreeMap<String, String>,
     pub bless: bool,
     pub by: Principal,
+    pub began_at: Timestamp,
 }
 
 impl Stage<'_> {
@@ -88,7 +90,7 @@ impl Stage<'_> {
         let flow = match planned.script() {
             None => self.flow.clone(),
             Some(script) => {
-                let (write, model) = understudy::keep(script);
+                let (write, model) = understudy::keep(script, self.began_at);
                 self.table.commit(vec![write]).await.map_err(internal)?;
                 let files = understudy::cast(self.flow, &model);
                 let checked = self.tasks.flows().check_files(&self.flow.reference.name, files);

@@ -222,6 +222,7 @@ impl Evaluations {
             files: &files,
             bless: evaluation.selection.bless,
             by: evaluation.by.clone(),
+            began_at: self.clock.now(),
         };
         let planned: Vec<Planned<'_>> = plan(&flow, &evaluation.selection)?;
         let rest = planned.iter().skip(evaluation.cases.len());

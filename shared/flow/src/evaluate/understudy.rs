@@ -5,16 +5,19 @@
 
 use crate::Flow;
 use async_trait::async_trait;
-use domain::Sha256;
+use domain::{Sha256, Timestamp};
 use ports::{Expect, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Table, Write};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 /// The provider that names of scripts begin with. No manifest of a person can mean it: a hash comes after it.
 pub const PROVIDER: &str = "evaluation";
+/// How long a script is kept after it was last played.
+const KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// How many scripts are kept in memory; any can be read again.
 const KEPT: usize = 64;
 
@@ -71,12 +74,13 @@ impl Model for Understudy {
     }
 }
 
-/// The write that keeps a script, and the name of the model that plays it.
-pub(super) fn keep(script: &Value) -> (Write, String) {
+/// The write that keeps a script, and the name of the model that plays it. It outlives every task of its evaluation; the next one
+/// keeps it anew.
+pub(super) fn keep(script: &Value, now: Timestamp) -> (Write, String) {
     let body = script.to_string();
     let hash = Sha256::of(body.as_bytes()).to_string();
     let name = format!("{PROVIDER}/{hash}");
-    (Write::put(key(&hash), body, Expect::Any), name)
+    (Write::put(key(&hash), body, Expect::Any).expiring(now + KEPT_FOR), name)
 }
 
 fn key(hash: &str) -> Key {

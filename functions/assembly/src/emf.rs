@@ -136,4 +136,16 @@ mod tests {
         assert_eq!((&next["Steps"], next.get("ToolCalls")), (&json!(4), None));
         Ok(())
     }
+
+    #[test]
+    fn the_dashboard_shows_what_there_is() {
+        let dashboard = include_str!("../../../infra/watching.yaml");
+        let shown =
+            dashboard.lines().filter_map(|line| line.trim().strip_prefix("[\"BuildScale\", \"")?.split('"').next());
+        let shown: Vec<&str> = shown.collect();
+        assert!(!shown.is_empty());
+        for name in shown {
+            assert!(METRICS.iter().any(|(metric, ..)| *metric == name), "{name} is counted nowhere");
+        }
+    }
 }

@@ -184,3 +184,83 @@ impl Sweep for Evaluations {
         Ok(Swept { count: self.resume().await? as u64, ..Swept::default() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::Clock;
+    use testkit::{
+        TestClock,
+        fakes::{FakeTable, Faults},
+    };
+
+    /// Ten pages, a second each; one of them fails the first time.
+    #[derive(Default)]
+    struct Pages {
+        seen: Mutex<Vec<u64>>,
+        fails_at: Mutex<Option<u64>>,
+    }
+
+    impl Pages {
+        fn seen(&self) -> Vec<u64> {
+            std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+
+    #[async_trait]
+    impl Sweep for Pages {
+        fn name(&self) -> &'static str {
+            "pages"
+        }
+
+        async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+            let page = from.and_then(|from| from.parse().ok()).unwrap_or(0);
+            // poll: time is paused, so this is how long it takes and not how long the test does
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if self.fails_at.lock().unwrap_or_else(PoisonError::into_inner).take_if(|at| *at == page).is_some() {
+                return Err(Error::new(domain::Code::Internal, "this page is torn"));
+            }
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(page);
+            let more = page < 9;
+            Ok(Swept { count: 1, next: more.then(|| (page + 1).to_string()), more })
+        }
+    }
+
+    fn sweeps(pages: &Arc<Pages>) -> Sweeps {
+        let clock: Arc<dyn Clock> = Arc::new(TestClock::new(0));
+        Sweeps::new([pages.clone() as Arc<dyn Sweep>], Arc::new(FakeTable::new(clock, 0, Faults::none())))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sweep_goes_on_where_the_time_was_up_or_something_failed() {
+        let pages = Arc::new(Pages::default());
+        let sweeps = sweeps(&pages);
+        let four = Duration::from_millis(4_500);
+        assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (4, vec![0, 1, 2, 3]));
+        *pages.fails_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(6);
+        assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (2, vec![4, 5]));
+        // Another process goes on with what this one left.
+        let other = sweeps.clone();
+        assert_eq!((other.sweep(4 * four).await["pages"], pages.seen()), (4, vec![6, 7, 8, 9]));
+        assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (4, vec![0, 1, 2, 3]), "and anew");
+        let mut out = String::new();
+        sweeps.counters()(&mut out);
+        for line in
+            ["buildscale_swept_total{sweep=\"pages\"} 14\n", "buildscale_sweeps_failed_total{sweep=\"pages\"} 1\n"]
+        {
+            assert!(out.contains(line), "{out}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_at_once_one_stops() {
+        let pages = Arc::new(Pages::default());
+        let sweeps = sweeps(&pages);
+        let long = Duration::from_secs(60);
+        let (one, other) = tokio::join!(sweeps.sweep(long), sweeps.sweep(long));
+        assert_eq!(one["pages"] + other["pages"], 11, "the first page twice, and each other one once");
+        let mut seen = pages.seen();
+        seen.dedup();
+        assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    }
+}

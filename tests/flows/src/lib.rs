@@ -3,13 +3,15 @@
 //! time matters, everything that keeps something is in memory, and time jumps.
 #![expect(clippy::unwrap_used, missing_docs, reason = "means of tests")]
 
+mod losing;
 mod slow;
 
 pub use assembly::PLAY;
+pub use losing::{Losing, Mail};
 pub use slow::Slow;
 
 use actor::NobodyFollows;
-use assembly::{Base, Machines, Parts, Settings, Voices};
+use assembly::{Base, Config, Machines, Parts, Settings, Voices, sweeps::Sweeps};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::{
@@ -42,6 +44,7 @@ pub struct Hub {
     pub workspace: WorkspaceId,
     pub table: Arc<dyn Table>,
     pub by: Principal,
+    pub sweeps: Sweeps,
     shutdown: CancellationToken,
     working: JoinHandle<()>,
     _store: Option<Arc<Store>>,
@@ -123,6 +126,7 @@ impl Hub {
         };
         let parts = Parts::with_machines(base, Voices::alone(model), settings, Some(machines)).with_ranker(ranker);
         let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, worker::Options::default());
+        let sweeps = Sweeps::of(&parts, &Config::default(), []);
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({
             let shutdown = shutdown.clone();
@@ -136,7 +140,7 @@ impl Hub {
         let Parts { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = parts;
         let (workspace, by) = (WorkspaceId(Uuid::from_u128(7)), Principal::local());
         workspaces.create(workspace, "tests", &by).await.unwrap();
-        Self { tasks, evaluations, workspaces, workspace, table, by, shutdown, working, _store: None }
+        Self { tasks, evaluations, workspaces, workspace, table, by, sweeps, shutdown, working, _store: None }
     }
 
     /// Ends its work as a process does that is told to.

@@ -69,7 +69,15 @@ impl Model for Slow {
     }
 
     fn catalog(&self) -> Vec<ModelInfo> {
-        Vec::new()
+        let info = |provider: &str| ModelInfo {
+            id: format!("{provider}/*"),
+            provider: provider.to_owned(),
+            available: true,
+            note: None,
+            default: false,
+            context_tokens: None,
+        };
+        ["one", "two"].map(info).into()
     }
 }
 

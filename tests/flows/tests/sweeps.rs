@@ -1,0 +1,182 @@
+//! What was left behind is found: trash that is old, tasks that never began, and actors that nothing leads to any more.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{FilePath, Status, TaskPhase};
+use flows::{Ground, Hub, Losing, Mail, Slow};
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Longer than any sweep takes.
+const LONG: Duration = Duration::from_secs(600);
+
+const SPLIT: &str = r#"
+nodes:
+- {id: s, kind: deterministic, role: start, context: none}
+- {id: each, kind: deterministic, role: split, context: none, split: {over: "[1, 2, 3]", as: n}}
+- {id: work, kind: deterministic, role: linear, context: none, op: {expr: "input.n * 10"}}
+- {id: gather, kind: deterministic, role: merge, context: none, op: {expr: "input.map(one, one.output)"}}
+- {id: done, kind: deterministic, role: exit, context: none}
+edges: [{from: s, to: each}, {from: each, to: work}, {from: work, to: gather}, {from: gather, to: done}]
+"#;
+const AGENT: &str = r#"
+nodes:
+- {id: s, kind: deterministic, role: start, context: none}
+- {id: thank, kind: agent, role: linear, context: none, agent_id: kind, prompt: "hello"}
+- {id: done, kind: deterministic, role: exit, context: none}
+edges: [{from: s, to: thank}, {from: thank, to: done}]
+"#;
+const ASKS: &str = r#"
+nodes:
+- {id: s, kind: deterministic, role: start, context: none}
+- {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Really?", timeout_seconds: 31536000}}
+- {id: done, kind: deterministic, role: exit, context: none}
+edges: [{from: s, to: ask}, {from: ask, to: done}]
+"#;
+
+async fn hub(folder: &TempDir, seed: u64) -> (Hub, Arc<Losing>) {
+    let ground = Ground::in_memory(seed, Arc::new(Slow::default()));
+    let queue = Arc::new(Losing::new(ground.queue.clone()));
+    (Hub::on(Ground { queue: queue.clone(), ..ground }, folder).await, queue)
+}
+
+fn swept(hub: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, u64)> {
+    hub.iter().filter(|(_, count)| **count > 0).map(|(name, count)| (*name, *count)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trash_is_emptied_of_what_has_been_in_it_for_long_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, _) = hub(&folder, 0).await;
+    let files = hub.workspaces.open(hub.workspace).await.unwrap();
+    let path = |name: &str| FilePath::parse(&format!("/data/{name}.md")).unwrap();
+    for n in 0..40 {
+        hub.write(&format!("/data/old/{n}.md"), "x").await;
+    }
+    for name in ["back", "young"] {
+        hub.write(&format!("/data/{name}.md"), name).await;
+        files.rm(&path(name), &hub.by.clone().into()).await.unwrap();
+    }
+    for n in 0..40 {
+        files.rm(&path(&format!("old/{n}")), &hub.by.clone().into()).await.unwrap();
+    }
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), []);
+    // poll: time is paused; these are its days
+    sleep(20 * DAY).await;
+    // One came back, and was removed again since: it is not old.
+    let young = files.trash(100, None).await.unwrap();
+    let young = young.files.iter().find(|trashed| trashed.info.path == path("young")).unwrap().info.file_id;
+    files.restore(young, &hub.by.clone().into()).await.unwrap();
+    files.rm(&path("young"), &hub.by.clone().into()).await.unwrap();
+    sleep(11 * DAY).await;
+    // Two at once do no harm.
+    let (one, other) = tokio::join!(hub.sweeps.sweep(LONG), hub.sweeps.sweep(LONG));
+    assert!(one["trash"] + other["trash"] >= 41, "{one:?} {other:?}");
+    hub.sweeps.sweep(LONG).await;
+    let left = files.trash(100, None).await.unwrap().files;
+    assert_eq!(left.iter().map(|trashed| &trashed.info.path).collect::<Vec<_>>(), [&path("young")]);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_accepted_and_whose_message_was_never_sent_begins_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, queue) = hub(&folder, 3).await;
+    hub.flow("numbers", [("workflow.yaml", SPLIT)]).await;
+    queue.set(Mail::IsRefused);
+    assert!(hub.create("numbers", json!({})).await.is_err());
+    queue.set(Mail::Comes);
+    let listed = hub.tasks.list(hub.workspace, &flow::TaskFilter::default(), 9, None).await.unwrap().tasks;
+    assert_eq!(listed.iter().map(|view| view.phase).collect::<Vec<_>>(), [TaskPhase::Queued]);
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [], "it may only be slow");
+    // poll: time is paused
+    sleep(Duration::from_secs(3700)).await;
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [("never_begun", 1)]);
+    let view = hub.finished(listed[0].task_id).await;
+    assert_eq!((view.status, view.output), (Status::Success, Some(json!([10, 20, 30]))));
+    sleep(Duration::from_secs(3700)).await;
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), [], "nothing is left of it");
+    hub.close().await;
+}
+
+/// Everything that is sent from some moment on is lost, after the commit that says that it is to be sent.
+async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, queue) = hub(&folder, seed).await;
+    hub.flow(flow, [("workflow.yaml", text), ("agents.yaml", "agents:\n- {id: kind}\n")]).await;
+    let task = hub.create(flow, json!({})).await.unwrap();
+    for _ in 0..from {
+        let missed = queue.missed();
+        hub.until(task, |view| view.steps > 0 || view.phase != TaskPhase::Queued || queue.missed() > missed).await;
+    }
+    queue.set(Mail::IsLost);
+    // poll: time is paused, and passes when nothing moves any more
+    sleep(Duration::from_secs(3700)).await;
+    queue.set(Mail::Comes);
+    let view = hub.tasks.get(hub.workspace, task).await.unwrap();
+    if queue.missed() > 0 {
+        assert_ne!(view.phase, TaskPhase::Finished, "{flow}: what was lost was needed");
+    }
+    for _ in 0..4 {
+        hub.sweeps.sweep(LONG).await;
+        sleep(Duration::from_secs(2 * 3700)).await;
+    }
+    let view = hub.tasks.get(hub.workspace, task).await.unwrap();
+    assert_eq!((view.phase, view.status), (TaskPhase::Finished, Status::Success), "{flow} {seed}");
+    assert!(queue.missed() > 0, "{flow} {seed}: nothing was lost");
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_whose_letters_to_its_children_were_lost_sends_them_again() {
+    for seed in [0, 1, 2] {
+        goes_on_after_losing("numbers", SPLIT, seed, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_agent_was_never_told_tells_it_again() {
+    for seed in [0, 1, 2] {
+        goes_on_after_losing("agent", AGENT, seed, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_person_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, _) = hub(&folder, 0).await;
+    hub.flow("asks", [("workflow.yaml", ASKS)]).await;
+    let task = hub.create("asks", json!({})).await.unwrap();
+    hub.until(task, |view| view.phase == TaskPhase::Suspended).await;
+    // poll: time is paused
+    sleep(2 * DAY).await;
+    assert_eq!(swept(&hub.sweeps.sweep(LONG).await), []);
+    hub.answer(task, "ask", json!({ "approved": true })).await;
+    assert_eq!(hub.finished(task).await.status, Status::Success);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn manifests_are_kept_for_as_long_as_somebody_asks_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::in_memory(0, Arc::new(Slow::default()));
+    let another_process = async || {
+        let Ground { table, queue, bus, blobs, clock, model, ranker } = &ground;
+        let (table, queue, bus, blobs) = (table.clone(), queue.clone(), bus.clone(), blobs.clone());
+        let (clock, model, ranker) = (clock.clone(), model.clone(), ranker.clone());
+        Hub::on(Ground { table, queue, bus, blobs, clock, model, ranker }, &folder).await
+    };
+    let hub = another_process().await;
+    hub.flow("numbers", [("workflow.yaml", SPLIT)]).await;
+    let reference = hub.run("numbers", json!({})).await.flow;
+    hub.close().await;
+    for asked in [true, true, false] {
+        // poll: time is paused; these are its days
+        sleep(if asked { 390 * DAY } else { 401 * DAY }).await;
+        let hub = another_process().await;
+        assert_eq!(hub.tasks.flows().by_hash(hub.workspace, &reference).await.is_ok(), asked);
+        hub.close().await;
+    }
+}

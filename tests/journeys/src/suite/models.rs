@@ -1,8 +1,19 @@
-//! A model behind any server that speaks OpenAI's chat completions.
+//! Models behind any server that speaks OpenAI's chat completions: the deployment's own, and those that flows bring along.
 
 use super::Stage;
 use crate::{Result, Stub};
 use serde_json::{Value, json};
+
+const WORKFLOW: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: think, kind: agent, role: linear, context: none, agent_id: thinker}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: think}
+  - {from: think, to: end}
+";
+const AGENTS: &str = "agents:\n  - {id: thinker, llm: house/small}\n";
 
 /// Calls `write` first; when it has the result, says so.
 fn completion(request: &Value) -> Vec<Value> {
@@ -68,5 +79,47 @@ pub(super) async fn any_openai_compatible_server_is_a_model(stage: Stage) -> Res
     assert!(before[1].to_string().contains("The brief says blue."), "{}", before[1]);
     let tools = client.get(&format!("{place}/tools")).await?["tools"].as_array().map(Vec::len);
     assert_eq!(asked[0].body["tools"].as_array().map(Vec::len), tools, "all that there are");
+    Ok(())
+}
+
+pub(super) async fn an_agent_has_the_provider_and_the_key_that_its_flow_names(stage: Stage) -> Result {
+    const KEY: &str = "a-key-of-the-house";
+    // It says in pieces with which key it was asked.
+    let stub = Stub::start(|asked| {
+        let (one, other) = asked.key.split_at(asked.key.len() / 2);
+        let piece = |text: &str| Stub::piece(json!({ "content": text }), Value::Null);
+        vec![piece("Your key is "), piece(one), piece(other), piece("!"), Stub::piece(json!({}), json!("stop"))]
+    });
+    let stub = stub.await?;
+    let deployment = stage.another(&[("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")]).await?;
+    deployment.put_secret("house", KEY).await?;
+    let client = deployment.client();
+    let place = client.place().await?;
+    for (name, secret) in [("good", "house"), ("keyless", "nobody-has-it")] {
+        let credentials = format!("provider_credentials:\n  - {{id: key, secret: {secret}}}\n");
+        let base = &stub.base;
+        let providers = format!(
+            "providers:\n  - {{id: house, adapter: openai, base_url: '{base}', credentials: key, models: [small]}}\n"
+        );
+        let files = [
+            ("workflow.yaml", WORKFLOW),
+            ("agents.yaml", AGENTS),
+            ("provider_credentials.yaml", &credentials),
+            ("providers.yaml", &providers),
+        ];
+        client.flow(&place, name, &files).await?;
+    }
+    let task = client.run(&place, "good", json!("x")).await?;
+    assert_eq!((stub.keys(), &task["output"]), (vec![KEY.to_owned()], &json!("Your key is [redacted]!")), "{task}");
+    let id = task["task_id"].as_str().ok_or("no task_id")?;
+    for part in ["history", "metadata", "trace"] {
+        let text = client.look(&format!("{place}/tasks/{id}/{part}")).await?.is(200)?.text();
+        assert!(!text.contains(KEY), "{part}: {text}");
+    }
+    // One that is not there is told before anybody is asked.
+    let failed = client.run(&place, "keyless", json!("x")).await?;
+    assert_eq!((&failed["status"], stub.keys().len()), (&json!("failure"), 1), "{failed}");
+    let error = failed["error"]["message"].as_str().unwrap_or_default();
+    assert!(error.contains("the provider house") && error.contains("nobody-has-it"), "{failed}");
     Ok(())
 }

@@ -24,6 +24,8 @@ use tokio::{
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// How many instances of a function there may be at once.
 const CONCURRENCY: usize = 6;
+/// What the names of secrets begin with that flows may refer to.
+const SECRETS_OF_FLOWS: &str = "buildscale/flows";
 
 /// The services, for as many deployments as there are: each has a table, queues and a bucket of its own.
 pub struct Emulators {
@@ -184,6 +186,12 @@ impl Aws {
     /// The client of the person that most of it is about.
     pub fn client(&self) -> Client {
         Client::new(self.url.clone(), Some(&token("ann")))
+    }
+
+    pub(super) async fn put_secret(&self, name: &str, secret: &str) -> Result {
+        let manager = aws_sdk_secretsmanager::Client::new(&account::sdk(&self.emulators.local.endpoint()));
+        manager.create_secret().name(format!("{SECRETS_OF_FLOWS}/{name}")).secret_string(secret).send().await?;
+        Ok(())
     }
 
     /// The end of what each function has logged.

@@ -24,7 +24,15 @@ pub(super) const OPERATOR: &str = "the token of whoever runs the hub of these te
 /// A running hub, and its data.
 pub struct Deployed {
     pub(super) hub: Hub,
-    _folder: TempDir,
+    folder: TempDir,
+}
+
+impl Deployed {
+    pub(super) fn put_secret(&self, name: &str, secret: &str) -> Result {
+        let secrets = self.folder.path().join("secrets");
+        fs::create_dir_all(&secrets)?;
+        Ok(fs::write(secrets.join(name), secret)?)
+    }
 }
 
 /// One for people with tokens, as the other worlds are, and with limits that nobody reaches.
@@ -39,7 +47,7 @@ pub(super) async fn deploy(binaries: &Binaries, settings: Settings<'_>) -> Resul
     ];
     let binary = binaries.get("buildscale")?;
     let hub = Hub::start_scripted(&binary, folder.path(), &[&accounts, settings].concat()).await?;
-    Ok(Deployed { hub, _folder: folder })
+    Ok(Deployed { hub, folder })
 }
 
 /// A running hub. It dies when it is dropped.

@@ -32,6 +32,8 @@ pub enum Ability {
     Others,
     /// There can be further deployments, with other settings.
     Settings,
+    /// Secrets can be put where flows may refer to them.
+    Secrets,
     /// What drives can be killed in the middle of its work.
     Deaths,
     /// Its operator sees its counters over HTTP.
@@ -138,6 +140,18 @@ impl Deployment {
         match self {
             Self::Hub(deployed) => Some(deployed.hub.client().with_token(Some(hub::OPERATOR))),
             Self::Aws(_) | Self::Account(_) => None,
+        }
+    }
+
+    /// Puts a secret where flows may refer to it by this name.
+    ///
+    /// # Errors
+    /// When it cannot be put.
+    pub async fn put_secret(&self, name: &str, secret: &str) -> Result {
+        match self {
+            Self::Hub(deployed) => deployed.put_secret(name, secret),
+            Self::Aws(aws) => aws.put_secret(name, secret).await,
+            Self::Account(_) => Err("secrets of others are left alone".into()),
         }
     }
 

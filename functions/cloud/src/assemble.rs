@@ -1,6 +1,10 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, readonly::NoQueue, stream::Elsewhere};
+use crate::{
+    Failure,
+    readonly::{NoModel, NoQueue},
+    stream::Elsewhere,
+};
 use api::Counters;
 use assembly::{
     Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Within, counters, probes, secrets,
@@ -140,7 +144,9 @@ impl Account {
     /// # Errors
     /// When a variable is missing.
     pub fn watching(&self, shutdown: CancellationToken) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
-        let (parts, _) = self.parts(Arc::new(NoQueue))?;
+        // Neither models nor sandboxes nor secrets: nothing of them is linked.
+        let voices = Voices { known: self.config.secrets.clone(), ..Voices::alone(Arc::new(NoModel)) };
+        let parts = Parts::new(self.base(Arc::new(NoQueue))?, voices, self.config.agents());
         let (table, bus, metrics) =
             (parts.base.table.clone(), parts.base.bus.clone(), Arc::<stream::Metrics>::default());
         let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), metrics.clone(), shutdown);
@@ -160,11 +166,15 @@ impl Account {
         Emf::new(name.unwrap_or("buildscale"), counters)
     }
 
-    fn parts(&self, queue: Arc<dyn Queue>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
+    fn base(&self, queue: Arc<dyn Queue>) -> Result<Base, Failure> {
         let blobs: Arc<dyn Blobs> = Arc::new(self.cloud.blobs()?);
         let table: Arc<dyn Table> = Arc::new(Spilling::new(Arc::new(self.cloud.table()?), blobs.clone()));
         let (bus, clock, files) = (self.cloud.bus()?, self.clock.clone(), PathBuf::from(SCRATCH).join("workspaces"));
-        let base = Base { table, queue, bus, blobs, clock, files, keeps_mirrors: false };
+        Ok(Base { table, queue, bus, blobs, clock, files, keeps_mirrors: false })
+    }
+
+    fn parts(&self, queue: Arc<dyn Queue>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
+        let base = self.base(queue)?;
         let known = self.config.secrets.clone();
         let keys: Arc<dyn Secrets> =
             Arc::new(Noted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), known.clone()));

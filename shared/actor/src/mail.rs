@@ -102,6 +102,10 @@ impl Mailbox {
     pub async fn stop(&self, actor: &ActorId, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         self.table.commit(vec![Write::put(actor.control_key(request.target), body, Expect::Any)]).await?;
-        self.bus.publish(&actor.control_channel(), Bytes::from_static(b"stop")).await
+        // The bus is a hint: without it the request is seen a moment later.
+        if let Err(error) = self.bus.publish(&actor.control_channel(), Bytes::from_static(b"stop")).await {
+            tracing::warn!(%actor, %error, "a request to stop was not announced");
+        }
+        Ok(())
     }
 }

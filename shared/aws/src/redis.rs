@@ -11,7 +11,7 @@ use redis::{
 };
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::{
@@ -26,6 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SUBSCRIBING: Duration = Duration::from_secs(5);
 /// How often a silent connection is asked whether it is there: a firewall that forgot it says nothing by itself.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How long a Redis that did not answer is left alone: whoever publishes has other things to do than to wait for it each time.
+const LEFT_ALONE: Duration = Duration::from_secs(3);
+/// How long a subscription may take meanwhile: what is there again answers at once.
+const BRIEFLY: Duration = Duration::from_millis(100);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Channels in one command.
@@ -35,9 +39,11 @@ const TOGETHER: usize = 1000;
 ///
 /// It reconnects by itself, ever more slowly, and listens again to every channel that has subscribers. Each of them then
 /// gets an empty message: something may have been missed, look at the log. While Redis is away, publishing fails within
-/// seconds, and so does subscribing to a channel that nobody listens to yet.
+/// seconds, and so does subscribing to a channel that nobody listens to yet; for a moment after that, they fail at once.
 pub struct RedisBus {
     publisher: ConnectionManager,
+    /// Until when it is left alone.
+    left_alone: Mutex<Option<Instant>>,
     fanout: Arc<Fanout>,
     listener: mpsc::UnboundedSender<Listen>,
 }
@@ -66,17 +72,32 @@ impl RedisBus {
         let (listener, wanted) = mpsc::unbounded_channel();
         let listening = Listener { client, fanout: fanout.clone(), wanted, abandoned, waiting: HashMap::new() };
         tokio::spawn(listening.run());
-        Ok(Self { publisher, fanout, listener })
+        Ok(Self { publisher, left_alone: Mutex::default(), fanout, listener })
+    }
+
+    fn is_left_alone(&self) -> bool {
+        let until = *self.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn leave_alone(&self) {
+        *self.left_alone.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + LEFT_ALONE);
     }
 }
 
 #[async_trait]
 impl Bus for RedisBus {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
+        if self.is_left_alone() {
+            return Err(Error::unavailable(WHAT, Fault::unknown("it did not answer a moment ago")));
+        }
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(channel).arg(&message[..]);
         let mut publisher = self.publisher.clone();
-        publish.exec_async(&mut publisher).await.map_err(unavailable)
+        publish.exec_async(&mut publisher).await.map_err(|error| {
+            self.leave_alone();
+            unavailable(error)
+        })
     }
 
     async fn subscribe(&self, channel: &str) -> Result<Subscription> {
@@ -84,9 +105,13 @@ impl Bus for RedisBus {
         let (confirmed, wait) = oneshot::channel();
         // The listener ends with the last sender, which this is not.
         _ = self.listener.send(Listen { channel: channel.to_owned(), confirmed });
-        match timeout(SUBSCRIBING, wait).await {
+        let patience = if self.is_left_alone() { BRIEFLY } else { SUBSCRIBING };
+        match timeout(patience, wait).await {
             Ok(Ok(())) => Ok(subscription),
-            _ => Err(Error::unavailable(WHAT, Fault::unknown("it did not confirm a subscription in time"))),
+            _ => {
+                self.leave_alone();
+                Err(Error::unavailable(WHAT, Fault::unknown("it did not confirm a subscription in time")))
+            }
         }
     }
 }

@@ -7,10 +7,11 @@
 //! * [`ecs`] runs sandboxes as processes.
 //! * [`schedules`] fires what Scheduler would.
 //! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts. [`Line`] is the
-//!   same for what is no HTTP.
+//!   same for what is no HTTP, and [`commands`] counts what a Redis did.
 
 pub mod account;
 mod calls;
+mod commands;
 pub mod ecs;
 mod emulator;
 mod fate;
@@ -19,6 +20,7 @@ mod proxy;
 pub mod schedules;
 
 pub use calls::{Call, Calls};
+pub use commands::commands;
 pub use emulator::{Emulator, Error};
 pub use fate::{Deed, Fate};
 pub use line::{Line, State};

@@ -51,7 +51,7 @@ impl Line {
         self.port
     }
 
-    /// Changes how it is. A connection that was dead stays so: what was sent on it is lost.
+    /// Changes how it is. Connections that were dead break then: what was sent on them is lost.
     pub fn set(&self, state: State) {
         self.state.send_replace(state);
     }
@@ -73,8 +73,7 @@ async fn carry(mut near: TcpStream, service: u16, mut states: watch::Receiver<St
                 _ = states.wait_for(|state| *state != State::Whole) => {}
             }
         }
-        // Dead until it is cut, or until whoever holds it gives up; whoever does tells nobody here, so that it is kept.
-        _ = states.wait_for(|state| *state == State::Cut).await;
+        _ = states.wait_for(|state| *state != State::Dead).await;
     };
     carried.await;
     drop(near);

@@ -3,7 +3,7 @@
 
 use aws::RedisBus;
 use bytes::Bytes;
-use emulators::Emulator;
+use emulators::{Emulator, Line, State};
 use futures::StreamExt as _;
 use ports::{Bus, Error, Subscription, SystemClock};
 use std::{sync::Arc, time::Duration};
@@ -89,4 +89,24 @@ async fn a_channel_that_nobody_listens_to_costs_redis_nothing() {
     let mut back = bus.subscribe("c").await.unwrap();
     hears(&bus, &mut back, "again").await;
     assert!(RedisBus::new("http://u:secret@somewhere").is_err_and(|error| !error.to_string().contains("secret")));
+}
+
+/// Whoever publishes to a Redis that says nothing waits for it now and then, and not each time.
+#[tokio::test]
+async fn a_redis_that_is_silent_is_left_alone_for_a_while() {
+    let redis = Emulator::redis().await.unwrap();
+    let line = Line::to(redis.port()).await.unwrap();
+    let bus = RedisBus::new(&format!("redis://127.0.0.1:{}", line.port())).unwrap();
+    let mut subscription = bus.subscribe("c").await.unwrap();
+    hears(&bus, &mut subscription, "first").await;
+    line.set(State::Dead);
+    let began = tokio::time::Instant::now();
+    for _ in 0..20 {
+        let lost = bus.publish("c", Bytes::from_static(b"lost")).await;
+        assert!(matches!(lost, Err(Error::Unavailable { .. })), "{lost:?}");
+    }
+    // Twenty times two seconds, if each of them waited.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    line.set(State::Whole);
+    hears(&bus, &mut subscription, "second").await;
 }

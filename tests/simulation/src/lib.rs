@@ -42,4 +42,5 @@ pub use run::{Outcome, play, run};
 pub use sabotage::Safeguard;
 pub use scenario::{Act, Scenario, Until};
 pub use tasks::{TaskScenario, play_tasks};
+pub use watcher::Seen;
 pub use world::World;

@@ -1,0 +1,67 @@
+//! Messages that come again: while they are worked on, and after they were deleted.
+
+use crate::lane::{Lane, chat_id, emulators};
+use actor::{Content, Mail};
+use aws_sdk_sqs::Client;
+use domain::{ChatCommand, CommandId, Principal, Timestamp};
+use emulators::account;
+use ports::Outgoing;
+
+impl Lane {
+    /// Puts a message into the queue as a sender would, but under an identity of its own, so that the queue takes it for a new one.
+    pub async fn send(&self, message: &Outgoing, identity: &str) {
+        let body = serde_json::to_string(message).unwrap();
+        let client = Client::new(&account::sdk(self.world.sqs.endpoint()));
+        let send = client.send_message().queue_url(self.queue_url("commands")).message_body(body);
+        send.message_group_id(&message.group).message_deduplication_id(identity).send().await.unwrap();
+    }
+
+    /// A command of a chat once more.
+    fn again(&self, chat: &str, id: CommandId, command: ChatCommand) -> Outgoing {
+        let content = Content::Command { body: command };
+        let mail = Mail { id, at: Timestamp::default(), by: Principal::local(), content };
+        mail.to(&chat::actor_id(self.workspace, chat_id(chat))).unwrap()
+    }
+}
+
+/// A lease runs out while its worker still works, and another one begins; the first is not let in any more. And whatever was deleted
+/// from the queue long ago comes once more, in any order.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_again_is_done_once() {
+    let lane = Lane::deploy(&emulators().await, &[]).await;
+    let (chat, watch) = lane.make("large-late").await;
+    lane.say(&chat, "slow please").await;
+    let streams = |attempt: u64| {
+        move |events: &[journeys::Event]| {
+            let begun =
+                events.iter().rposition(|event| event.name == "turn_started" && event.data["attempt"] == attempt);
+            begun.is_some_and(|at| events.get(at..).unwrap_or_default().iter().any(|event| event.name == "chunk"))
+                && journeys::count(events, "done") == 1
+        }
+    };
+    watch.until(|events| streams(1)(events) && journeys::count(events, "turn_started") == 2).await.unwrap();
+    for attempt in [2, 3] {
+        assert!(lane.world.worker.expire_leases().await > 0);
+        watch.until(streams(attempt)).await.unwrap();
+    }
+    lane.client.post(&format!("{chat}/stop"), serde_json::Value::Null).await.unwrap();
+    watch.until_event("stopped").await.unwrap();
+    lane.check(&chat, &watch, "leases ran out").await;
+
+    let log = lane.log(&chat).await;
+    let commands: Vec<CommandId> = log.iter().flat_map(|entry| entry.commands.iter().copied()).collect();
+    assert!(commands.len() >= 2);
+    for (number, id) in commands.iter().rev().chain(&commands).enumerate() {
+        let start = ChatCommand::StartTurn {
+            content: "large-late".into(),
+            files: Vec::new(),
+            context: String::new(),
+            create: None,
+            limits: None,
+            interrupt: false,
+        };
+        lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
+    }
+    lane.check(&chat, &watch, "commands came again").await;
+    assert_eq!(lane.log(&chat).await.len(), log.len(), "nothing more came of them");
+}

@@ -1,0 +1,10 @@
+//! What goes wrong around the functions: calls that fail, workers that die at any of them, messages that come twice, and workers of
+//! two versions at once. After each of it the simulator's invariants hold, and whoever watched saw everything once and in order.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod deaths;
+mod deliveries;
+mod lane;
+mod services;
+mod storms;
+mod versions;

@@ -6,32 +6,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders with binaries. `BUILDSCALE_BIN_DIR` names them (several as in `PATH`): for those of a release, say
-/// `target/release:target/lambda/`. Else they are where this test was built to, and must be as new as what they are made of.
+/// Folders with binaries: those that `BUILDSCALE_BIN_DIR` names (several as in `PATH`), say of a release, and then the one that this
+/// test was built to, where each must be as new as what it is made of.
 #[derive(Clone, Debug)]
 pub struct Binaries {
-    folders: Vec<PathBuf>,
-    built_here: bool,
+    named: Vec<PathBuf>,
+    built: Option<PathBuf>,
 }
 
 impl Binaries {
-    /// Those that are named, else those that were built with this test.
+    /// Those that are named, and those that were built with this test.
     ///
     /// # Errors
     /// When nobody knows where this test is.
     pub fn find() -> Result<Self> {
-        if let Some(named) = env::var_os("BUILDSCALE_BIN_DIR").filter(|named| !named.is_empty()) {
-            return Ok(Self { folders: env::split_paths(&named).collect(), built_here: false });
-        }
+        let named = env::var_os("BUILDSCALE_BIN_DIR").filter(|named| !named.is_empty());
+        let named = named.map(|named| env::split_paths(&named).collect()).unwrap_or_default();
         // target/<profile>/deps/<test>
         let test = env::current_exe()?;
-        let folder = test.ancestors().nth(2).ok_or("this test is nowhere")?;
-        Ok(Self { folders: vec![folder.into()], built_here: true })
+        Ok(Self { named, built: test.ancestors().nth(2).map(Into::into) })
     }
 
     /// Those beside this one, which Cargo has just built: `env!("CARGO_BIN_EXE_…")`.
     pub fn beside(binary: &str) -> Self {
-        Self { folders: Path::new(binary).parent().map(Into::into).into_iter().collect(), built_here: false }
+        Self { named: Path::new(binary).parent().map(Into::into).into_iter().collect(), built: None }
     }
 
     /// A binary by its name: `<folder>/<name>`, or `<folder>/<name>/bootstrap`, as cargo-lambda lays them out.
@@ -39,12 +37,15 @@ impl Binaries {
     /// # Errors
     /// When it is not there, or is older than its sources.
     pub fn get(&self, name: &str) -> Result<PathBuf> {
-        let places = self.folders.iter().flat_map(|folder| [folder.join(name), folder.join(name).join("bootstrap")]);
-        let found = places.into_iter().find(|place| place.is_file());
-        let found = found.ok_or_else(|| format!("there is no {name} in {:?}: {BUILD}", self.folders))?;
-        match self.built_here.then(|| newer(&found)).flatten() {
-            Some(source) => Err(format!("{} is older than {source}: {BUILD}", found.display()).into()),
-            None => Ok(found),
+        let places = self.named.iter().flat_map(|folder| [folder.join(name), folder.join(name).join("bootstrap")]);
+        if let Some(found) = places.into_iter().find(|place| place.is_file()) {
+            return Ok(found);
+        }
+        let built = self.built.iter().map(|folder| folder.join(name)).find(|place| place.is_file());
+        let built = built.ok_or_else(|| format!("there is no {name} in {self:?}: {BUILD}"))?;
+        match newer(&built) {
+            Some(source) => Err(format!("{} is older than {source}: {BUILD}", built.display()).into()),
+            None => Ok(built),
         }
     }
 }
@@ -74,19 +75,20 @@ mod tests {
         }
         let made_of = format!("{}: {} /gone/lib.rs\n", binary.display(), source.display());
         fs::write(folder.path().join("tool.d"), made_of)?;
-        let binaries = |built_here| Binaries { folders: vec![folder.path().into()], built_here };
+        let built = Binaries { named: Vec::new(), built: Some(folder.path().into()) };
+        // Whoever names a folder knows what is in it.
+        let named = Binaries { named: vec![folder.path().into()], built: None };
         let changed = fs::metadata(&source)?.modified()?;
         let set = |seconds: i32| {
             let at = if seconds < 0 { changed - Duration::from_secs(9) } else { changed + Duration::from_secs(9) };
             fs::File::options().write(true).open(&binary)?.set_modified(at)
         };
         set(1)?;
-        assert_eq!(binaries(true).get("tool")?, binary);
+        assert_eq!(built.get("tool")?, binary);
         set(-1)?;
-        let refused = binaries(true).get("tool").map_err(|error| error.to_string());
+        let refused = built.get("tool").map_err(|error| error.to_string());
         assert!(refused.is_err_and(|why| why.contains("is older than") && why.contains("main.rs")));
-        // Whoever names a folder knows what is in it.
-        assert_eq!(binaries(false).get("tool")?, binary);
+        assert_eq!(named.get("tool")?, binary);
         Ok(())
     }
 
@@ -96,7 +98,7 @@ mod tests {
         let place = folder.path().join("buildscale-api");
         fs::create_dir(&place)?;
         fs::write(place.join("bootstrap"), "")?;
-        let binaries = Binaries { folders: vec!["/nowhere".into(), folder.path().into()], built_here: false };
+        let binaries = Binaries { named: vec!["/nowhere".into(), folder.path().into()], built: None };
         assert_eq!(binaries.get("buildscale-api")?, place.join("bootstrap"));
         assert!(binaries.get("buildscale-worker").is_err());
         Ok(())

@@ -51,7 +51,7 @@ impl Client {
 
     /// The same on a server that others use, too: it waits when it is told to, and its chats are played by the offline demo.
     #[must_use]
-    pub(crate) fn as_a_guest(self) -> Self {
+    pub(crate) fn guest(self) -> Self {
         Self { waits: true, model: Some("scripted/demo"), ..self }
     }
 

@@ -22,7 +22,7 @@ impl Account {
         let (url, token) = (needed("BUILDSCALE_URL")?, needed("BUILDSCALE_TOKEN")?);
         let (_, url) = watch::channel(url.trim_end_matches('/').to_owned());
         let other = set("BUILDSCALE_OTHER_TOKEN").zip(set("BUILDSCALE_OTHER_SUBJECT"));
-        Ok(Self { client: Client::new(url, Some(&token)).as_a_guest(), other })
+        Ok(Self { client: Client::new(url, Some(&token)).guest(), other })
     }
 
     pub(super) fn client(&self) -> Client {

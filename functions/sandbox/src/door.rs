@@ -2,7 +2,7 @@
 
 use crate::{answer::Refused, routes::Machine};
 use axum::{
-    extract::{Request, State},
+    extract::{OriginalUri, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -16,7 +16,9 @@ pub(crate) async fn guard(State(machine): State<Machine>, request: Request, next
     if !token.is_some_and(|token| is_same(Sha256::of(token), machine.options().token)) {
         return Refused::from(Error::new(Code::Unauthorized, "this takes the token of the task")).into_response();
     }
-    let workspace = request.uri().path().split('/').nth(2).unwrap_or_default();
+    // The routes inside see the rest of the path only.
+    let whole = request.extensions().get::<OriginalUri>().map_or(request.uri(), |OriginalUri(whole)| whole);
+    let workspace = whole.path().split('/').nth(2).unwrap_or_default();
     if workspace != machine.options().workspace.to_string() {
         return Refused::from(Error::new(Code::NotFound, "this is the sandbox of another workspace")).into_response();
     }

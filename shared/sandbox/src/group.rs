@@ -34,10 +34,22 @@ impl Group {
 
     /// Ends all that is in it now. The kernel does that at once for all of them: none can start another in between.
     pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Does something while nothing in it goes on, and nothing is started: it cannot be overtaken by what it looks at.
+    pub fn paused<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.signal(Signal::STOP);
+        let done = work();
+        self.signal(Signal::CONT);
+        done
+    }
+
+    fn signal(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.id())
-            && let Err(error) = kill_process_group(group, Signal::KILL)
+            && let Err(error) = kill_process_group(group, signal)
         {
-            tracing::error!(%error, group = self.id(), "a command cannot be ended");
+            tracing::error!(%error, group = self.id(), ?signal, "a command cannot be reached");
         }
     }
 
@@ -57,15 +69,17 @@ impl Group {
         !matches!(state, Some("Z" | "X")) && group.and_then(|group| group.parse().ok()) == Some(self.id())
     }
 
-    /// Sets limits for all that is in it. Whatever they start has the same.
+    /// Sets limits for all that is in it, and so for whatever they start.
     pub fn limit(&self, limits: &[(Resource, u64)]) {
-        for member in self.members() {
-            for (resource, most) in limits {
-                let limit = Rlimit { current: Some(*most), maximum: Some(*most) };
-                // It may have ended; a limit that is lower already cannot be raised.
-                let _ = prlimit(Some(member), *resource, limit);
+        self.paused(|| {
+            for member in self.members() {
+                for (resource, most) in limits {
+                    let limit = Rlimit { current: Some(*most), maximum: Some(*most) };
+                    // It may have ended; a limit that is lower already cannot be raised.
+                    let _ = prlimit(Some(member), *resource, limit);
+                }
             }
-        }
+        });
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Limits {
     pub scratch: u64,
     /// Open files of a process.
     pub files: u64,
-    /// Processes at once. Looked at ten times a second.
+    /// Processes at once, or not many more. Looked at fifty times a second.
     pub processes: usize,
     /// Bytes of output that are kept at the most, whatever a command asks for.
     pub output: usize,

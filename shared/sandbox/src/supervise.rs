@@ -16,7 +16,10 @@ use std::{
     os::unix::process::{CommandExt, ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -29,9 +32,9 @@ use tokio::{
 /// How much is read at once.
 const READ: usize = 16 * 1024;
 /// How often it is looked whether there are too many processes.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 /// At every which look the scratch folder is measured.
-const MEASURE: u32 = 5;
+const MEASURE: u32 = 25;
 /// For how long the end of its output is waited for when nothing runs any more: somebody else may hold the other end.
 const DRAIN: Duration = Duration::from_secs(5);
 /// After this time it is said that something of it cannot be ended.
@@ -130,15 +133,15 @@ impl Started {
             status = &mut exit => (Why::ByItself, Some(status)),
             () = sleep_until(deadline) => (Why::TimeUp, None),
             () = run.stop.cancelled() => (Why::Killed, None),
-            what = watch(&group, scratch.path(), limits, command.timeout) => (Why::TooMuch(what), None),
+            what = watch(&group, scratch.path(), limits) => (Why::TooMuch(what), None),
         };
-        if let Why::TooMuch(what) = why {
-            run.wrote(true, &format!("\n[ended: {what}]\n"));
-        }
         end(&group).await;
         if timeout(DRAIN, &mut reading).await.is_err() {
             tracing::warn!(call = %command.call, "the output of a command does not end with it");
             reading.abort();
+        }
+        if let Why::TooMuch(what) = why {
+            run.wrote(true, &format!("\n[ended: {what}]\n"));
         }
         let status = match status {
             Some(status) => status,
@@ -157,20 +160,21 @@ impl Started {
 }
 
 /// Until a command takes more than it may.
-async fn watch(group: &Group, scratch: &Path, limits: &Limits, timeout: Duration) -> &'static str {
+async fn watch(group: &Group, scratch: &Path, limits: &Limits) -> &'static str {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let before = tasks_of_the_machine();
+    let mut before = tasks_of_the_machine();
     for look in 1_u32.. {
         looks.tick().await;
-        if look == 2 {
-            // What was started just before the first time.
-            group.limit(&most(limits, timeout));
-        }
-        // To look at each process costs more, so that is done only when there are more than there were.
-        let more = tasks_of_the_machine().zip(before).is_none_or(|(now, before)| now > before + limits.processes / 2);
-        if more && group.members().len() > limits.processes {
-            return "more processes than a command may have at once";
+        let now = tasks_of_the_machine();
+        before = before.min(now);
+        // To look at each process takes long, the longer the more there are. So that is done only when there are more than there
+        // were, and nothing of the command goes on meanwhile: else processes without end would be faster than the one that counts.
+        if now > before + limits.processes / 2 {
+            if group.paused(|| group.members().len()) > limits.processes {
+                return "more processes than a command may have at once";
+            }
+            before = now;
         }
         if look % MEASURE == 0 {
             let (folder, most) = (scratch.to_owned(), limits.scratch);
@@ -182,10 +186,12 @@ async fn watch(group: &Group, scratch: &Path, limits: &Limits, timeout: Duration
     std::future::pending().await
 }
 
-/// How many processes and threads there are; none where the system does not say.
-fn tasks_of_the_machine() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
-    text.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+/// How many processes and threads there are; as if there were ever more, where the system does not say.
+fn tasks_of_the_machine() -> usize {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let tasks = text.split(' ').nth(3).and_then(|tasks| tasks.split_once('/')?.1.parse().ok());
+    tasks.unwrap_or_else(|| ASKED.fetch_add(1 << 20, Ordering::Relaxed))
 }
 
 /// Ends a group, until nothing of it is left.

@@ -6,9 +6,10 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What programs need to run: code, and data of the system.
+#[rustfmt::skip]
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -61,6 +62,9 @@ const SYSTEM: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
+/// What folders of interpreters in /etc begin with; the version is behind it.
+const INTERPRETERS: &[&str] = &["python3."];
+
 /// Devices that hold nothing of anybody.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
@@ -75,7 +79,11 @@ impl Readable {
         let hidden: Vec<PathBuf> =
             hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
         let mut found = Vec::new();
-        for path in SYSTEM.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path)) {
+        let is_interpreter = |name: &str| INTERPRETERS.iter().any(|start| name.starts_with(start));
+        let etc = std::fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.path());
+        let interpreters =
+            etc.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_interpreter));
+        for path in SYSTEM.iter().map(PathBuf::from).chain(more.iter().cloned()).chain(interpreters) {
             // Where the links lead that systems have for their folders.
             if let Ok(path) = path.canonicalize() {
                 without(path, &hidden, &mut found);

@@ -95,3 +95,52 @@ impl Fence {
         calls::restrict(&calls::Rules { landlock, network: self.network, group: group.id().cast_unsigned(), host })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use std::fs::File;
+
+    /// Tries what Landlock lets through, because it is within the same domain: that of the thread.
+    const PROBE: &str = r#"
+import ctypes, errno, os, sys
+host, thread, tgkill = map(int, sys.argv[1:])
+def tries(attempt):
+    try: attempt()
+    except OSError as error: print(errno.errorcode[error.errno])
+    else: print("DONE")
+def by_thread():
+    if ctypes.CDLL(None, use_errno=True).syscall(tgkill, host, thread, 0) < 0: raise OSError(ctypes.get_errno(), "")
+for name in [f"{host}", f"{host}/task/{thread}", f"{thread}"]:
+    tries(lambda: open(f"/proc/{name}/environ", "rb").read())
+    tries(lambda: open(f"/proc/{name}/mem", "rb").close())
+    tries(lambda: os.readlink(f"/proc/{name}/fd/0"))
+tries(lambda: os.kill(host, 0))
+tries(lambda: os.kill(thread, 0))
+tries(by_thread)
+"#;
+
+    #[test]
+    fn the_thread_that_starts_a_command_is_out_of_its_reach_while_it_lives() {
+        let home = tempfile::tempdir().unwrap();
+        for landlock in [1, 5, u8::MAX] {
+            harden().unwrap();
+            let root = OwnedFd::from(File::open(home.path()).unwrap());
+            let readable = Readable::new(&[], &[]);
+            let fence = Fence { readable, root, scratch: home.path().to_owned(), network: false, landlock };
+            let behind = thread::spawn(move || {
+                let group = Group::new().unwrap();
+                fence.raise(&group).unwrap();
+                let numbers = [i64::from(std::process::id()), gettid().as_raw_nonzero().get().into(), libc::SYS_tgkill];
+                let mut python = Command::new("/usr/bin/python3");
+                python.args(["-I", "-c", PROBE]).args(numbers.map(|number| number.to_string()));
+                python.process_group(group.id()).output().unwrap()
+            });
+            let output = behind.join().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let refused = text.lines().filter(|line| matches!(*line, "EACCES" | "EPERM")).count();
+            assert_eq!((refused, text.lines().count()), (12, 12), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}

@@ -22,6 +22,9 @@ const TRIES: u32 = 5;
 /// How long to wait before the second of those; each wait is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How often it is asked for the command at once.
+const ASKED: u32 = 3;
+
 type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
 
 /// What is read of one command.
@@ -139,30 +142,27 @@ impl Lines {
     }
 }
 
-/// Asks for the command, once more when the connection fails. What may have arrived is from then on asked about, and not for.
+/// Asks for the command, again when the connection breaks before it is answered. What may have arrived is from then on asked about, and
+/// not for. Where there is nobody to connect to, that is not tried again: the machine is gone.
 async fn connect(client: &Client, command: &mut Exec) -> Result<tokio::io::Lines<Reader>> {
-    let mut is_second = false;
+    let mut asked = 0;
     loop {
         let request = client.request(Method::POST, "/exec", None).header(header::CONTENT_TYPE, "application/json");
         let sent = timeout(super::ANSWER, request.body(json(command)?).send()).await;
+        asked += 1;
         let error = match sent {
             Ok(Ok(response)) => {
                 let body = answered(response).await?.bytes_stream().map_err(io::Error::other);
                 let reader: Reader = Box::pin(StreamReader::new(body));
                 return Ok(reader.lines());
             }
-            Ok(Err(error)) => {
-                command.again |= !error.is_connect();
-                super::away(error)
-            }
-            Err(_) => {
-                command.again = true;
-                Error::unavailable("the sandbox", "it does not answer")
-            }
+            Ok(Err(error)) if error.is_connect() => return Err(super::away(error)),
+            Ok(Err(error)) => super::away(error),
+            Err(_) => Error::unavailable("the sandbox", "it does not answer"),
         };
-        if is_second {
+        command.again = true;
+        if asked >= ASKED {
             return Err(error);
         }
-        is_second = true;
     }
 }

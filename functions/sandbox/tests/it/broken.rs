@@ -1,0 +1,127 @@
+//! Connections that break.
+
+use crate::server::{Served, at, command};
+use futures::StreamExt;
+use ports::{Error, ExecEvent, Sandbox};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+    time::timeout,
+};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What stands between a worker and a sandbox.
+struct Between {
+    address: SocketAddr,
+    /// Where it leads to now.
+    to: Arc<Mutex<SocketAddr>>,
+    connections: Arc<AtomicUsize>,
+    /// Ends all connections that there are.
+    cut: Arc<Notify>,
+}
+
+impl Between {
+    /// Cuts each of the first connections after so many bytes of answer.
+    async fn new(to: SocketAddr, cuts: &'static [usize]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (to, connections) = (Arc::new(Mutex::new(to)), Arc::new(AtomicUsize::new(0)));
+        let cut = Arc::new(Notify::new());
+        tokio::spawn({
+            let (to, connections, cut) = (to.clone(), connections.clone(), cut.clone());
+            async move {
+                while let Ok((client, _)) = listener.accept().await {
+                    let most = cuts.get(connections.fetch_add(1, Ordering::SeqCst)).copied().unwrap_or(usize::MAX);
+                    let (target, cut) = (*to.lock().unwrap(), cut.clone());
+                    tokio::spawn(async move {
+                        let Ok(server) = TcpStream::connect(target).await else { return };
+                        let (mut from_client, mut to_client) = client.into_split();
+                        let (from_server, mut to_server) = server.into_split();
+                        let mut answer = from_server.take(most as u64);
+                        tokio::select! {
+                            () = cut.notified() => {}
+                            _ = async { drop(copy(&mut answer, &mut to_client).await); drop(to_client.flush().await) } => {}
+                            _ = async { drop(copy(&mut from_client, &mut to_server).await); std::future::pending::<()>().await } => {}
+                        }
+                    });
+                }
+            }
+        });
+        Self { address, to, connections, cut }
+    }
+}
+
+async fn output(sandbox: &dyn Sandbox, command: ports::Exec) -> (String, Option<i32>) {
+    let mut events = sandbox.exec(command).await.unwrap();
+    let mut text = String::new();
+    loop {
+        match timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap() {
+            ExecEvent::Output { text: more, .. } => text.push_str(&more),
+            ExecEvent::Dropped { bytes } => text.push_str(&format!("[{bytes}]")),
+            ExecEvent::Ended(end) => return (text, end.code),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_followed_over_connections_that_break() {
+    let served = Served::new().await;
+    // In the head, at the first event, in the middle of lines. What never arrived is another matter: it is not known whether it did.
+    let between = Between::new(served.address, &[1, 20, 400, 5_000, 30_000]).await;
+    let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    let (found, code) = output(&at(between.address), command(&["seq", "1", "20000"])).await;
+    assert_eq!(code, Some(0));
+    assert!(found == expected, "each part of it comes once: {} instead of {} bytes", found.len(), expected.len());
+    assert!(between.connections.load(Ordering::SeqCst) >= 6);
+
+    let unique = command(&["cat", "/proc/sys/kernel/random/uuid"]);
+    let between = Between::new(served.address, &[1, 1, 400]).await;
+    let first = output(&at(between.address), unique.clone()).await;
+    assert_eq!(first, output(&served.remote(), unique).await, "it ran once");
+}
+
+#[tokio::test]
+async fn what_was_dropped_is_told_once() {
+    let served = Served::new().await;
+    let asked = ports::Exec { max_output: 20_000, ..command(&["seq", "1", "20000"]) };
+    let whole = output(&served.remote(), asked.clone()).await;
+    let between = Between::new(served.address, &[12_000, 13_500]).await;
+    assert_eq!(output(&at(between.address), asked).await, whole);
+}
+
+#[tokio::test]
+async fn a_command_is_not_run_on_another_machine_when_its_own_is_gone() {
+    let (first, second) = (Served::new().await, Served::new().await);
+    let between = Between::new(first.address, &[]).await;
+    let asked = command(&["sh", "-c", "echo begun; sleep 1000"]);
+    let mut events = at(between.address).exec(asked.clone()).await.unwrap();
+    let begun = timeout(PATIENCE, events.next()).await.unwrap();
+    assert!(matches!(&begun, Some(Ok(ExecEvent::Output { text, .. })) if text == "begun\n"), "{begun:?}");
+    // Its machine is torn down, and its address is another's now.
+    *between.to.lock().unwrap() = second.address;
+    between.cut.notify_waiters();
+    let last = timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap().pop();
+    assert!(matches!(&last, Some(Err(Error::Unavailable { .. }))), "{last:?}");
+    let unknown = second.remote().exec(ports::Exec { again: true, ..asked }).await.err();
+    assert!(matches!(unknown, Some(Error::Invalid(_))), "it did not run there");
+}
+
+#[tokio::test]
+async fn a_machine_that_is_gone_is_unavailable() {
+    let mut served = Served::new().await;
+    let remote = served.remote();
+    served.shutdown.cancel();
+    timeout(PATIENCE, &mut served.serving).await.unwrap().unwrap().unwrap();
+    let gone = remote.exec(command(&["true"])).await.err();
+    assert!(matches!(gone, Some(Error::Unavailable { .. })), "{gone:?}");
+}

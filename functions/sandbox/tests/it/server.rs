@@ -1,0 +1,123 @@
+//! A server in this process.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::{CallId, FilePath, Sha256, WorkspaceId};
+use futures::FutureExt;
+use machine::{Machine, Options};
+use ports::{Blobs, Exec};
+use sandbox::Remote;
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    ops::Range,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub const TOKEN: &str = "of-the-task";
+pub const WORKSPACE: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
+
+/// An archive with nothing in it.
+struct Nothing;
+
+#[async_trait]
+impl Blobs for Nothing {
+    async fn put(&self, _: &str, content: Bytes) -> ports::Result<Sha256> {
+        Ok(Sha256::of(&content))
+    }
+    async fn get(&self, _: &str, _: Sha256, _: Option<Range<u64>>) -> ports::Result<Option<Bytes>> {
+        Ok(None)
+    }
+    async fn delete(&self, _: &str, _: Sha256) -> ports::Result<()> {
+        Ok(())
+    }
+    async fn delete_space(&self, _: &str) -> ports::Result<()> {
+        Ok(())
+    }
+}
+
+pub struct Served {
+    home: TempDir,
+    pub address: SocketAddr,
+    pub shutdown: CancellationToken,
+    pub serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Served {
+    pub async fn new() -> Self {
+        Self::idle(Duration::from_secs(3600)).await
+    }
+
+    /// One that ends after so long without use.
+    pub async fn idle(idle: Duration) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let options = Options {
+            workspace: WorkspaceId::from(WORKSPACE),
+            token: Sha256::of(TOKEN.as_bytes()),
+            idle,
+            folder: root.join("workspace"),
+            scratch: root.join("tmp"),
+            listen: "127.0.0.1:0".into(),
+        };
+        let search: machine::Search = Arc::new(|latest, tool, args| {
+            async move { serde_json::to_string(&tools::search_folder(&latest, &tool, &args).await).unwrap() }.boxed()
+        });
+        let listener = TcpListener::bind(&options.listen).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let machine = Machine::open(options, Arc::new(Nothing), search).await.unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(machine::serve(listener, machine, shutdown.clone()));
+        Self { home, address, shutdown, serving }
+    }
+
+    pub fn latest(&self) -> PathBuf {
+        self.home.path().canonicalize().unwrap().join("workspace/latest")
+    }
+
+    pub fn remote(&self) -> Remote {
+        at(self.address)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// The sandbox at an address.
+pub fn at(address: SocketAddr) -> Remote {
+    Remote::new(format!("http://{address}"), TOKEN, WorkspaceId::from(WORKSPACE)).unwrap()
+}
+
+/// A client of nobody in particular.
+pub fn http() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
+pub fn command(words: &[&str]) -> Exec {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    Exec {
+        call: CallId::from(Uuid::from_u128(NEXT.fetch_add(1, Ordering::Relaxed).into())),
+        again: false,
+        words: words.iter().map(|word| (*word).into()).collect(),
+        folder: FilePath::root(),
+        root: FilePath::root(),
+        env: BTreeMap::new(),
+        stdin: None,
+        timeout: Duration::from_secs(120),
+        network: false,
+        max_output: 1 << 20,
+    }
+}

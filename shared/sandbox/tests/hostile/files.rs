@@ -1,0 +1,114 @@
+//! Files.
+
+use crate::cage::{Cage, VERSIONS, all_done, all_refused};
+use std::{fs, os::unix::fs::symlink};
+
+/// Of what is there and nobody's business here.
+const READS: &str = r#"
+root, latest = sys.argv[1:]
+for name in [root + "/secret", root + "/files/other/latest/c.md", latest + "/outside/b.md"]:
+    tries("read " + name, lambda: open(name).read())
+for name in [root, root + "/files", latest, latest + "/outside", os.path.dirname(os.environ["TMPDIR"])]:
+    tries("list " + name, lambda: os.listdir(name))
+for name in ["link", "folder/secret"]:
+    tries("through " + name, lambda: open(name).read())
+os.chdir(latest + "/outside")
+tries("from elsewhere", lambda: open("b.md").read())
+os.symlink(root + "/secret", os.environ["TMPDIR"] + "/link")
+tries("by an own link", lambda: open(os.environ["TMPDIR"] + "/link").read())
+"#;
+
+const WRITES: &str = r#"
+root, latest = sys.argv[1:]
+own = os.environ["TMPDIR"] + "/own"
+open(own, "w").close()
+def write(name, mode="w"): open(name, mode).close()
+for name in [root + "/new", latest + "/inside/new", latest + "/outside/new", root + "/scratch-new", "/tmp/confined-" + str(os.getpid())]:
+    tries("make " + name, lambda: (write(name), os.remove(name)))
+for name in [root + "/secret", latest + "/inside/a.md", latest + "/outside/b.md"]:
+    tries("append to " + name, lambda: write(name, "a"))
+    tries("cut " + name, lambda: os.truncate(name, 1))
+    tries("open and cut " + name, lambda: os.open(name, os.O_RDONLY | os.O_TRUNC))
+    tries("link from " + name, lambda: (os.link(name, own + "-link"), os.remove(own + "-link")))
+    tries("rename onto " + name, lambda: os.rename(own, name))
+    open(own, "a").close()
+    tries("attribute of " + name, lambda: os.setxattr(name, "user.a", b"x"))
+    tries("become its owner by " + name, lambda: os.chmod(name, 0o4755))
+    tries("remove " + name, lambda: os.remove(name))
+tries("make a folder", lambda: os.mkdir(latest + "/inside/folder2"))
+tries("make a link", lambda: os.symlink("/", latest + "/inside/link2"))
+tries("make a socket", lambda: os.mkfifo(latest + "/inside/fifo"))
+"#;
+
+#[tokio::test]
+async fn nothing_is_read_but_what_is_given() {
+    for version in VERSIONS {
+        let cage = Cage::new(version);
+        let (root, latest) = (cage.root(), cage.latest());
+        symlink(root.join("secret"), latest.join("inside/link")).unwrap();
+        symlink(&root, latest.join("inside/folder")).unwrap();
+        let paths = [root.to_str().unwrap(), latest.to_str().unwrap()];
+        all_refused(&cage.attempts(false, READS, &paths).await, 12);
+        all_refused(&cage.attempts(true, READS, &paths).await, 12);
+        // There its scratch folder is in the root.
+        all_done(&cage.unconfined(READS, &paths), 11);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_but_scratch() {
+    for version in VERSIONS {
+        let cage = Cage::new(version);
+        let (root, latest) = (cage.root(), cage.latest());
+        let paths = [root.to_str().unwrap(), latest.to_str().unwrap()];
+        all_refused(&cage.attempts(false, WRITES, &paths).await, 32);
+        for (file, content) in [("inside/a.md", "of this folder"), ("outside/b.md", "of another folder")] {
+            assert_eq!(fs::read_to_string(latest.join(file)).unwrap(), content, "with version {version}");
+        }
+        assert_eq!(fs::read_to_string(root.join("secret")).unwrap(), "of the host");
+        let mut free = cage.unconfined(WRITES, &paths);
+        // Not every file system has attributes.
+        free.retain(|name, _| !name.starts_with("attribute"));
+        all_done(&free, 29);
+    }
+}
+
+#[tokio::test]
+async fn of_the_system_only_what_programs_need_is_read() {
+    let cage = Cage::new(u8::MAX);
+    let script = r#"
+for name in ["/etc/shadow", "/etc/ssl/private", "/root", "/home", "/var/lib", "/var/log", "/run", "/boot", "/dev/shm", "/sys/kernel", "/tmp", "/"]:
+    if os.path.exists(name):
+        tries(name, lambda: os.listdir(name) if os.path.isdir(name) else open(name).read())
+for name in ["/proc/kcore", "/proc/kmsg", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/self/mem", "/dev/tty", "/dev/kmsg"]:
+    if os.path.exists(name):
+        tries(name, lambda: os.open(name, os.O_RDWR))
+"#;
+    let outcomes = cage.attempts(false, script, &[]).await;
+    all_refused(&outcomes, outcomes.len());
+    for name in ["/etc/shadow", "/root", "/tmp", "/proc/sys/kernel/core_pattern"] {
+        assert!(outcomes.contains_key(name), "{name} was not tried: {outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn workspaces_in_a_folder_of_the_system_are_not_shown_with_it() {
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().canonicalize().unwrap();
+    fs::create_dir_all(data.join("tool")).unwrap();
+    fs::write(data.join("tool/readme"), "of a tool").unwrap();
+    fs::create_dir_all(data.join("hub/keys")).unwrap();
+    fs::write(data.join("hub/keys/secret"), "of the hub").unwrap();
+    let cage = Cage::with(|options| {
+        options.system = vec![data.clone()];
+        options.hidden = vec![data.join("hub")];
+    });
+    let script = r#"
+tries("tool", lambda: open(sys.argv[1] + "/tool/readme").read())
+tries("secret", lambda: open(sys.argv[1] + "/hub/keys/secret").read())
+tries("list", lambda: os.listdir(sys.argv[1] + "/hub"))
+"#;
+    let outcomes = cage.attempts(false, script, &[data.to_str().unwrap()]).await;
+    assert_eq!(outcomes["tool"], "DONE");
+    assert_eq!([outcomes["secret"].as_str(), outcomes["list"].as_str()], ["EACCES", "EACCES"]);
+}

@@ -26,7 +26,7 @@ async fn it_can_be_operated() -> Result<()> {
     let made = client.post(&chats, json!({ "goal": format!("say {SECRET}") })).await?;
     let chat = format!("{chats}/{}", made["chat_id"].as_str().unwrap_or_default());
     client.until(&chat, |view| view["turns"] == 1).await?;
-    let told = client.get(&format!("{chat}/messages")).await?.to_string();
+    let told = client.get(&chat).await?.to_string();
     assert!(told.contains("[redacted]") && !told.contains(SECRET), "{told}");
     let refused = client.ask(Method::POST, &chats, json!({ "goal": 1, SECRET: 2 })).await?;
     assert!(refused.status.is_client_error() && !refused.text().contains(SECRET), "{}", refused.text());

@@ -128,8 +128,8 @@ async fn s6_before_a_process_is_frozen_observers_are_waited_for_but_not_for_long
     rig.flow("stuck", &[("workflow.yaml", SPLIT), ("plugins.yaml", PLUGINS)]).await;
     rig.run("stuck", json!({ "items": [1] })).await;
     let before = tokio::time::Instant::now();
-    slow.settle(Duration::from_secs(2)).await;
-    assert_eq!(before.elapsed(), Duration::from_secs(2));
+    slow.settle(Duration::from_secs(9)).await;
+    assert_eq!(before.elapsed(), Duration::from_secs(9));
     assert!(told() > 2);
 }
 

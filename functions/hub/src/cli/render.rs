@@ -229,6 +229,11 @@ impl Renderer {
         if more > 0 {
             result.push_str(&format!(" (+{more} {})", if more == 1 { "line" } else { "lines" }));
         }
+        // How a command ended says more than how its output began.
+        let last = output.lines().last().filter(|_| more > 0).unwrap_or_default();
+        if ["[exit code ", "[signal ", "[time was up"].iter().any(|how| last.starts_with(how)) {
+            result.push_str(&format!(" {}", one_line(last, LINE)));
+        }
         // Calls that run side by side are answered in any order: then it is said which one this is.
         let about = self.calls.remove(call_id).filter(|_| self.last_call != call_id);
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();

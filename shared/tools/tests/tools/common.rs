@@ -28,7 +28,7 @@ struct Machine {
     table: Arc<FakeTable>,
     blobs: Arc<FakeBlobs>,
     root: Arc<TempDir>,
-    all: Option<Workspaces>,
+    _all: Option<Workspaces>,
 }
 
 impl Machine {
@@ -36,12 +36,12 @@ impl Machine {
         let clock = Arc::new(TestClock::new(1));
         let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
         let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
-        Self { clock, table, blobs, root: Arc::new(TempDir::new().unwrap()), all: None }
+        Self { clock, table, blobs, root: Arc::new(TempDir::new().unwrap()), _all: None }
     }
 
     /// Another one, over the same stores.
     fn another(&self) -> Self {
-        Self { root: Arc::new(TempDir::new().unwrap()), all: None, ..self.clone() }
+        Self { root: Arc::new(TempDir::new().unwrap()), _all: None, ..self.clone() }
     }
 
     fn workspaces(&self) -> Workspaces {
@@ -60,7 +60,15 @@ impl Hands {
         let chat = ChatId(Uuid::now_v7());
         let by = Principal::Agent { role: "assistant".into(), chat, user: UserId(Uuid::nil()) };
         let (seen, events, registry) = (BTreeMap::new(), Vec::new(), Registry::builtin());
-        Self { workspace, by, chat: Some(chat), seen, events, registry, machine: Machine { all: Some(all), ..machine } }
+        Self {
+            workspace,
+            by,
+            chat: Some(chat),
+            seen,
+            events,
+            registry,
+            machine: Machine { _all: Some(all), ..machine },
+        }
     }
 
     /// Another one in the same workspace, with no memory.
@@ -96,7 +104,7 @@ impl Hands {
 
     async fn on(&self, machine: Machine, all: Workspaces) -> Self {
         let workspace = all.open(self.workspace.id()).await.unwrap();
-        Self { workspace, machine: Machine { all: Some(all), ..machine }, ..self.person() }
+        Self { workspace, machine: Machine { _all: Some(all), ..machine }, ..self.person() }
     }
 
     pub async fn call(&mut self, tool: &str, args: &str) -> Outcome {

@@ -18,7 +18,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 /// What manifests may name here. Which models and personas there are, only the hub knows: those are not missed.
 fn known() -> Known {
-    Known::default()
+    // A hub runs commands unless it is told not to.
+    Known { sandbox: true, ..Known::default() }
 }
 
 /// The name of the flow in a folder: the folder's.

@@ -1,0 +1,152 @@
+//! Commands on a hub: they really run, confined, beside the workspace's files (seed 000 §7, seed 001 §5).
+
+use crate::support::{Client, Hub, PATIENCE, Result, start};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What the model plays: it runs what it is told to, then says what came of it.
+const SCRIPT: &str = r#"
+rules:
+- when: {user: '^run'}
+  steps:
+  - {calls: [{tool: exec, args: {command: 'cat notes.md; cat ../data/secret.md ../../../../buildscale.sqlite3; echo x > made; pwd', folder: /projects}}]}
+  - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^hang'}
+  steps:
+  - {calls: [{tool: exec, args: {words: [sleep, '100000']}}]}
+  - {text: 'It ended.'}
+"#;
+
+async fn scripted(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {
+    std::fs::create_dir_all(data)?;
+    let script = data.join("commands.yaml");
+    std::fs::write(&script, SCRIPT)?;
+    let script = script.display().to_string();
+    start(data, &[&[("BUILDSCALE__AI__SCRIPT", script.as_str())], settings].concat()).await
+}
+
+async fn decide(client: &Client, chat: &str, outcome: &str) -> Result<Value> {
+    let asked = client.watch(chat).until_event("permission_required").await?;
+    let permission = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    client.post(&format!("{chat}/permissions/{permission}"), json!({ "outcome": outcome })).await?;
+    Ok(asked.data)
+}
+
+#[tokio::test]
+async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    client.file(&place, "/projects/notes.md", "what the notes say").await?;
+    client.file(&place, "/data/secret.md", "also here").await?;
+    let chat = client.chat(&place, "run it").await?;
+    let asked = decide(&client, &chat, "approved").await?;
+    assert_eq!((&asked["category"], &asked["tool"]), (&json!("command"), &json!("exec")));
+    let done = client.watch(&chat).until_event("done").await?;
+    let said = done.data["message"].as_str().ok_or("no message")?;
+    // It reads the workspace, and of the hub's own data nothing; and it changes nothing.
+    assert!(said.starts_with("It said") && said.contains("what the notes say") && said.contains("also here"), "{said}");
+    assert!(said.contains("Permission denied") && !said.contains("SQLite format"), "{said}");
+    assert!(said.contains("[exit code 0"), "{said}");
+    let made = client.look(&format!("{place}/files/by-path?path=/projects/made")).await?;
+    made.refuses(404, "NOT_FOUND")?;
+
+    let chat = client.chat(&place, "run it again").await?;
+    decide(&client, &chat, "declined").await?;
+    let done = client.watch(&chat).until_event("done").await?;
+    let said = done.data["message"].as_str().ok_or("no message")?;
+    assert!(said.contains("It failed") && said.contains("a person declined"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_command() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let chat = client.chat(&place, "hang on").await?;
+    decide(&client, &chat, "approved").await?;
+    let watch = client.watch(&chat);
+    watch.until_event("call").await?;
+    let scratch = data.path().join("scratch");
+    until_it_has(&scratch, 1).await?;
+    client.post(&format!("{chat}/stop"), Value::Null).await?;
+    let stopped = watch.until_event("stopped").await?;
+    assert_eq!(stopped.data["reason"], "user_cancelled");
+    // Its own folder goes when nothing of it is left.
+    until_it_has(&scratch, 0).await
+}
+
+/// Waits until so many commands have a folder of their own.
+async fn until_it_has(scratch: &Path, commands: usize) -> Result {
+    let looking = async {
+        while std::fs::read_dir(scratch).map_or(0, Iterator::count) != commands {
+            // poll: a process ends without telling anybody
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    Ok(tokio::time::timeout(PATIENCE, looking).await?)
+}
+
+#[tokio::test]
+async fn people_run_commands_and_see_their_sandbox() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    client.file(&place, "/projects/notes.md", "two words").await?;
+    let sandbox = format!("{place}/sandbox");
+    assert_eq!(client.get(&sandbox).await?["state"], "ready");
+    assert_eq!(client.ask(Method::POST, &sandbox, Value::Null).await?.is(202)?.json()["state"], "ready");
+    let tools = format!("{place}/tools");
+    let run = |args: Value| client.post(&tools, json!({ "tool": "exec", "args": args }));
+    let counted = run(json!({ "command": "wc -w < notes.md", "folder": "/projects" })).await?;
+    assert_eq!((&counted["success"], &counted["result"]["exit_code"]), (&json!(true), &json!(0)), "{counted}");
+    assert_eq!(counted["result"]["stdout"].as_str().map(str::trim), Some("2"));
+    let failed = run(json!({ "words": ["/bin/sh", "-c", "echo no >&2; exit 4"] })).await?;
+    assert_eq!((&failed["success"], &failed["result"]["exit_code"]), (&json!(false), &json!(4)), "{failed}");
+    assert_eq!(failed["result"]["stderr"], "no\n");
+    client.ask(Method::DELETE, &sandbox, Value::Null).await?.is(204)?;
+    client.ask(Method::DELETE, &sandbox, Value::Null).await?.is(204)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_commands_are_switched_off_there_are_none() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[("BUILDSCALE__SANDBOX__COMMANDS", "false")]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let tools = client.get(&format!("{place}/tools")).await?;
+    assert!(!tools.to_string().contains("\"exec\""), "{tools}");
+    assert_eq!(client.get(&format!("{place}/sandbox")).await?["reason"], "no sandbox is configured here");
+    let chat = client.chat(&place, "run it").await?;
+    let done = client.watch(&chat).until_event("done").await?;
+    assert!(done.data["message"].as_str().is_some_and(|said| said.contains("there is no tool")), "{done:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_flow_with_a_command_runs() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    client.file(&place, "/projects/notes.md", "two words").await?;
+    let workflow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: count, kind: deterministic, role: linear, context: none, op: {command: [wc, -w, '{{input}}']}}
+  - {id: end, kind: deterministic, role: exit, context: none, op: {expr: input.stdout}}
+edges:
+  - {from: begin, to: count}
+  - {from: count, to: end}
+";
+    client.flow(&place, "count", &[("workflow.yaml", workflow)]).await?;
+    let task = client.run(&place, "count", json!("projects/notes.md")).await?;
+    assert_eq!((&task["status"], &task["output"]), (&json!("success"), &json!("2 projects/notes.md\n")), "{task}");
+    Ok(())
+}

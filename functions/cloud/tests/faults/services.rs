@@ -3,6 +3,7 @@
 use crate::lane::{Lane, Turns, emulators, redis, tell};
 use emulators::{Fate, Line, State};
 use futures::future::join_all;
+use journeys::Emulators;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -18,48 +19,44 @@ const LANES: usize = 3;
 /// A service as [`Lane::services`] calls it, an operation, and what becomes of one such call.
 type Case = (&'static str, &'static str, Fate);
 
-/// What any call may meet. (Calls of DynamoDB that are lost are in `tests/cloud/faults.rs`.)
-fn everywhere(service: &'static str, operation: &'static str) -> Vec<Case> {
-    let late = Duration::from_millis(1500);
-    [Fate::Lost, Fate::AnswerLost, Fate::AnswerCut, Fate::Slow(late)].map(|fate| (service, operation, fate)).into()
+/// What any call may meet on its way. (Calls of DynamoDB that are lost are in `tests/cloud/faults.rs`.)
+fn on_its_way() -> [Fate; 4] {
+    [Fate::Lost, Fate::AnswerLost, Fate::AnswerCut, Fate::Slow(Duration::from_millis(1500))]
 }
 
 fn cases() -> Vec<Case> {
+    let throttled = ["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
+    let mut throttled = throttled.into_iter().cycle().map(|code| Fate::json(400, code));
     let mut cases = Vec::new();
+    // These take as long as a client has patience, so they come first: others go on meanwhile.
+    for operation in ["PutItem", "TransactWriteItems", "Query"] {
+        cases.extend([Fate::Silence, Fate::SilenceAfter].map(|fate| ("DynamoDB", operation, fate)));
+    }
+    cases.extend([("S3", "PUT object", Fate::SilenceAfter), ("S3", "GET object", Fate::Silence)]);
     for operation in ["PutItem", "TransactWriteItems", "Query", "GetItem"] {
-        let throttled = ["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
-        let throttled = throttled.map(|code| Fate::json(400, code));
         let broken = [Fate::json_after(500, "InternalServerError"), Fate::json(503, "ServiceUnavailable")];
-        let fates = throttled.into_iter().chain(broken).chain([Fate::AnswerCut]);
+        let fates = throttled.next().into_iter().chain(broken).chain([Fate::AnswerCut]);
         cases.extend(fates.map(|fate| ("DynamoDB", operation, fate)));
     }
     cases.push(("DynamoDB", "TransactWriteItems", Fate::json(400, "TransactionInProgressException")));
     for operation in ["PUT object", "GET object"] {
-        cases.extend(everywhere("S3", operation));
         let fates =
             [Fate::xml(500, "InternalError"), Fate::xml(503, "SlowDown"), Fate::AnsweredAfter(500, String::new())];
-        cases.extend(fates.map(|fate| ("S3", operation, fate)));
+        cases.extend(on_its_way().into_iter().chain(fates).map(|fate| ("S3", operation, fate)));
     }
-    cases.extend(everywhere("S3", "HEAD object"));
+    cases.extend([Fate::Lost, Fate::xml(503, "SlowDown")].map(|fate| ("S3", "HEAD object", fate)));
     for (service, operation) in [("SQS", "ChangeMessageVisibilityBatch"), ("SQS of the API", "SendMessageBatch")] {
-        cases.extend(everywhere(service, operation));
         let fates = [
             Fate::json(400, "RequestThrottled"),
-            Fate::json(403, "ThrottlingException"),
             Fate::json(500, "InternalFailure"),
             Fate::json_after(500, "InternalFailure"),
         ];
-        cases.extend(fates.map(|fate| (service, operation, fate)));
+        cases.extend(on_its_way().into_iter().chain(fates).map(|fate| (service, operation, fate)));
     }
-    for operation in ["PutItem", "GetItem", "Query"] {
-        cases.extend(everywhere("DynamoDB of the API", operation));
+    for (operation, fate) in ["PutItem", "GetItem", "Query"].into_iter().zip(on_its_way()) {
+        cases.push(("DynamoDB of the API", operation, fate));
     }
-    // These take as long as a client has patience, so they come first: others go on meanwhile.
-    let silent = [Fate::Silence, Fate::SilenceAfter];
-    let silent = ["PutItem", "TransactWriteItems", "Query"]
-        .into_iter()
-        .flat_map(|operation| silent.clone().map(|fate| ("DynamoDB", operation, fate)));
-    silent.chain([("S3", "PUT object", Fate::SilenceAfter), ("S3", "GET object", Fate::Silence)]).chain(cases).collect()
+    cases
 }
 
 impl Lane {
@@ -95,10 +92,15 @@ impl Lane {
     }
 }
 
+/// Beside each other, as one of them mostly waits.
 #[tokio::test(flavor = "multi_thread")]
-async fn each_service_may_fail_in_any_way_at_each_of_its_calls() {
+async fn each_service_may_fail_in_any_way_at_each_of_its_calls_and_the_bus_altogether() {
     let emulators = emulators().await;
-    let lanes = join_all((0..LANES).map(|_| Lane::deploy(&emulators, &[]))).await;
+    tokio::join!(calls_fail(&emulators), the_bus_is_away(&emulators));
+}
+
+async fn calls_fail(emulators: &Arc<Emulators>) {
+    let lanes = join_all((0..LANES).map(|_| Lane::deploy(emulators, &[]))).await;
     let (cases, turns, unmet) = (&cases(), &Turns::new(), &Mutex::new(BTreeMap::new()));
     join_all(lanes.iter().map(|lane| async move {
         loop {
@@ -114,16 +116,13 @@ async fn each_service_may_fail_in_any_way_at_each_of_its_calls() {
     assert!(unmet.lock().unwrap().is_empty(), "never called: {unmet:?}");
 }
 
-/// The bus is away for a whole journey: it breaks, then it is silent, then it is back. Nobody misses anything.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_bus_may_break_or_fall_silent_for_as_long_as_it_likes() {
-    let (emulators, redis) = tokio::join!(emulators(), redis());
+/// The bus is away for whole journeys: it is silent, then it breaks, then it is back. Nobody misses anything.
+async fn the_bus_is_away(emulators: &Arc<Emulators>) {
+    let redis = redis().await;
     let line = Line::to(redis.port()).await.unwrap();
     let bus = format!("redis://127.0.0.1:{}", line.port());
-    let lane = Lane::deploy(&emulators, &[("BUILDSCALE__AWS__BUS", &bus)]).await;
-    for (number, state) in
-        [State::Whole, State::Cut, State::Whole, State::Dead, State::Cut, State::Whole].into_iter().enumerate()
-    {
+    let lane = Lane::deploy(emulators, &[("BUILDSCALE__AWS__BUS", &bus)]).await;
+    for (number, state) in [State::Dead, State::Cut, State::Whole].into_iter().enumerate() {
         line.set(state);
         let began = tokio::time::Instant::now();
         let (chat, watch) = lane.make(&format!("large-{number}")).await;

@@ -7,6 +7,7 @@
 use crate::lane::{Lane, chat_id, emulators, tell};
 use domain::{ChatId, Timestamp, WorkspaceId};
 use emulators::Fate;
+use journeys::Emulators;
 use ports::{Clock, Expect, Item, Key, MAX_WRITES, Outgoing, Query, SystemClock, Table, Write};
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
@@ -176,17 +177,22 @@ async fn record(lane: &Lane) -> InFlight {
     InFlight { at: SystemClock.now(), workspace, streaming, writing, asking, queued, items, messages }
 }
 
-/// A deploy in the middle of several turns: the worker of the version before is gone, and that of today goes on with all that it left.
+/// Beside each other, as one of them mostly waits.
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_that_the_version_before_left_in_flight_go_on() {
+async fn a_deploy_in_the_middle_of_turns_loses_nothing() {
     let emulators = emulators().await;
+    tokio::join!(the_version_before_left_turns_in_flight(&emulators), a_newer_version_is_at_work(&emulators));
+}
+
+/// A deploy in the middle of several turns: the worker of the version before is gone, and that of today goes on with all that it left.
+async fn the_version_before_left_turns_in_flight(emulators: &Arc<Emulators>) {
     if std::env::var_os("BLESS").is_some() && !golden().exists() {
-        let left = record(&Lane::deploy(&emulators, &[]).await).await;
+        let left = record(&Lane::deploy(emulators, &[]).await).await;
         std::fs::create_dir_all(golden().parent().unwrap()).unwrap();
         std::fs::write(golden(), format!("{:#}\n", serde_json::to_value(left).unwrap())).unwrap();
     }
     let left = InFlight::read();
-    let mut lane = Lane::deploy(&emulators, &[]).await;
+    let mut lane = Lane::deploy(emulators, &[]).await;
     (lane.workspace, lane.place) = (left.workspace, format!("/api/v1/workspaces/{}", left.workspace));
     left.restore(&lane).await;
     let chats =
@@ -216,9 +222,8 @@ async fn turns_that_the_version_before_left_in_flight_go_on() {
 
 /// A worker of today that meets what a newer one wrote does nothing with it, and gives the command back. When it can be read, be it by a
 /// newer worker or because it is no longer there, the command is done as if it had come for the first time.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_newer_version_wrote_is_left_to_it() {
-    let lane = Lane::deploy(&emulators().await, &[]).await;
+async fn a_newer_version_is_at_work(emulators: &Arc<Emulators>) {
+    let lane = Lane::deploy(emulators, &[]).await;
     let (chat, watch) = lane.make("large-newer").await;
     lane.settled().await;
     lane.world.worker.forget_idle();

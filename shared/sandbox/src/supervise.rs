@@ -48,7 +48,7 @@ pub(crate) async fn run(run: &Arc<Run>, options: &Options, latest: &Path, comman
     let started = start(options.clone(), latest.to_owned(), command.clone());
     let started = spawn_blocking(started).await.map_err(|error| Refusal::Failed(error.to_string()))??;
     run.began();
-    let (end, scratch) = started.to_its_end(run, &options.limits, &command).await;
+    let (end, scratch) = started.until_its_end(run, &options.limits, &command).await;
     // Before the end is told: then nothing is left, not even files.
     if let Err(error) = spawn_blocking(move || drop(scratch)).await {
         tracing::error!(%error, "a scratch folder could not be removed");
@@ -118,7 +118,7 @@ enum Why {
 }
 
 impl Started {
-    async fn to_its_end(self, run: &Arc<Run>, limits: &Limits, command: &Exec) -> (ExecEnd, Scratch) {
+    async fn until_its_end(self, run: &Arc<Run>, limits: &Limits, command: &Exec) -> (ExecEnd, Scratch) {
         let Self { mut child, group, scratch, at, .. } = self;
         let mut tasks = Tasks::default();
         if let Some(text) = command.stdin.clone() {

@@ -77,7 +77,7 @@ impl Lines {
                 Err(_) => Err("it is silent".to_owned()),
             };
             match line {
-                Ok(Line::Event(event)) => match self.new(event) {
+                Ok(Line::Event(event)) => match self.news(event) {
                     Some(event) => {
                         self.tries = 0;
                         self.is_over = matches!(event, ExecEvent::Ended(_));
@@ -102,7 +102,7 @@ impl Lines {
     }
 
     /// What of an event was not given out before.
-    fn new(&mut self, event: ExecEvent) -> Option<ExecEvent> {
+    fn news(&mut self, event: ExecEvent) -> Option<ExecEvent> {
         match event {
             ExecEvent::Output { error, text } => {
                 let known = self.again.min(text.len());

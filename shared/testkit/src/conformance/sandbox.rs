@@ -22,12 +22,15 @@ use uuid::Uuid;
 /// How long anything may take here, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Puts a file where a sandbox sees it.
+pub type Put = Box<dyn Fn(&FilePath, &[u8]) + Send + Sync>;
+
 /// A sandbox with nothing in it.
 pub struct Bench {
     /// The sandbox.
     pub sandbox: Arc<dyn Sandbox>,
     /// Puts a file into the workspace's own folder, for a sandbox that sees that one.
-    pub put: Box<dyn Fn(&FilePath, &[u8]) + Send + Sync>,
+    pub put: Put,
     /// The folder with the files, as commands name it.
     pub latest: String,
 }

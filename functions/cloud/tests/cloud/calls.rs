@@ -19,14 +19,22 @@ impl World {
         (api, of(&[("", &self.dynamodb), ("SQS ", &self.sqs), ("S3 ", &self.s3)]))
     }
 
-    /// What one more turn of a chat asks for: of the API, and of the worker and those who watch.
+    /// What one more turn of a chat asks for: of the API, and of the worker and those who watch, with what is published.
     async fn counted(&self, chat: &str, after: &mut u64, say: &str) -> Result<(Counts, Counts)> {
         self.settled().await;
         self.take_counts();
+        let before = self.published().await?;
         self.client.post(chat, json!({ "content": say })).await?;
         *after = self.client.watch_after(chat, *after).until_event("done").await?.id;
         self.settled().await;
-        Ok(self.take_counts())
+        let (of_api, mut of_others) = self.take_counts();
+        of_others.insert("bus publish".into(), self.published().await? - before);
+        Ok((of_api, of_others))
+    }
+
+    async fn published(&self) -> Result<usize> {
+        let commands = emulators::commands(self.emulators.redis.lock().await.port()).await?;
+        Ok(commands.get("publish").copied().unwrap_or_default())
     }
 
     async fn settled(&self) {
@@ -40,7 +48,10 @@ impl World {
 /// A turn without tools, and one with five calls of a tool: ten more steps, of the model and of the tool.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
-    let world = World::deploy(Options::default()).await?;
+    // Nobody is there: who needs no command asks ECS for nothing.
+    let ecs = Calls::of("http://127.0.0.1:9").await?;
+    let settings = [("AWS_ENDPOINT_URL_ECS", ecs.endpoint())];
+    let world = World::deploy(Options { settings: &settings, ..Options::default() }).await?;
     let chat = world.client.chat(&world.client.place().await?, "say hello").await?;
     let mut after = world.client.watch(&chat).until_event("done").await?.id;
     world.counted(&chat, &mut after, "say it again").await?;
@@ -66,6 +77,10 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
     assert_eq!(of(&plain, "SQS SendMessageBatch"), 0, "{told}");
     assert!(writes(&plain) <= 3, "{told}");
     assert!(writes(&tools) - writes(&plain) <= 10, "at most one write a step: {told}");
+    let published = |counts: &Counts| of(counts, "bus publish");
+    assert!(published(&plain) <= 3, "at most one for each write: {told}");
+    assert!(published(&tools) - published(&plain) <= 10, "at most one a step: {told}");
+    assert!(ecs.take().is_empty(), "{told}");
     // Who watches looks at the log from time to time, more often the longer it takes.
     assert!(reads(&plain) <= 16 && reads(&tools) - reads(&plain) <= 30, "{told}");
     Ok(())

@@ -76,7 +76,7 @@ async fn a_decision_that_was_taken_in_is_accepted_again_under_its_key_alone() {
     let scope = forget_the_answer(&door, &workspace).await;
     door.put_view(&chat, json!({ "status": "running", "waiting_for": [] })).await;
     let command = domain::CommandId::from_key(&format!("{scope}/command"), "k");
-    let entry = json!({ "first": 1, "next": 2, "at": long_ago(), "step": permission, "command": command });
+    let entry = json!({ "first": 1, "next": 2, "at": long_ago(), "step": permission, "commands": [command] });
     let actor = chat::actor_id(workspace.rsplit('/').next().unwrap().parse().unwrap(), id.parse().unwrap());
     let put = ports::Write::put(actor.entry_key(1), entry.to_string(), ports::Expect::Absent);
     door.table.commit(vec![put]).await.unwrap();

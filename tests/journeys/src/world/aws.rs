@@ -20,6 +20,8 @@ use tokio::{
     sync::{Mutex, watch},
 };
 
+/// What a deployment is made of.
+pub(super) const BINARIES: [&str; 4] = ["buildscale-api", "buildscale-worker", "buildscale-timer", "buildscale-stream"];
 /// Longer than anything takes; a test that needs a shorter one says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// How many instances of a function there may be at once.

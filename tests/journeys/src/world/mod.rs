@@ -62,7 +62,14 @@ impl World {
     pub async fn of(name: &str) -> Result<Self> {
         match name {
             "hub" => Ok(Self::Hub(Binaries::find()?)),
-            "aws" => Ok(Self::Aws(Binaries::find()?, Arc::new(Emulators::start().await?))),
+            "aws" => {
+                let binaries = Binaries::find()?;
+                // What is missing is said before half a minute is gone.
+                for name in aws::BINARIES {
+                    binaries.get(name)?;
+                }
+                Ok(Self::Aws(binaries, Arc::new(Emulators::start().await?)))
+            }
             "account" => Ok(Self::Account(Account::of_environment()?)),
             _ => Err(format!("BUILDSCALE_WORLD={name}: there are hub, aws and account").into()),
         }

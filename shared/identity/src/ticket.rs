@@ -46,10 +46,13 @@ pub(crate) struct Claims {
     pub expires: i64,
 }
 
-/// Signs tickets and checks them. Every process that does either has the same secret.
+/// Signs tickets and checks them. Every process that does either has the same secret: one key a line, of which the first signs and
+/// all are good. So a key can be known everywhere before it signs, and for as long as its tickets live after it did: while
+/// processes change from `old, new` to `new, newer, old`, each takes the tickets of all others.
 #[derive(Clone)]
 pub struct Tickets {
-    secret: Vec<u8>,
+    signs: Vec<u8>,
+    also_good: Vec<Vec<u8>>,
 }
 
 /// Never shows the secret.
@@ -60,19 +63,22 @@ impl std::fmt::Debug for Tickets {
 }
 
 impl Tickets {
-    /// With a secret that processes share. `INVALID_ARGUMENT` when it has less than 32 bytes.
+    /// With a secret that processes share, one key a line. `INVALID_ARGUMENT` when one has less than 32 bytes.
     pub fn new(secret: &Secret) -> Result<Self> {
-        let secret = secret.expose().as_bytes().to_vec();
-        if secret.len() < MIN_SECRET {
-            let message = format!("the secret of tickets has at least {MIN_SECRET} bytes, not {}", secret.len());
+        let lines = secret.expose().lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut keys: Vec<Vec<u8>> = lines.map(|line| line.as_bytes().to_vec()).collect();
+        let shortest = keys.iter().map(Vec::len).min().unwrap_or_default();
+        if shortest < MIN_SECRET {
+            let message = format!("the secret of tickets has at least {MIN_SECRET} bytes, not {shortest}");
             return Err(Error::invalid("ticket_secret", message).hint("make one with: buildscale token secret"));
         }
-        Ok(Self { secret })
+        let signs = keys.remove(0);
+        Ok(Self { signs, also_good: keys })
     }
 
     /// With a secret of this process alone: a restart voids what was given out, for a minute.
     pub fn of_this_process() -> Self {
-        Self { secret: bytes().to_vec() }
+        Self { signs: bytes().to_vec(), also_good: Vec::new() }
     }
 
     /// A ticket for `user` to one stream, and until when it is good.
@@ -86,7 +92,7 @@ impl Tickets {
         let until = now + TICKET_LIFE;
         let claims = Claims { workspace, stream, user, expires: until.as_millis() };
         let claims = URL_SAFE_NO_PAD.encode(json(&claims)?);
-        let signature = URL_SAFE_NO_PAD.encode(self.sign(&claims));
+        let signature = URL_SAFE_NO_PAD.encode(sign(&self.signs, &claims));
         Ok((format!("{PREFIX}{claims}.{signature}"), until))
     }
 
@@ -97,7 +103,8 @@ impl Tickets {
         let parts = ticket.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
         let (claims, signature) = parts.ok_or_else(refusal)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refusal())?;
-        if !same(&signature, &self.sign(claims)) {
+        let mut keys = std::iter::once(&self.signs).chain(&self.also_good);
+        if !keys.any(|key| same(&signature, &sign(key, claims))) {
             return Err(refusal());
         }
         let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refusal())?;
@@ -110,12 +117,12 @@ impl Tickets {
         }
         Ok(claims.user)
     }
+}
 
-    fn sign(&self, claims: &str) -> Vec<u8> {
-        // HMAC takes keys of any length; the type cannot say so.
-        let Ok(mac) = Hmac::<sha2::Sha256>::new_from_slice(&self.secret) else { return Vec::new() };
-        mac.chain_update(DOMAIN).chain_update(claims).finalize().into_bytes().to_vec()
-    }
+fn sign(key: &[u8], claims: &str) -> Vec<u8> {
+    // HMAC takes keys of any length; the type cannot say so.
+    let Ok(mac) = Hmac::<sha2::Sha256>::new_from_slice(key) else { return Vec::new() };
+    mac.chain_update(DOMAIN).chain_update(claims).finalize().into_bytes().to_vec()
 }
 
 #[cfg(test)]
@@ -183,8 +190,30 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_exchanged_without_a_gap() {
+        let key = |letter: &str| letter.repeat(MIN_SECRET);
+        let with = |keys: &[&str]| {
+            let lines: Vec<String> = keys.iter().map(|letter| key(letter)).collect();
+            Tickets::new(&Secret::new(lines.join("\n"))).unwrap()
+        };
+        let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Chat(ChatId(id(3))));
+        let takes = |taker: &Tickets, giver: &Tickets| {
+            let (ticket, _) = giver.issue(user, workspace, stream, NOW).unwrap();
+            taker.verify(&ticket, workspace, stream, NOW).is_ok()
+        };
+        let (before, after) = (with(&["a", "b"]), with(&["b", "c", "a"]));
+        assert!(takes(&before, &after) && takes(&after, &before), "while both are deployed");
+        // The next time `a` is gone.
+        assert!(takes(&with(&["b", "c", "a"]), &with(&["c", "d", "b"])));
+        assert!(!takes(&with(&["c", "d", "b"]), &before));
+    }
+
+    #[test]
     fn a_short_secret_is_refused_and_none_is_shown() {
         assert!(Tickets::new(&Secret::new("short")).is_err());
+        assert!(Tickets::new(&Secret::new(" \n ")).is_err());
+        assert!(Tickets::new(&Secret::new(format!("{}\nshort", "s3cret".repeat(8)))).is_err());
+        assert!(Tickets::new(&Secret::new("words with spaces between them are one key")).is_ok());
         let tickets = Tickets::new(&Secret::new("s3cret".repeat(8))).unwrap();
         assert!(!format!("{tickets:?}").contains("s3cret"));
     }

@@ -5,9 +5,8 @@
 //! answers are lost, there is one task. Nobody waits for it: whoever looks next asks ECS how it is, and moves the item on
 //! ([`settle`]). What nobody looks at is moved on by the [sweep](EcsSandboxes::sweep), which also ends tasks that no item wants.
 //!
-//! A sandbox is ready when it answers to its token, at the address of its own network interface. That is asked again after
-//! [`GOOD_FOR`]; ECS is asked only when it does not answer. Looking at one (`look`, the sweep) never calls it, because a
-//! sandbox that nobody calls ends itself.
+//! A sandbox is ready when it answers to its token, at the address of its own network interface. ECS is asked only when it does not
+//! answer. Looking at one (`look`, the sweep) never calls it, because a sandbox that nobody calls ends itself.
 
 mod record;
 mod settle;
@@ -33,8 +32,13 @@ use tokio::time::Instant;
 const WHAT: &str = "ECS";
 /// A machine with NVMe takes two to three minutes to come, the image another; what takes twice as long does not come.
 const DEADLINE: Duration = Duration::from_secs(6 * 60);
-/// How long a sandbox is taken for ready, or for not, without being asked again: a search costs no request but its own.
-const GOOD_FOR: Duration = Duration::from_secs(10);
+/// How long a sandbox that answered is taken for ready. Then it is asked itself once more, which costs a millisecond, and ECS only if
+/// it does not answer: it may be gone at any moment, and a command should find that out before it begins.
+const READY_FOR: Duration = Duration::from_secs(1);
+/// How long one that is not there is taken for absent.
+const ABSENT_FOR: Duration = Duration::from_secs(10);
+/// How long connections are kept for who does not use them.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 /// How often a lost race is run again.
 const TRIES: usize = 4;
 
@@ -101,16 +105,26 @@ impl EcsSandboxes {
         let now = Instant::now();
         let mut known = self.known();
         // Those that nobody has asked for since are forgotten.
-        known.retain(|_, known| known.until + 60 * GOOD_FOR > now);
-        known.insert(workspace, Known { until: now + GOOD_FOR, is_ready: sandbox.is_some(), sandbox });
+        known.retain(|_, known| known.until + FORGOTTEN_AFTER > now);
+        let is_ready = sandbox.is_some();
+        let until = now + if is_ready { READY_FOR } else { ABSENT_FOR };
+        known.insert(workspace, Known { until, is_ready, sandbox });
     }
 }
 
 #[async_trait]
 impl Sandboxes for EcsSandboxes {
     async fn look(&self, workspace: WorkspaceId) -> Result<SandboxView> {
-        let Some(kept) = self.kept(workspace).await? else { return Ok(cold()) };
-        Ok(self.settle(kept, Call::UntilReady).await?.view())
+        let standing = match self.kept(workspace).await? {
+            Some(kept) => self.settle(kept, Call::UntilReady).await?,
+            None => Standing::default(),
+        };
+        // What this process took it for until now is not what it is.
+        let is_new = self.known().get(&workspace).is_some_and(|known| known.is_ready != standing.is_ready());
+        if is_new {
+            self.known().remove(&workspace);
+        }
+        Ok(standing.view())
     }
 
     async fn warm(&self, workspace: WorkspaceId) -> Result<SandboxView> {

@@ -15,8 +15,8 @@ const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 /// A sandbox that runs and does not answer for so long never will.
 const SILENT_FOR: Duration = Duration::from_secs(2 * 60);
-/// How long it may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it may take to answer: somebody waits to know, and has other means.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether a sandbox is called to see if it answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -233,7 +233,8 @@ impl EcsSandboxes {
 }
 
 impl Standing {
-    fn is_ready(&self) -> bool {
+    /// Whether its item says that it is.
+    pub(super) fn is_ready(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| matches!(kept.record.phase, Phase::Ready { .. }))
     }
 }

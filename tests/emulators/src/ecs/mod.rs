@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use task::Task;
@@ -32,7 +32,8 @@ use tokio::{net::TcpListener, task::JoinHandle};
 pub struct Deployed {
     /// What a task runs, with its arguments.
     pub program: Vec<String>,
-    /// The environment of the task definition. What `RunTask` overrides, and where to listen, come on top.
+    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. What `RunTask` overrides, and
+    /// where to listen, come on top.
     pub environment: Vec<(String, String)>,
     /// The capacity provider; Fargate where there is none.
     pub capacity_provider: Option<String>,
@@ -85,8 +86,8 @@ struct State {
     /// What was asked for under a client token, and what came of it.
     asked: BTreeMap<String, (Value, String)>,
     made: u16,
-    /// What tasks say.
-    logs: TempDir,
+    /// The folders of tasks, and what they say.
+    folder: TempDir,
 }
 
 const CLUSTER: &str = "buildscale";
@@ -112,7 +113,7 @@ impl Ecs {
             tasks: BTreeMap::new(),
             asked: BTreeMap::new(),
             made: 0,
-            logs: tempfile::tempdir()?,
+            folder: tempfile::tempdir()?,
         }));
         let shared = state.clone();
         let server = tokio::spawn(async move {
@@ -145,6 +146,11 @@ impl Ecs {
         ]
         .map(|(name, value)| (format!("BUILDSCALE__AWS__SANDBOX_{name}"), value.to_owned()))
         .into()
+    }
+
+    /// Another environment for tasks that start from now on: a new revision of the task definition.
+    pub fn revise(&self, environment: Vec<(String, String)>) {
+        lock(&self.state).deployed.environment = environment;
     }
 
     /// How far tasks come from now on; those that wait, too.
@@ -186,7 +192,13 @@ impl Ecs {
 
     /// Where a task's output is.
     pub fn log(&self, task: &str) -> PathBuf {
-        log(lock(&self.state).logs.path(), task)
+        own(lock(&self.state).folder.path(), task).join("log")
+    }
+
+    /// Where what runs in a task answers, once it does.
+    pub fn url(&self, task: &str) -> Option<String> {
+        let state = lock(&self.state);
+        Some(format!("http://{}:{}", state.tasks.get(task)?.address(), state.port))
     }
 }
 
@@ -203,7 +215,8 @@ fn lock(state: &Shared) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn log(folder: &std::path::Path, task: &str) -> PathBuf {
+/// A task's own folder.
+fn own(folder: &Path, task: &str) -> PathBuf {
     folder.join(task.rsplit('/').next().unwrap_or_default())
 }
 
@@ -268,7 +281,7 @@ fn describe_tasks(state: &Shared, body: &Value) -> Value {
             failures.push(json!({ "arn": arn, "reason": "MISSING" }));
             continue;
         };
-        task.step(state, &locked.hold, &locked.deployed, locked.port, locked.logs.path());
+        task.step(state, &locked.hold, &locked.deployed, locked.port, locked.folder.path());
         tasks.push(task.describe());
     }
     json!({ "tasks": tasks, "failures": failures })

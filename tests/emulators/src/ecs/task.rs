@@ -1,6 +1,6 @@
 //! One task: a process, and what is said of it.
 
-use super::{CLUSTER, Deployed, FAMILY, Hold, REVISION, Shared, Watched, lock, log};
+use super::{CLUSTER, Deployed, FAMILY, Hold, REVISION, Shared, Watched, lock, own};
 use crate::{
     account::{ACCOUNT, REGION},
     emulator::GUARD,
@@ -69,14 +69,14 @@ impl Task {
     }
 
     /// Comes one step further.
-    pub fn step(&mut self, state: &Shared, hold: &Hold, deployed: &Deployed, port: u16, logs: &Path) {
+    pub fn step(&mut self, state: &Shared, hold: &Hold, deployed: &Deployed, port: u16, folder: &Path) {
         match (self.status, hold) {
             (Status::Provisioning, Hold::Machine) | (Status::Pending, Hold::Image) => {}
             (Status::Provisioning, _) => self.status = Status::Pending,
             (Status::Pending, Hold::Fails(reason)) => {
                 self.end("TaskFailedToStart", reason.clone(), None);
             }
-            (Status::Pending, _) => match self.spawn(state, deployed, port, logs) {
+            (Status::Pending, _) => match self.spawn(state, deployed, port, folder) {
                 Ok(process) => (self.process, self.status) = (Some(process), Status::Running),
                 Err(error) => self.end("TaskFailedToStart", format!("CannotStartContainerError: {error}"), None),
             },
@@ -147,7 +147,7 @@ impl Task {
     }
 
     /// Linux answers on all of 127/8; 127.0.0.1 has the service itself.
-    fn address(&self) -> String {
+    pub fn address(&self) -> String {
         format!("127.0.{}.{}", self.number / 200, self.number % 200 + 2)
     }
 
@@ -167,17 +167,21 @@ impl Task {
         stopped.exit = exit;
     }
 
-    fn spawn(&self, state: &Shared, deployed: &Deployed, port: u16, logs: &Path) -> io::Result<Pid> {
+    fn spawn(&self, state: &Shared, deployed: &Deployed, port: u16, folder: &Path) -> io::Result<Pid> {
         let overrides = self.request["overrides"]["containerOverrides"][0]["environment"].as_array();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let overrides = overrides.into_iter().flatten().map(|each| (text(&each["name"]), text(&each["value"])));
-        let output = File::create(log(logs, &self.arn))?;
+        let own = own(folder, &self.arn);
+        std::fs::create_dir_all(&own)?;
+        let output = File::create(own.join("log"))?;
+        let own = own.to_string_lossy();
+        let environment = deployed.environment.iter().map(|(name, value)| (name, value.replace("{task}", &own)));
         let mut child = Command::new("sh")
             .args(["-c", GUARD, "task"])
             .args(&deployed.program)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .envs(deployed.environment.iter().cloned())
+            .envs(environment)
             .envs(overrides)
             .env("BUILDSCALE__SERVER__LISTEN", format!("{}:{port}", self.address()))
             .stdin(Stdio::piped())

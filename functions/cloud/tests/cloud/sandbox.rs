@@ -1,0 +1,196 @@
+//! Sandboxes: the container's binary in tasks of an ECS that runs processes, asked for by people, by tools, and by nobody any more.
+
+use crate::world::{Event, Options, Result, World};
+use aws::{Cloud, Connect, EcsSandboxes};
+use domain::WorkspaceId;
+use emulators::{
+    Calls, Fate, FaultProxy, account,
+    ecs::{Deployed, Ecs},
+};
+use http::Method;
+use ports::{Clock, Sandbox, Sandboxes, SystemClock};
+use sandbox::{Remote, wire::Health};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use testkit::{
+    conformance::{self, Bench},
+    fakes::{FakeTable, Faults},
+};
+
+const SCRIPT: &str = "rules:
+- when: {user: '^search'}
+  steps:
+  - {text: 'I look.', calls: [{tool: grep, args: {pattern: 'needle', path: /projects}}]}
+  - {text: 'Looked.'}
+- when: {user: '^run'}
+  steps:
+  - {text: 'I run.', calls: [{tool: exec, args: {command: 'cat projects/a.md; cd $TMPDIR && echo more > b.md && wc -c < b.md'}}]}
+  - {text: 'Ran.'}
+- when: {user: '^wait'}
+  steps:
+  - {text: 'I run.', calls: [{tool: exec, args: {words: [sleep, '1000']}}]}
+  - {text: 'Gave up.'}
+";
+
+/// A cluster whose tasks run the container's binary.
+async fn cluster() -> Result<Ecs> {
+    let program = vec![env!("CARGO_BIN_EXE_buildscale-sandbox").to_owned()];
+    let deployed = Deployed { program, environment: Vec::new(), capacity_provider: Some("nvme".into()), page: 100 };
+    Ok(Ecs::start(deployed).await?)
+}
+
+/// What the task definition says, with the contents at an endpoint.
+fn definition(s3: &str, bucket: &str) -> Vec<(String, String)> {
+    [
+        ("AWS_REGION", account::REGION),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_ENDPOINT_URL_S3", s3),
+        ("BUILDSCALE__AWS__BUCKET", bucket),
+        ("BUILDSCALE__SANDBOX__FOLDER", "{task}/workspace"),
+        ("BUILDSCALE__SANDBOX__SCRATCH", "{task}/tmp"),
+        ("BUILDSCALE__SANDBOX__IDLE_SECONDS", "3600"),
+        ("BUILDSCALE_LOG", "info"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+fn connect() -> Connect {
+    Arc::new(|url, token, workspace| Ok(Arc::new(Remote::new(url, token.expose(), workspace)?) as Arc<dyn Sandbox>))
+}
+
+fn worker(ecs: &Ecs) -> Result<EcsSandboxes> {
+    let variables = ecs.variables();
+    let find = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+    let cloud = Cloud::new(aws::Config::from_variables(find)?, account::sdk(ecs.endpoint()), clock);
+    Ok(cloud.sandboxes(table, connect()).ok_or("no sandboxes are deployed")?)
+}
+
+/// An archive in which there is nothing, to a role that may not list: S3 says 403.
+async fn empty_archive() -> Result<FaultProxy> {
+    let denied = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
+    Ok(FaultProxy::start("http://127.0.0.1:9", |_, _| Fate::Answered(403, denied.into())).await?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
+    let (ecs, archive) = (cluster().await?, empty_archive().await?);
+    ecs.revise(definition(archive.endpoint(), "none"));
+    let worker = worker(&ecs)?;
+    conformance::sandboxes(&worker, WorkspaceId(SystemClock.id())).await;
+    assert_eq!(ecs.living(), []);
+    conformance::sandbox(|| async {
+        let workspace = WorkspaceId(SystemClock.id());
+        worker.warm(workspace).await.unwrap();
+        let sandbox = loop {
+            drop(worker.look(workspace).await.unwrap());
+            if let Some(sandbox) = worker.ready(workspace).await.unwrap() {
+                break sandbox;
+            }
+            // poll: a machine that starts tells nobody
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        };
+        let task = ecs.living().into_iter().find(|task| task.started_by.starts_with(&workspace.to_string())).unwrap();
+        let latest = ecs.log(&task.task).with_file_name("workspace").join("latest");
+        let put = Box::new(|_: &domain::FilePath, _: &[u8]| unreachable!("it has a mirror"));
+        Bench { sandbox, put, latest: latest.to_string_lossy().into_owned() }
+    })
+    .await;
+    Ok(())
+}
+
+/// The result of the first call of a chat, once the agent is done.
+async fn done(world: &World, chat: &str) -> Result<Event> {
+    let watch = world.client.watch(chat);
+    watch.until_event("done").await?;
+    let events = watch.events();
+    Ok(events.into_iter().find(|event| event.name == "observation").ok_or("nothing was observed")?)
+}
+
+/// Lets the agent run its command.
+async fn approve(world: &World, chat: &str) -> Result {
+    let asked = world.client.watch(chat).until_event("permission_required").await?;
+    let id = asked.data["permission_id"].as_str().ok_or("no permission_id")?;
+    world.client.post(&format!("{chat}/permissions/{id}"), json!({ "outcome": "approved" })).await?;
+    Ok(())
+}
+
+/// How the sandbox is, which it tells anybody.
+async fn health(ecs: &Ecs) -> Result<Health> {
+    let task = ecs.living().pop().ok_or("there is no task")?;
+    let url = ecs.url(&task.task).ok_or("it has no address")?;
+    Ok(Remote::new(url, "nobody's", WorkspaceId(SystemClock.id())).map_err(|error| error.to_string())?.health().await?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_searches_without_a_sandbox_then_in_one_and_without_again_when_it_dies() -> Result {
+    let ecs = cluster().await?;
+    let calls = Calls::of(ecs.endpoint()).await?;
+    let mut settings = ecs.variables();
+    settings.push(("AWS_ENDPOINT_URL_ECS".into(), calls.endpoint().into()));
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let world = World::deploy(Options { script: SCRIPT.into(), settings: &settings, ..Options::default() }).await?;
+    ecs.revise(definition(world.s3.endpoint(), &world.name));
+    let (client, place) = (&world.client, world.client.place().await?);
+    client.file(&place, "/projects/a.md", "a needle in a haystack\n").await?;
+    let found = |observed: &Event| observed.data.to_string().contains("a needle in a haystack");
+
+    // Cold: out of the archive, and nothing is started for it.
+    let searched = done(&world, &client.chat(&place, "search one").await?).await?;
+    assert!(found(&searched), "{searched:?}");
+    assert_eq!(ecs.tasks(), []);
+    assert_eq!(client.get(&format!("{place}/sandbox")).await?["state"], "cold");
+
+    // Somebody asks for one, and agents find it by themselves.
+    let asked = client.ask(Method::POST, &format!("{place}/sandbox"), Value::Null).await?.is(202)?.json();
+    assert_eq!(asked["state"], "starting", "{asked}");
+    client.until(&format!("{place}/sandbox"), |view| view["state"] == "ready").await?;
+    assert_eq!(health(&ecs).await?.mark, None, "nobody has told it anything");
+    calls.take();
+    // A worker believes for some seconds that there is none.
+    let begun = tokio::time::Instant::now();
+    while health(&ecs).await?.mark.is_none() {
+        assert!(begun.elapsed() < journeys::PATIENCE, "nobody searches there");
+        let searched = done(&world, &client.chat(&place, "search two").await?).await?;
+        assert!(found(&searched), "{searched:?}");
+    }
+    assert_eq!(calls.take().get("RunTask"), None);
+
+    // A command reads the files, and writes nowhere but to its scratch.
+    let chat = client.chat(&place, "run").await?;
+    approve(&world, &chat).await?;
+    let ran = done(&world, &chat).await?;
+    assert!(found(&ran) && ran.data.to_string().contains("haystack\\n5\\n"), "{ran:?}");
+    assert_eq!(ecs.tasks().len(), 1);
+
+    // It dies under a command. The agent is told, and searches elsewhere.
+    let chat = client.chat(&place, "wait").await?;
+    approve(&world, &chat).await?;
+    while health(&ecs).await?.running != 1 {
+        // poll: a command that begins tells its caller alone
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    ecs.kill(&ecs.living()[0].task);
+    let ended = done(&world, &chat).await?;
+    assert!(ended.data.to_string().contains("went away"), "{ended:?}");
+    let searched = done(&world, &client.chat(&place, "search three").await?).await?;
+    assert!(found(&searched), "{searched:?}");
+    let view = client.until(&format!("{place}/sandbox"), |view| view["state"] == "cold").await?;
+    assert!(view["reason"].as_str().is_some_and(|why| why.contains("it was killed (SIGKILL)")), "{view}");
+
+    // The next command brings another one; whoever lets it go ends it.
+    let chat = client.chat(&place, "run again").await?;
+    approve(&world, &chat).await?;
+    let ran = done(&world, &chat).await?;
+    assert!(found(&ran), "{ran:?}");
+    assert_eq!((ecs.tasks().len(), ecs.living().len()), (2, 1));
+    for _ in 0..2 {
+        client.ask(Method::DELETE, &format!("{place}/sandbox"), Value::Null).await?.is(204)?;
+    }
+    assert_eq!(ecs.living(), []);
+    assert_eq!(client.get(&format!("{place}/sandbox")).await?["state"], "cold");
+    Ok(())
+}

@@ -1,5 +1,5 @@
 //! Two versions of a machine at work on the same actors: nothing is lost, nothing is done by halves.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
     ActorId, Content, Decision, EffectContext, Entry, Input, Machine, Mail, NobodyFollows, Options, Perform, Runtime,

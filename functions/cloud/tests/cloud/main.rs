@@ -1,5 +1,6 @@
 //! The function binaries as they are deployed, for what only they have: a price, a deadline, services that fail. What people do with
 //! them is in the suite of `tests/journeys`, in every world.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod calls;
 mod deaths;

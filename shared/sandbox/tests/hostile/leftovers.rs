@@ -66,8 +66,8 @@ if sys.argv[1] == "stay": time.sleep(1000)
 async fn processes_without_end_come_to_one() {
     let cage = Cage::with(|options| options.limits.processes = 64);
     // Both have an end of their own, for the day on which nothing else ends them.
-    let doubling = "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep 1000; }; f 9";
-    let in_a_row = "for i in $(seq 500); do sleep 1000 & done; wait";
+    let doubling = "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep 1000; }; f 7";
+    let in_a_row = "for i in $(seq 200); do sleep 1000 & done; wait";
     for (name, bomb) in [("doubling", doubling), ("in_a_row", in_a_row)] {
         let did = alone(&cage, name, cage.command(&["bash", "-c", bomb])).await;
         assert!(did.end.signal == Some(9) && !did.end.timed_out, "{did:?}");

@@ -10,7 +10,7 @@ use std::{
 /// Out of the group by which it is ended.
 const LEAVES: &str = r#"
 child = os.fork()
-if child == 0: time.sleep(1000)
+if child == 0: signal.pause()
 tries("move a child", lambda: os.setpgid(child, child))
 tries("follow", lambda: os.setpgid(0, child))
 os.kill(child, signal.SIGKILL)

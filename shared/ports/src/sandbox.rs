@@ -80,7 +80,7 @@ pub trait Mirrored: Send + Sync {
     async fn provide(&self, contents: Vec<Bytes>) -> Result<()>;
     /// A content that a file of the mirror has; none when none has it.
     async fn content(&self, digest: Sha256) -> Result<Option<Bytes>>;
-    /// Runs a tool that only looks at files (`grep`, `glob`, `find`) over the mirror. Arguments and answer are JSON texts: what the tool
+    /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: what the tool
     /// takes, and a `tools::Outcome`.
     async fn search(&self, tool: &str, args: &str) -> Result<String>;
 }

@@ -5,6 +5,12 @@ use emulators::Calls;
 use serde_json::json;
 use std::{collections::BTreeMap, time::Duration};
 
+/// Dollars for a million writes of 1 KB and for a million reads, on demand, in us-east-1 in November 2026.
+const WRITE: f64 = 0.625;
+const READ: f64 = 0.125;
+/// What DynamoDB counts for a step of 1 KiB with its envelope.
+const UNITS: f64 = 2.0;
+
 type Counts = BTreeMap<String, usize>;
 
 impl World {
@@ -65,6 +71,10 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
         ["PutItem", "TransactWriteItems", "DeleteItem"].iter().map(|name| of(counts, name)).sum::<usize>()
     };
     let reads = |counts: &Counts| ["GetItem", "Query"].iter().map(|name| of(counts, name)).sum::<usize>();
+    let a_step = |of: &dyn Fn(&Counts) -> usize| of(&tools).saturating_sub(of(&plain)) as f64 / 10.0;
+    let dollars = a_step(&writes) * UNITS * WRITE + a_step(&reads) * READ;
+    let costs = format!("a million further steps of 1 KiB: ${dollars:.2}\n");
+    drop(std::io::Write::write_all(&mut std::io::stdout(), costs.as_bytes()));
     for counts in [&asked, &plain, &tools] {
         assert_eq!(of(counts, "Scan"), 0, "{told}");
         assert!(counts.keys().all(|name| !name.starts_with("S3")), "{told}");

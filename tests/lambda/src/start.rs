@@ -27,7 +27,7 @@ pub async fn start(binary: &Path) -> Result<Start, Failure> {
 }
 
 /// A service that is asked all the same answers nobody: nothing listens on this port.
-const NOWHERE: [(&str, &str); 16] = [
+const NOWHERE: [(&str, &str); 17] = [
     ("AWS_REGION", "eu-central-1"),
     ("AWS_ACCESS_KEY_ID", "nobody"),
     ("AWS_SECRET_ACCESS_KEY", "nobody"),
@@ -41,6 +41,7 @@ const NOWHERE: [(&str, &str); 16] = [
     ("BUILDSCALE__AWS__BUCKET", "buildscale"),
     ("BUILDSCALE__AWS__BUS", "rediss://127.0.0.1:1"),
     ("BUILDSCALE__AUTH__ISSUER", "https://issuer.invalid/"),
+    ("BUILDSCALE__AUTH__AUDIENCE", "buildscale"),
     ("BUILDSCALE__AUTH__JWKS_URL", "https://127.0.0.1:1/jwks.json"),
     ("BUILDSCALE__AUTH__TICKET_SECRET", "a secret that signs the tickets of nobody"),
     ("ANTHROPIC_API_KEY", "a-key-of-nobody"),

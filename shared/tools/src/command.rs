@@ -7,7 +7,7 @@
 use crate::caps::MAX_BYTES;
 use domain::{CallId, Code, Error, FilePath};
 use futures::StreamExt;
-use ports::{Exec, ExecEnd, ExecEvent, Sandbox, SandboxState, Sandboxes};
+use ports::{Exec, ExecEnd, ExecEvent, Sandbox, SandboxState, SandboxView, Sandboxes};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -16,6 +16,8 @@ use workspace::Workspace;
 /// How often a sandbox that starts is looked at: first, and at most.
 const LOOKED_AT: Duration = Duration::from_millis(250);
 const LOOKED_AT_MOST: Duration = Duration::from_secs(5);
+/// How often a sandbox is asked for: one may be let go, or end, while it starts for somebody else.
+const ASKED_FOR: u32 = 3;
 /// How often a command whose sandbox does not answer is asked for again before it is given up.
 const FOLLOWED: u32 = 5;
 /// How long a person's request waits for a sandbox to start; agents and tasks have more time.
@@ -148,14 +150,14 @@ impl Ran {
 pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let again = workspace.has_begun(command.call).await?;
-    // What was begun is in the sandbox that there is, or nowhere.
-    let sandbox = if again { sandboxes.ready(workspace.id()).await.ok().flatten() } else { None };
-    let sandbox = match sandbox {
-        Some(sandbox) => sandbox,
-        None if again => return Err(interrupted("the sandbox that it ran in is gone")),
-        None => hydrated(workspace, &*sandboxes, command).await?,
+    let (sandbox, again) = match again {
+        // What was begun is in the sandbox that there is, or nowhere.
+        true => (sandboxes.ready(workspace.id()).await.ok().flatten(), true),
+        false => {
+            let sandbox = hydrated(workspace, &*sandboxes, command).await?;
+            (Some(sandbox), !workspace.begin(command.call).await?)
+        }
     };
-    let again = again || !workspace.begin(command.call).await?;
     follow(workspace, &*sandboxes, sandbox, command, again).await
 }
 
@@ -222,17 +224,21 @@ async fn started(
     patience: Duration,
 ) -> Result<Arc<dyn Sandbox>, Error> {
     let (begun, mut pause) = (Instant::now(), LOOKED_AT);
-    let mut view = None;
+    let (mut view, mut asked_for) = (None, 0);
     loop {
         match sandboxes.ready(workspace.id()).await {
             Ok(Some(sandbox)) => return Ok(sandbox),
             Ok(None) => {
-                let asked = match &view {
-                    None => sandboxes.warm(workspace.id()).await,
-                    Some(_) => sandboxes.look(workspace.id()).await,
+                let comes = view.as_ref().is_some_and(|view: &SandboxView| view.state != SandboxState::Cold);
+                let asked = match comes || asked_for == ASKED_FOR {
+                    true => sandboxes.look(workspace.id()).await,
+                    false => sandboxes.warm(workspace.id()).await.inspect(|_| asked_for += 1),
                 };
                 match asked {
                     Ok(now) if now.state == SandboxState::Failed => return Err(not_started(now.reason)),
+                    Ok(now) if now.state == SandboxState::Cold && asked_for == ASKED_FOR => {
+                        return Err(not_started(now.reason.or_else(|| Some("somebody has let it go".into()))));
+                    }
                     Ok(now) => view = Some(now),
                     Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
                 }
@@ -250,11 +256,11 @@ async fn started(
 async fn follow(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
-    first: Arc<dyn Sandbox>,
+    mut sandbox: Option<Arc<dyn Sandbox>>,
     command: &Command,
     mut again: bool,
 ) -> Result<Ran, Error> {
-    let (mut sandbox, mut pause) = (Some(first), LOOKED_AT);
+    let mut pause = LOOKED_AT;
     for _ in 0..FOLLOWED {
         if let Some(sandbox) = &sandbox {
             match followed(&**sandbox, command.exec(again)).await {
@@ -270,7 +276,7 @@ async fn follow(
         pause = (pause * 2).min(LOOKED_AT_MOST);
         sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
     }
-    Err(interrupted("the sandbox went away while it ran"))
+    Err(interrupted("the sandbox that it ran in went away"))
 }
 
 async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Ran> {

@@ -91,6 +91,16 @@ impl FakeSandboxes {
         }
     }
 
+    /// It does not answer, and what runs there goes on, until it is [shown](Self::show).
+    pub fn hide(&self, workspace: WorkspaceId) {
+        self.inner().boxes.remove(&workspace);
+    }
+
+    /// This one answers.
+    pub fn show(&self, workspace: WorkspaceId, sandbox: &Arc<FakeSandbox>) {
+        self.inner().boxes.insert(workspace, sandbox.clone());
+    }
+
     /// How often one was asked for whether it is ready.
     pub fn asked(&self) -> u32 {
         self.inner().asked

@@ -102,6 +102,46 @@ async fn a_sandbox_that_starts_is_waited_for_and_one_that_cannot_says_why() {
     has(&hands.refused("exec", r#"{"command": "three"}"#).await.1, &["there is no capacity"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_is_let_go_while_it_starts_is_asked_for_again_and_not_for_ever() {
+    let (hands, sandboxes) = with_commands().await;
+    let workspace = hands.workspace.clone();
+    let runs = async || tools::run_command(&workspace, &command("one", CallId(Uuid::now_v7()))).await;
+    let is_let_go = async |times: usize| {
+        for _ in 0..times {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            sandboxes.release(workspace.id()).await.unwrap();
+        }
+        sandboxes.takes(1);
+    };
+    sandboxes.takes(100_000);
+    let (ran, ()) = tokio::join!(runs(), is_let_go(1));
+    assert_eq!(ran.unwrap().stdout, "one in /");
+    sandboxes.release(workspace.id()).await.unwrap();
+    sandboxes.takes(100_000);
+    let (ran, ()) = tokio::join!(runs(), is_let_go(3));
+    has(&ran.unwrap_err().message, &["the command did not run: somebody has let it go"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_was_begun_is_followed_when_its_sandbox_answers_again() {
+    let (hands, sandboxes) = with_commands().await;
+    let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
+    let sandbox = sandboxes.come_up(workspace.id());
+    let hangs = command("hang", call);
+    let first = tokio::time::timeout(Duration::from_secs(1), tools::run_command(&workspace, &hangs)).await;
+    assert!(first.is_err());
+    sandboxes.hide(workspace.id());
+    let follows = tools::run_command(&workspace, &hangs);
+    let answers = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sandboxes.show(workspace.id(), &sandbox);
+        sandbox.finish(call, 0);
+    };
+    let (ran, ()) = tokio::join!(follows, answers);
+    assert_eq!((ran.unwrap().end.code, sandbox.begun().len()), (Some(0), 1));
+}
+
 fn command(line: &str, call: CallId) -> Command {
     Command {
         call,

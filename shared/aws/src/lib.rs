@@ -8,7 +8,7 @@
 //! * [`DynamoTable`] keeps every item of the system in one table with one index.
 //! * [`SqsQueue`] delivers by a FIFO queue, and delays by a standard queue and by one-time schedules.
 //! * [`S3Blobs`] keeps contents under their SHA-256.
-//! * [`RedisBus`] carries hints, and so does `MomentoBus` (feature `momento`, which brings a second provider of TLS).
+//! * [`RedisBus`] and [`MomentoBus`] carry hints; which one, the configuration says.
 //! * [`AwsSecrets`] reads keys.
 //! * [`EcsSandboxes`] starts machines for commands, and ends them.
 //!
@@ -19,6 +19,7 @@
     not(all(
         feature = "dynamodb",
         feature = "ecs",
+        feature = "momento",
         feature = "redis",
         feature = "s3",
         feature = "secrets",
@@ -44,6 +45,8 @@ mod https;
 mod momento;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "momento", feature = "redis"))]
+mod rest;
 #[cfg(feature = "s3")]
 mod s3;
 #[cfg(feature = "secrets")]
@@ -59,7 +62,7 @@ pub use dynamo::DynamoTable;
 pub use ecs::{Connect, EcsSandboxes, Swept};
 pub use fault::{Class, Fault};
 #[cfg(feature = "momento")]
-pub use momento::{Keys, MomentoBus};
+pub use momento::{Keys, MomentoBus, wire as momento_wire};
 #[cfg(feature = "redis")]
 pub use redis::RedisBus;
 #[cfg(feature = "s3")]

@@ -1,6 +1,6 @@
 //! The bus on Redis or Valkey: one connection that publishes, and one that listens to every channel with subscribers here.
 
-use crate::{Fault, fanout::Fanout};
+use crate::{Fault, fanout::Fanout, rest::Rest};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -11,7 +11,7 @@ use redis::{
 };
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -26,9 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SUBSCRIBING: Duration = Duration::from_secs(5);
 /// How often a silent connection is asked whether it is there: a firewall that forgot it says nothing by itself.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long a Redis that did not answer is left alone: whoever publishes has other things to do than to wait for it each time.
-const LEFT_ALONE: Duration = Duration::from_secs(3);
-/// How long a subscription may take meanwhile: what is there again answers at once.
+/// How long a subscription may take while it is left alone: what is there again answers at once.
 const BRIEFLY: Duration = Duration::from_millis(100);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -42,8 +40,7 @@ const TOGETHER: usize = 1000;
 /// seconds, and so does subscribing to a channel that nobody listens to yet; for a moment after that, they fail at once.
 pub struct RedisBus {
     publisher: ConnectionManager,
-    /// Until when it is left alone.
-    left_alone: Mutex<Option<Instant>>,
+    rest: Rest,
     fanout: Arc<Fanout>,
     listener: mpsc::UnboundedSender<Listen>,
 }
@@ -72,30 +69,21 @@ impl RedisBus {
         let (listener, wanted) = mpsc::unbounded_channel();
         let listening = Listener { client, fanout: fanout.clone(), wanted, abandoned, waiting: HashMap::new() };
         tokio::spawn(listening.run());
-        Ok(Self { publisher, left_alone: Mutex::default(), fanout, listener })
-    }
-
-    fn is_left_alone(&self) -> bool {
-        let until = *self.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_some_and(|until| Instant::now() < until)
-    }
-
-    fn leave_alone(&self) {
-        *self.left_alone.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + LEFT_ALONE);
+        Ok(Self { publisher, rest: Rest::default(), fanout, listener })
     }
 }
 
 #[async_trait]
 impl Bus for RedisBus {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
-        if self.is_left_alone() {
+        if self.rest.is_on() {
             return Err(Error::unavailable(WHAT, Fault::unknown("it did not answer a moment ago")));
         }
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(channel).arg(&message[..]);
         let mut publisher = self.publisher.clone();
         publish.exec_async(&mut publisher).await.map_err(|error| {
-            self.leave_alone();
+            self.rest.begin();
             unavailable(error)
         })
     }
@@ -105,11 +93,11 @@ impl Bus for RedisBus {
         let (confirmed, wait) = oneshot::channel();
         // The listener ends with the last sender, which this is not.
         _ = self.listener.send(Listen { channel: channel.to_owned(), confirmed });
-        let patience = if self.is_left_alone() { BRIEFLY } else { SUBSCRIBING };
+        let patience = if self.rest.is_on() { BRIEFLY } else { SUBSCRIBING };
         match timeout(patience, wait).await {
             Ok(Ok(())) => Ok(subscription),
             _ => {
-                self.leave_alone();
+                self.rest.begin();
                 Err(Error::unavailable(WHAT, Fault::unknown("it did not confirm a subscription in time")))
             }
         }

@@ -6,6 +6,7 @@
 //! * [`account`] makes what the template makes: a table, queues, a bucket.
 //! * [`ecs`] runs sandboxes as processes.
 //! * [`schedules`] fires what Scheduler would.
+//! * `momento` is Momento Topics, behind a feature.
 //! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts. [`Line`] is the
 //!   same for what is no HTTP, and [`commands`] counts what a Redis did.
 
@@ -16,11 +17,13 @@ pub mod ecs;
 mod emulator;
 mod fate;
 mod line;
+#[cfg(feature = "momento")]
+pub mod momento;
 mod proxy;
 pub mod schedules;
 
 pub use calls::{Call, Calls};
-pub use commands::commands;
+pub use commands::{commands, listeners};
 pub use emulator::{Emulator, Error};
 pub use fate::{Deed, Fate};
 pub use line::{Line, State};

@@ -2,23 +2,24 @@
 //! takes for the real one. In a feature of its own, because the crate brings a second provider of TLS.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use aws::{Class, Fault, Keys, MomentoBus};
+use aws::{
+    Class, Fault, Keys, MomentoBus,
+    momento_wire::{self as ours, Kind as OurKind},
+};
+use aws_smithy_types::base64;
 use bytes::Bytes;
-use futures::{StreamExt as _, channel::mpsc};
+use emulators::momento::{CACHE, FIRST_KEY, Topics, item};
+use futures::StreamExt as _;
 use momento::{CredentialProvider, TopicClient, topics::ValueKind, topics::configurations::Laptop};
 use momento_protos::{
-    cache_client::pubsub::{
-        Discontinuity, Heartbeat, PublishRequest, SubscriptionItem, SubscriptionRequest, TopicItem,
-        pubsub_server::{Pubsub, PubsubServer},
-        subscription_item::Kind,
-    },
-    common::Empty,
+    cache_client::pubsub::{self as theirs, subscription_item::Kind, topic_value},
+    common,
 };
 use ports::{Bus, Error, Secret, Subscription, SystemClock};
+use prost::Message;
 use std::{
-    collections::HashMap,
     error::Error as _,
-    net::SocketAddr,
+    fmt::Debug,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
@@ -26,102 +27,18 @@ use std::{
     time::Duration,
 };
 use testkit::conformance::{self, Env};
-use tonic::{
-    Request, Response, Status,
-    transport::{Server, server::TcpIncoming},
-};
 
 const QUIET: Duration = Duration::from_millis(300);
 
-#[derive(Clone, Default)]
-struct Topics(Arc<Mutex<State>>);
-
-#[derive(Default)]
-struct State {
-    key: String,
-    subscribers: HashMap<String, Vec<mpsc::UnboundedSender<Result<SubscriptionItem, Status>>>>,
-    numbers: HashMap<String, u64>,
-    /// How often anybody subscribed.
-    subscriptions: usize,
-    /// It takes messages and delivers none.
-    is_mute: bool,
-    last_topic: String,
-}
-
-impl Topics {
-    async fn start() -> (Self, SocketAddr) {
-        let topics = Self::default();
-        topics.change(|state| state.key = "first".into());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let service = PubsubServer::new(topics.clone());
-        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpIncoming::from(listener)));
-        (topics, address)
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap())
-    }
-
-    fn admit<T>(&self, request: Request<T>) -> Result<T, Status> {
-        assert_eq!(request.metadata().get("cache").unwrap(), "events");
-        let key = request.metadata().get("authorization").unwrap().to_str().unwrap().to_owned();
-        match self.change(|state| state.key == key) {
-            true => Ok(request.into_inner()),
-            false => Err(Status::unauthenticated("this key is not good")),
-        }
-    }
-}
-
-fn item(kind: Kind) -> Result<SubscriptionItem, Status> {
-    Ok(SubscriptionItem { kind: Some(kind) })
-}
-
-#[tonic::async_trait]
-impl Pubsub for Topics {
-    type SubscribeStream = mpsc::UnboundedReceiver<Result<SubscriptionItem, Status>>;
-
-    async fn publish(&self, request: Request<PublishRequest>) -> Result<Response<Empty>, Status> {
-        let PublishRequest { topic, value, .. } = self.admit(request)?;
-        self.change(|state| {
-            let number = state.numbers.entry(topic.clone()).or_default();
-            *number += 1;
-            let sent = TopicItem { topic_sequence_number: *number, value, ..TopicItem::default() };
-            if !state.is_mute {
-                let subscribers = state.subscribers.entry(topic.clone()).or_default();
-                subscribers.retain(|subscriber| subscriber.unbounded_send(item(Kind::Item(sent.clone()))).is_ok());
-            }
-            state.last_topic = topic;
-        });
-        Ok(Response::new(Empty {}))
-    }
-
-    async fn subscribe(
-        &self,
-        request: Request<SubscriptionRequest>,
-    ) -> Result<Response<Self::SubscribeStream>, Status> {
-        let SubscriptionRequest { topic, .. } = self.admit(request)?;
-        let (to, from) = mpsc::unbounded();
-        to.unbounded_send(item(Kind::Heartbeat(Heartbeat {}))).unwrap();
-        self.change(|state| {
-            state.subscriptions += 1;
-            state.subscribers.entry(topic).or_default().push(to);
-        });
-        Ok(Response::new(from))
-    }
-}
-
-fn key(address: SocketAddr, key: &str) -> Secret {
-    Secret::new(format!(r#"{{"api_key": "{key}", "endpoint": "http://{address}"}}"#))
-}
-
-fn keys(address: SocketAddr) -> Keys {
-    Arc::new(move || Box::pin(async move { Ok(key(address, "first")) }))
+fn keys(topics: &Topics) -> Keys {
+    let key = Secret::new(topics.key(FIRST_KEY));
+    Arc::new(move || Box::pin(std::future::ready(Ok(key.clone()))))
 }
 
 async fn world() -> (Topics, MomentoBus) {
-    let (topics, address) = Topics::start().await;
-    (topics, MomentoBus::with_quiet("events", keys(address), QUIET))
+    let topics = Topics::start().await.unwrap();
+    let bus = MomentoBus::with_quiet(CACHE, keys(&topics), QUIET);
+    (topics, bus)
 }
 
 async fn hears(bus: &MomentoBus, subscription: &mut Subscription, message: &'static str) {
@@ -143,8 +60,8 @@ async fn hears_of_a_gap(subscription: &mut Subscription) {
 async fn the_bus_conforms() {
     let env = Env::real(Arc::new(SystemClock));
     conformance::bus(&env, || async {
-        let (_, address) = Topics::start().await;
-        Arc::new(MomentoBus::new("events", keys(address))) as Arc<dyn Bus>
+        let topics = Topics::start().await.unwrap();
+        Arc::new(MomentoBus::new(CACHE, keys(&topics))) as Arc<dyn Bus>
     })
     .await;
 }
@@ -160,7 +77,7 @@ async fn whatever_may_have_been_missed_is_told() {
     hears_of_a_gap(&mut subscription).await;
     hears(&bus, &mut subscription, "after a broken subscription").await;
 
-    let skipped = Discontinuity { last_topic_sequence: 1, new_topic_sequence: 9, new_sequence_page: 0 };
+    let skipped = theirs::Discontinuity { last_topic_sequence: 1, new_topic_sequence: 9, new_sequence_page: 0 };
     topics.change(|state| {
         state.subscribers[&topic].iter().for_each(|to| to.unbounded_send(item(Kind::Discontinuity(skipped))).unwrap());
     });
@@ -209,23 +126,20 @@ async fn many_channels_share_few_subscriptions() {
 
 #[tokio::test]
 async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
-    let (topics, address) = Topics::start().await;
-    let (fetched, current) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new("first")));
-    let (count, holds) = (fetched.clone(), current.clone());
+    let topics = Topics::start().await.unwrap();
+    let (fetched, current) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(FIRST_KEY)));
+    let (count, holds, console) = (fetched.clone(), current.clone(), topics.clone());
     let keys: Keys = Arc::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
-        let found = key(address, *holds.lock().unwrap());
+        let found = Secret::new(console.key(*holds.lock().unwrap()));
         Box::pin(async move { Ok(found) })
     });
-    let bus = MomentoBus::with_quiet("events", keys, QUIET);
+    let bus = MomentoBus::with_quiet(CACHE, keys, QUIET);
     let mut subscription = bus.subscribe("c").await.unwrap();
     hears(&bus, &mut subscription, "first").await;
     assert_eq!(fetched.load(Ordering::Relaxed), 1);
 
-    topics.change(|state| {
-        state.key = "second".into();
-        state.subscribers.clear();
-    });
+    topics.take_only("second");
     let refused = bus.publish("c", Bytes::from_static(b"too early")).await.unwrap_err();
     let class = refused.source().unwrap().downcast_ref::<Fault>().map(|fault| fault.class);
     assert!(matches!(refused, Error::Unavailable { .. }) && class == Some(Class::Refused), "{refused:?}");
@@ -236,20 +150,83 @@ async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
 /// What Momento's own client says and hears is what this bus says and hears: the server is none of our own making.
 #[tokio::test]
 async fn the_stock_client_speaks_with_the_same_server() {
-    let (topics, address) = Topics::start().await;
-    let bus = MomentoBus::new("events", keys(address));
-    let token = aws_smithy_types::base64::encode(r#"{"api_key": "first", "endpoint": "nowhere.test"}"#);
+    let topics = Topics::start().await.unwrap();
+    let bus = MomentoBus::new(CACHE, keys(&topics));
+    let token = base64::encode(r#"{"api_key": "first", "endpoint": "nowhere.test"}"#);
     let credentials = CredentialProvider::from_disposable_token(token).unwrap();
-    let credentials = credentials.insecure_endpoint_override(&format!("http://{address}"));
+    let credentials = credentials.insecure_endpoint_override(&format!("http://{}", topics.address));
     let stock =
         TopicClient::builder().configuration(Laptop::latest()).credential_provider(credentials).build().unwrap();
     bus.publish("c", Bytes::from_static(b"where")).await.unwrap();
     let topic = topics.change(|state| state.last_topic.clone());
-    let mut heard = stock.subscribe("events", topic.clone()).await.unwrap();
+    let mut heard = stock.subscribe(CACHE, topic.clone()).await.unwrap();
     bus.publish("c", Bytes::from_static(b"from us")).await.unwrap();
     let ValueKind::Binary(content) = heard.next().await.unwrap().kind else { panic!("binary") };
     assert_eq!(content, b"\0\x01cfrom us");
     let mut subscription = bus.subscribe("c").await.unwrap();
-    stock.publish("events", topic, b"\0\x01cfrom them".to_vec()).await.unwrap();
+    stock.publish(CACHE, topic, b"\0\x01cfrom them".to_vec()).await.unwrap();
     assert_eq!(subscription.next().await.unwrap(), "from them");
+}
+
+/// Bytes of ours are read as the same by Momento's own type, and its bytes by ours.
+fn agree<Ours, Theirs>(ours: Ours, theirs: Theirs)
+where
+    Ours: Message + Default + PartialEq + Debug,
+    Theirs: Message + Default + PartialEq + Debug,
+{
+    assert_eq!(Theirs::decode(&*ours.encode_to_vec()).unwrap(), theirs);
+    assert_eq!(Ours::decode(&*theirs.encode_to_vec()).unwrap(), ours);
+}
+
+#[test]
+fn every_message_is_read_as_what_it_says_by_the_protocols_own_types() {
+    let named = || ("the cache".to_owned(), "a topic".to_owned());
+    let value = |content: &'static [u8]| {
+        let ours = ours::TopicValue { binary: Some(Bytes::from_static(content)) };
+        (Some(ours), Some(theirs::TopicValue { kind: Some(topic_value::Kind::Binary(content.to_vec())) }))
+    };
+    for content in [&b"\0\xff"[..], b""] {
+        let (our_value, their_value) = value(content);
+        let (cache_name, topic) = named();
+        let ours = ours::PublishRequest { cache_name, topic, value: our_value.clone() };
+        let (cache_name, topic) = named();
+        agree(ours, theirs::PublishRequest { cache_name, topic, value: their_value.clone() });
+
+        let item = ours::TopicItem { topic_sequence_number: 1 << 40, value: our_value, sequence_page: 7 };
+        let theirs = theirs::TopicItem {
+            topic_sequence_number: 1 << 40,
+            value: their_value,
+            publisher_id: String::new(),
+            sequence_page: 7,
+        };
+        let brought = theirs::SubscriptionItem { kind: Some(Kind::Item(theirs)) };
+        agree(ours::SubscriptionItem { kind: Some(OurKind::Item(item)) }, brought);
+    }
+    let (cache_name, topic) = named();
+    let ours = ours::SubscriptionRequest { cache_name, topic };
+    let (cache_name, topic) = named();
+    agree(ours, theirs::SubscriptionRequest { cache_name, topic, ..Default::default() });
+    for (ours, theirs) in [
+        (OurKind::Heartbeat(()), Kind::Heartbeat(theirs::Heartbeat {})),
+        (OurKind::Discontinuity(()), Kind::Discontinuity(theirs::Discontinuity::default())),
+    ] {
+        let theirs = theirs::SubscriptionItem { kind: Some(theirs) };
+        agree(ours::SubscriptionItem { kind: Some(ours) }, theirs);
+    }
+    agree((), common::Empty {});
+}
+
+/// What we leave out of a message is no reason not to understand the rest.
+#[test]
+fn what_is_not_needed_is_skipped() {
+    let read = |kind| {
+        let item = theirs::SubscriptionItem { kind: Some(kind) };
+        ours::SubscriptionItem::decode(&*item.encode_to_vec()).unwrap().kind.unwrap()
+    };
+    let skipped = theirs::Discontinuity { last_topic_sequence: 1, new_topic_sequence: 9, new_sequence_page: 3 };
+    assert_eq!(read(Kind::Discontinuity(skipped)), OurKind::Discontinuity(()));
+    let text = theirs::TopicValue { kind: Some(topic_value::Kind::Text("not ours".into())) };
+    let item = theirs::TopicItem { value: Some(text), publisher_id: "somebody".into(), ..Default::default() };
+    let value = Some(ours::TopicValue { binary: None });
+    assert_eq!(read(Kind::Item(item)), OurKind::Item(ours::TopicItem { value, ..Default::default() }));
 }

@@ -34,6 +34,11 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "one TLS stack: rustls with ring; some crate is on its defaults",
     ),
     ("hub", &["testkit"], "fakes stay out of what people run"),
+    (
+        "cloud",
+        &["aws-lc-", "openssl-sys", "native-tls", "momento", "protosocket"],
+        "one TLS stack: rustls with ring; Momento's crates are for tests, behind their feature",
+    ),
 ];
 
 #[test]

@@ -1,10 +1,11 @@
 //! The connection, in the right of a key that may change.
 
-use super::{Keys, WHAT};
-use crate::{Class, Fault};
-use momento_protos::cache_client::pubsub::{
-    PublishRequest, SubscriptionItem, SubscriptionRequest, TopicValue, pubsub_client::PubsubClient, topic_value::Kind,
+use super::{
+    Keys, WHAT,
+    wire::{PublishRequest, Pubsub, SubscriptionItem, SubscriptionRequest, TopicValue},
 };
+use crate::{Class, Fault, rest::Rest};
+use bytes::Bytes;
 use ports::{Error, Result, Secret};
 use serde::Deserialize;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tokio::sync::Mutex;
 use tonic::{
     Code, Request, Status, Streaming,
     metadata::{Ascii, MetadataValue},
-    transport::{Channel, ClientTlsConfig, Endpoint},
+    transport::{ClientTlsConfig, Endpoint},
 };
 
 /// How long a connection, and an answer, may take.
@@ -24,13 +25,15 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Link {
     keys: Keys,
     standing: Mutex<Option<Standing>>,
+    /// Begins whenever nothing could be published.
+    pub(super) rest: Rest,
 }
 
 #[derive(Clone)]
 struct Standing {
     key: Secret,
     authorization: MetadataValue<Ascii>,
-    client: PubsubClient<Channel>,
+    pubsub: Pubsub,
 }
 
 /// What a key says.
@@ -42,12 +45,20 @@ struct Parsed {
 
 impl Link {
     pub(super) fn new(keys: Keys) -> Self {
-        Self { keys, standing: Mutex::new(None) }
+        Self { keys, standing: Mutex::new(None), rest: Rest::default() }
     }
 
-    pub(super) async fn publish(&self, cache: &str, topic: String, content: Vec<u8>) -> Result<()> {
-        let value = Some(TopicValue { kind: Some(Kind::Binary(content)) });
+    pub(super) async fn publish(&self, cache: &str, topic: String, content: Bytes) -> Result<()> {
+        if self.rest.is_on() {
+            return Err(Error::unavailable(WHAT, Fault::unknown("it took nothing a moment ago")));
+        }
+        let value = Some(TopicValue { binary: Some(content) });
         let message = PublishRequest { cache_name: cache.to_owned(), topic, value };
+        // Also where it answered: who has no right to publish would ask for the key again with every message.
+        self.send(cache, message).await.inspect_err(|_| self.rest.begin())
+    }
+
+    async fn send(&self, cache: &str, message: PublishRequest) -> Result<()> {
         let standing = self.standing(None).await?;
         let Err(status) = standing.publish(cache, message.clone()).await else { return Ok(()) };
         let renewed = self.renewed(&standing, &status).await?;
@@ -56,8 +67,7 @@ impl Link {
 
     /// The topic's messages from now on.
     pub(super) async fn subscribe(&self, cache: &str, topic: &str) -> Result<Streaming<SubscriptionItem>> {
-        let wanted =
-            SubscriptionRequest { cache_name: cache.to_owned(), topic: topic.to_owned(), ..Default::default() };
+        let wanted = SubscriptionRequest { cache_name: cache.to_owned(), topic: topic.to_owned() };
         let standing = self.standing(None).await?;
         let status = match standing.subscribe(cache, wanted.clone()).await {
             Ok(stream) => return Ok(stream),
@@ -96,9 +106,7 @@ impl Link {
 
 impl Standing {
     async fn publish(&self, cache: &str, message: PublishRequest) -> std::result::Result<(), Status> {
-        let mut request = self.request(cache, message)?;
-        request.set_timeout(PATIENCE);
-        self.client.clone().publish(request).await.map(drop)
+        in_time(self.pubsub.clone().publish(self.request(cache, message)?)).await
     }
 
     async fn subscribe(
@@ -106,10 +114,7 @@ impl Standing {
         cache: &str,
         wanted: SubscriptionRequest,
     ) -> std::result::Result<Streaming<SubscriptionItem>, Status> {
-        let request = self.request(cache, wanted)?;
-        let mut client = self.client.clone();
-        let begun = tokio::time::timeout(PATIENCE, client.subscribe(request)).await;
-        begun.map_err(|_| Status::deadline_exceeded("no answer"))?.map(tonic::Response::into_inner)
+        in_time(self.pubsub.clone().subscribe(self.request(cache, wanted)?)).await
     }
 
     fn request<T>(&self, cache: &str, message: T) -> std::result::Result<Request<T>, Status> {
@@ -121,6 +126,11 @@ impl Standing {
         headers.insert("agent", MetadataValue::from_static("rust:topic:buildscale"));
         Ok(request)
     }
+}
+
+async fn in_time<T>(answer: impl Future<Output = std::result::Result<T, Status>>) -> std::result::Result<T, Status> {
+    let answered = tokio::time::timeout(PATIENCE, answer).await;
+    answered.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer")))
 }
 
 /// Without asking anybody: the connection is made with the first request.
@@ -147,7 +157,7 @@ fn connect(key: Secret) -> Result<Standing> {
     if !is_plain {
         endpoint = endpoint.tls_config(ClientTlsConfig::new().with_native_roots()).map_err(|_| wrong())?;
     }
-    Ok(Standing { key, authorization, client: PubsubClient::new(endpoint.connect_lazy()) })
+    Ok(Standing { key, authorization, pubsub: Pubsub::new(endpoint.connect_lazy()) })
 }
 
 fn refused(message: &str) -> Fault {

@@ -1,7 +1,10 @@
 //! One topic's subscription, for as long as the bus is there.
 
-use super::{Shared, topic, unwrap, wrap};
-use momento_protos::cache_client::pubsub::{SubscriptionItem, TopicItem, subscription_item, topic_value};
+use super::{
+    Shared, topic, unwrap,
+    wire::{Kind, SubscriptionItem, TopicItem},
+    wrap,
+};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -64,12 +67,12 @@ impl Shared {
             };
             (heard, asked) = (true, false);
             match item.kind {
-                Some(subscription_item::Kind::Item(item)) => self.take(topic, item, &mut place),
-                Some(subscription_item::Kind::Discontinuity(_)) => {
+                Some(Kind::Item(item)) => self.take(topic, item, &mut place),
+                Some(Kind::Discontinuity(())) => {
                     place = None;
                     self.gap(topic);
                 }
-                Some(subscription_item::Kind::Heartbeat(_)) | None => {}
+                Some(Kind::Heartbeat(())) | None => {}
             }
         }
     }
@@ -81,11 +84,8 @@ impl Shared {
         if !follows {
             self.gap(topic);
         }
-        let content = match item.value.and_then(|value| value.kind) {
-            Some(topic_value::Kind::Binary(content)) => unwrap(content),
-            _ => None,
-        };
-        if let Some((channel, message)) = content {
+        let content = item.value.and_then(|value| value.binary);
+        if let Some((channel, message)) = content.and_then(unwrap) {
             self.fanout.deliver(&channel, &message);
         }
     }

@@ -1,12 +1,13 @@
 //! The bus on Momento Topics: channels share a few topics, and each topic with subscribers here has one long-lived
 //! subscription.
 //!
-//! It speaks the protocol by its published crate rather than by Momento's own client. That one hides what a bus has to know: it
+//! It speaks the protocol itself ([`wire`]) rather than by Momento's own client. That one hides what a bus has to know: it
 //! swallows discontinuities and heartbeats, asks again without a pause when a subscription breaks or the key is refused, and
 //! never gives the place of a dropped subscription back, so that after a few hundred it subscribes to nothing any more.
 
 mod link;
 mod listen;
+pub mod wire;
 
 use crate::{Fault, fanout::Fanout};
 use async_trait::async_trait;
@@ -31,6 +32,8 @@ const CONTROLS: u32 = 4;
 const MOST_BYTES: usize = 4096;
 /// How long a subscription may take, connecting included.
 const SUBSCRIBING: Duration = Duration::from_secs(5);
+/// How long it may take while Momento is left alone: what is there again answers at once.
+const BRIEFLY: Duration = Duration::from_millis(100);
 /// How long a topic may be quiet before somebody asks by a message of their own whether it works. One message is enough for
 /// all who listen to it.
 const QUIET: Duration = Duration::from_secs(15);
@@ -41,7 +44,9 @@ pub type Keys = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret>> + Send + Sync
 /// A bus on Momento Topics.
 ///
 /// A gap that Momento tells of, or that shows in a topic's numbers, and every new subscription after a broken one, reach the
-/// subscribers of all channels of that topic as an empty message. Keys are asked for again when one is refused.
+/// subscribers of all channels of that topic as an empty message. Keys are asked for again when one is refused. While Momento
+/// is away, publishing fails within seconds, and so does subscribing to a topic that nobody listens to yet; for a moment after
+/// that, they fail at once.
 ///
 /// A key is what Momento's console gives: a token that holds its endpoint, or, for keys that do not, the JSON object
 /// `{"api_key": …, "endpoint": …}`.
@@ -106,9 +111,14 @@ impl Bus for MomentoBus {
     async fn subscribe(&self, channel: &str) -> Result<Subscription> {
         let subscription = self.shared.fanout.join(channel);
         let mut stands = self.listening(&topic(channel));
-        match timeout(SUBSCRIBING, stands.wait_for(|stands| *stands)).await {
+        let rest = &self.shared.link.rest;
+        let patience = if rest.is_on() { BRIEFLY } else { SUBSCRIBING };
+        match timeout(patience, stands.wait_for(|stands| *stands)).await {
             Ok(Ok(_)) => Ok(subscription),
-            _ => Err(Error::unavailable(WHAT, Fault::unknown("a topic could not be subscribed to in time"))),
+            _ => {
+                rest.begin();
+                Err(Error::unavailable(WHAT, Fault::unknown("a topic could not be subscribed to in time")))
+            }
         }
     }
 }
@@ -121,18 +131,17 @@ fn topic(channel: &str) -> String {
 }
 
 /// A message with its channel in front.
-fn wrap(channel: &str, message: &[u8]) -> Result<Vec<u8>> {
+fn wrap(channel: &str, message: &[u8]) -> Result<Bytes> {
     let length = u16::try_from(channel.len()).map_err(|_| Error::Invalid("a channel of that length".into()))?;
     let mut content = Vec::with_capacity(2 + channel.len() + message.len());
     content.extend(length.to_be_bytes());
     content.extend(channel.as_bytes());
     content.extend(message);
-    Ok(content)
+    Ok(content.into())
 }
 
 /// The channel and the message; none for what nobody here sent.
-fn unwrap(content: Vec<u8>) -> Option<(String, Bytes)> {
-    let content = Bytes::from(content);
+fn unwrap(content: Bytes) -> Option<(String, Bytes)> {
     let (length, _) = content.split_first_chunk::<2>()?;
     let begin = 2 + usize::from(u16::from_be_bytes(*length));
     let channel = std::str::from_utf8(content.get(2..begin)?).ok()?.to_owned();
@@ -153,7 +162,7 @@ mod tests {
         assert_eq!(unwrap(wrap("chat/é", b"\0").unwrap()).unwrap(), ("chat/é".to_owned(), Bytes::from_static(b"\0")));
         assert_eq!(unwrap(wrap("", b"").unwrap()).unwrap(), (String::new(), Bytes::new()));
         for broken in [&b""[..], b"\0", b"\0\x05abc", b"\0\x01\xff"] {
-            assert_eq!(unwrap(broken.to_vec()), None, "{broken:?}");
+            assert_eq!(unwrap(Bytes::from_static(broken)), None, "{broken:?}");
         }
     }
 }

@@ -49,6 +49,11 @@ impl Emulators {
         let bus = format!("redis://127.0.0.1:{}", redis.port());
         Ok(Self { dynamodb, local, redis: Mutex::new(redis), bus })
     }
+
+    /// The secrets that all deployments share.
+    pub fn secrets(&self) -> aws_sdk_secretsmanager::Client {
+        aws_sdk_secretsmanager::Client::new(&account::sdk(&self.local.endpoint()))
+    }
 }
 
 /// How a deployment is made.
@@ -191,8 +196,8 @@ impl Aws {
     }
 
     pub(super) async fn put_secret(&self, name: &str, secret: &str) -> Result {
-        let manager = aws_sdk_secretsmanager::Client::new(&account::sdk(&self.emulators.local.endpoint()));
-        manager.create_secret().name(format!("{SECRETS_OF_FLOWS}/{name}")).secret_string(secret).send().await?;
+        let name = format!("{SECRETS_OF_FLOWS}/{name}");
+        self.emulators.secrets().create_secret().name(name).secret_string(secret).send().await?;
         Ok(())
     }
 

@@ -73,8 +73,8 @@ pub trait Mirrored: Send + Sync {
     /// What [`Mirrored::apply`] was last told; none for an empty mirror.
     async fn mark(&self) -> Result<Option<String>>;
     /// Brings the mirror to what the manifest says, and remembers its mark when nothing is missing. Every content is compared with its
-    /// digest before it is put in place, by rename. Gives the contents that it has not got and could not read from the blobs: they are
-    /// to be [provided](Mirrored::provide), and the manifest applied again.
+    /// digest before it is put in place, by rename. Gives the contents that it has not got, and that are not in the blobs or could not
+    /// be read there: they are to be [provided](Mirrored::provide), and the manifest applied again.
     async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>>;
     /// Takes contents, by their digests, for the next manifest.
     async fn provide(&self, contents: Vec<Bytes>) -> Result<()>;
@@ -108,6 +108,9 @@ pub enum ManifestEntry {
         sha256: Sha256,
         /// Its length in bytes.
         size: u64,
+        /// Whether the blobs have it. Else it is not looked for there: whoever tells of it has it.
+        #[serde(default)]
+        archived: bool,
     },
     /// Nothing; whatever was there is removed, with all below it.
     Absent,

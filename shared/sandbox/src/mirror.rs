@@ -84,7 +84,8 @@ struct Kept {
 }
 
 impl Mirror {
-    /// The mirror in `home`, as it was left there; an empty one where there is none. What it lacks it reads from `space` of the blobs.
+    /// The mirror in `home`, as it was left there; an empty one where there is none. What it lacks and the blobs have it reads from
+    /// `space` of them.
     ///
     /// # Errors
     /// When the disk does not let it.
@@ -159,6 +160,7 @@ impl Mirror {
             lock(&inner.waiting).clear();
         }
         missing.sort();
+        missing.dedup();
         Ok(missing)
     }
 
@@ -219,6 +221,8 @@ struct Changes {
 struct Wanted {
     digest: Sha256,
     size: u64,
+    /// Whether the blobs have it.
+    archived: bool,
 }
 
 impl Inner {
@@ -235,7 +239,7 @@ impl Inner {
     /// Puts a content wherever it is wanted; gives its digest when it is not to be had.
     async fn settle(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
         let digest = wanted.digest;
-        let Some(content) = self.fetch(digest, wanted.size).await? else { return Ok(Some(digest)) };
+        let Some(content) = self.fetch(wanted).await? else { return Ok(Some(digest)) };
         for path in paths {
             let (at, content) = (path.clone(), content.clone());
             self.disk(move |folder, name| folder.write(&at, &content, name)).await?;
@@ -244,8 +248,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// A content: one that was provided, one that another file has, or one from the blobs.
-    async fn fetch(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
+    /// A content: one that was provided, one that another file has, or one from the blobs where they have it.
+    async fn fetch(&self, Wanted { digest, size, archived }: Wanted) -> Result<Option<Bytes>> {
         let provided = lock(&self.waiting).get(&digest).cloned();
         if let Some(content) = provided {
             if content.len() as u64 != size {
@@ -262,6 +266,9 @@ impl Inner {
             && let Some(content) = self.read(path, digest, size).await?
         {
             return Ok(Some(content));
+        }
+        if !archived {
+            return Ok(None);
         }
         // One byte more than there may be: that a content is longer than was said is seen without reading all of it.
         match self.blobs.get(&self.space, digest, Some(0..size.saturating_add(1))).await {

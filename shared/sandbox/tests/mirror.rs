@@ -12,13 +12,23 @@ use std::{
     ops::Range,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 use tempfile::TempDir;
 
-/// Contents by what they are asked for, which need not be what they are.
+/// Contents by what they are asked for, which need not be what they are; and for what it was asked.
 #[derive(Default)]
-struct Archive(HashMap<Sha256, Vec<u8>>);
+struct Archive {
+    contents: HashMap<Sha256, Vec<u8>>,
+    asked: Arc<Mutex<Vec<Sha256>>>,
+}
+
+impl Archive {
+    fn of(contents: &[(&str, &str)]) -> Self {
+        let content = |(asked, given): &(&str, &str)| (Sha256::of(asked.as_bytes()), given.as_bytes().to_vec());
+        Self { contents: contents.iter().map(content).collect(), asked: Arc::default() }
+    }
+}
 
 #[async_trait]
 impl Blobs for Archive {
@@ -28,7 +38,10 @@ impl Blobs for Archive {
     async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> ports::Result<Option<Bytes>> {
         assert_eq!(space, "space");
         let range = range.expect("no more is read than there may be");
-        let Some(content) = self.0.get(&digest) else { return Err(Error::unavailable("the archive", "it is away")) };
+        self.asked.lock().unwrap().push(digest);
+        let Some(content) = self.contents.get(&digest) else {
+            return Err(Error::unavailable("the archive", "it is away"));
+        };
         Ok(Some(Bytes::copy_from_slice(&content[..content.len().min(range.end as usize)])))
     }
     async fn delete(&self, _: &str, _: Sha256) -> ports::Result<()> {
@@ -55,7 +68,10 @@ fn folder() -> (TempDir, PathBuf) {
 }
 
 fn manifest(mark: &str, files: &[(&str, &str)]) -> Manifest {
-    let entry = |text: &str| ManifestEntry::File { sha256: Sha256::of(text.as_bytes()), size: text.len() as u64 };
+    let entry = |text: &str| {
+        let (sha256, size) = (Sha256::of(text.as_bytes()), text.len() as u64);
+        ManifestEntry::File { sha256, size, archived: true }
+    };
     let entries = files.iter().map(|(at, text)| (FilePath::parse(at).unwrap(), entry(text))).collect();
     Manifest { whole: true, entries, mark: mark.into() }
 }
@@ -69,9 +85,7 @@ async fn apply(mirror: &Mirror, manifest: Manifest, texts: &[&'static str]) {
 async fn contents_come_from_the_archive_only_when_they_are_what_they_should_be() {
     let (_home, home) = folder();
     let [good, bad, long, away] = ["good", "bad!", "long", "away"];
-    let contents = [(good, "good"), (bad, "evil"), (long, "long and more")];
-    let archive = contents.map(|(asked, given)| (Sha256::of(asked.as_bytes()), given.as_bytes().to_vec()));
-    let mirror = open(&home, Archive(archive.into())).await;
+    let mirror = open(&home, Archive::of(&[(good, "good"), (bad, "evil"), (long, "long and more")])).await;
     let all = manifest("1", &[("/good", good), ("/bad", bad), ("/long", long), ("/away", away), ("/again", good)]);
     let mut missing = mirror.apply(all.clone()).await.unwrap();
     missing.sort();
@@ -84,6 +98,25 @@ async fn contents_come_from_the_archive_only_when_they_are_what_they_should_be()
     assert_eq!(mirror.mark(), None);
     apply(&mirror, all, &[bad, long, away]).await;
     assert_eq!(read("bad").as_deref(), Some("bad!"));
+}
+
+#[tokio::test]
+async fn the_archive_is_asked_for_what_it_has_and_for_nothing_else() {
+    let (_home, home) = folder();
+    let archive = Archive::of(&[("long", "long")]);
+    let asked = archive.asked.clone();
+    let mirror = open(&home, archive).await;
+    let mut all = manifest("1", &[("/small", "small"), ("/long", "long"), ("/chat", "said")]);
+    for path in ["/small", "/chat"] {
+        let entry = all.entries.get_mut(&FilePath::parse(path).unwrap());
+        let Some(ManifestEntry::File { archived, .. }) = entry else { panic!("{path} is no file") };
+        *archived = false;
+    }
+    let mut expected = ["small", "said"].map(|text| Sha256::of(text.as_bytes()));
+    expected.sort();
+    assert_eq!(mirror.apply(all.clone()).await.unwrap(), expected);
+    apply(&mirror, all, &["small", "said"]).await;
+    assert_eq!(*asked.lock().unwrap(), [Sha256::of(b"long")]);
 }
 
 #[tokio::test]

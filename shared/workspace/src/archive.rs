@@ -16,6 +16,11 @@ const SMALL: u64 = 16 * 1024;
 /// Contents over this length, in bytes, are hashed off the executor's threads.
 const LONG_TO_HASH: usize = 256 * 1024;
 
+/// Whether a content of this length is a blob whatever it is; a shorter one is a blob when it is no text.
+pub(crate) fn is_blob(size: u64) -> bool {
+    size > SMALL
+}
+
 pub(crate) struct Archive {
     pub table: Arc<dyn Table>,
     pub blobs: Arc<dyn Blobs>,
@@ -26,7 +31,7 @@ pub(crate) struct Archive {
 impl Archive {
     /// Makes `content` durable, or gives the write that does so when it is committed.
     pub async fn put(&self, digest: Sha256, content: &Bytes) -> Result<Option<Write>> {
-        if content.len() as u64 <= SMALL
+        if !is_blob(content.len() as u64)
             && let Ok(text) = std::str::from_utf8(content)
         {
             return Ok(Some(Write::put(self.keys.text(digest), error::json(&text)?, Expect::Any)));
@@ -45,7 +50,7 @@ impl Archive {
         }
         let nearby = self.shared.upgrade().and_then(|shared| shared.nearby.get().cloned());
         // Nobody but the archive has what is not current: where the size is not known that is likely.
-        if let Some(nearby) = nearby.filter(|_| size > SMALL)
+        if let Some(nearby) = nearby.filter(|_| is_blob(size))
             && let Some(content) = nearby.content(self.keys.0, digest).await
         {
             return Ok(Some(content));
@@ -62,7 +67,7 @@ impl Archive {
     }
 
     async fn text(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
-        if size > SMALL {
+        if is_blob(size) {
             return Ok(None);
         }
         let item = self.table.get(&self.keys.text(digest)).await.map_err(error::port)?;

@@ -126,7 +126,8 @@ async fn many_contents_go_in_several_requests() {
     let contents: Vec<bytes::Bytes> = (0..9).map(|n| vec![n; 8 << 20].into()).collect();
     remote.provide(contents.clone()).await.unwrap();
     let entries = contents.iter().enumerate().map(|(n, content)| {
-        let file = ports::ManifestEntry::File { sha256: Sha256::of(content), size: content.len() as u64 };
+        let (sha256, size) = (Sha256::of(content), content.len() as u64);
+        let file = ports::ManifestEntry::File { sha256, size, archived: false };
         (format!("/{n}").parse().unwrap(), file)
     });
     let manifest = Manifest { whole: true, entries: entries.collect(), mark: "1".into() };

@@ -128,9 +128,9 @@ impl Index {
                 (ManifestEntry::File { size, .. }, _) if *size > budget.file => {
                     return invalid(format!("{path} is over {} bytes long", budget.file));
                 }
-                (ManifestEntry::File { sha256, size }, found) => {
+                (ManifestEntry::File { sha256, size, archived }, found) => {
                     if found != Some(&Entry::File { digest: *sha256, size: *size }) {
-                        let wanted = Wanted { digest: *sha256, size: *size };
+                        let wanted = Wanted { digest: *sha256, size: *size, archived: *archived };
                         changes.files.entry(wanted).or_default().push(path.clone());
                     }
                 }

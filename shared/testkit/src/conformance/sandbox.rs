@@ -155,7 +155,10 @@ async fn refused(sandbox: &dyn Sandbox, command: Exec) -> String {
 
 /// Files by their paths.
 fn manifest(mark: &str, files: &[(&str, &[u8])]) -> Manifest {
-    let entry = |content: &[u8]| ManifestEntry::File { sha256: Sha256::of(content), size: content.len() as u64 };
+    let entry = |content: &[u8]| {
+        let (sha256, size) = (Sha256::of(content), content.len() as u64);
+        ManifestEntry::File { sha256, size, archived: false }
+    };
     let entries = files.iter().map(|(at, content)| (path(at), entry(content))).collect();
     Manifest { whole: true, entries, mark: mark.into() }
 }

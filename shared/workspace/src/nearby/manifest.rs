@@ -1,7 +1,9 @@
 //! What a mirror is told: what changed since its mark, or all there is.
 
 use crate::{
-    Change, Kind, Op, Result, Workspace, error,
+    Change, Kind, Op, Result, Workspace,
+    archive::is_blob,
+    error,
     hydrate::{Budget, Known, Listed},
     keys::Keys,
     model::Entry,
@@ -40,7 +42,7 @@ impl Told {
             Some(Listed::Folder) => ManifestEntry::Folder,
             Some(Listed::File(Known { sha256, size })) => {
                 self.sizes.insert(sha256, size);
-                ManifestEntry::File { sha256, size }
+                ManifestEntry::File { sha256, size, archived: is_blob(size) }
             }
             // Told of where it is searched.
             Some(Listed::Projection) => return,
@@ -143,7 +145,7 @@ impl Workspace {
         found.as_ref().map(Listed::of).transpose()
     }
 
-    /// Adds the files of chats at and below `path`, as they are by now.
+    /// Adds the files of chats at and below `path`, as they are by now. No archive has them.
     pub(super) async fn add_chats(&self, told: &mut Told, path: &FilePath) -> Result<()> {
         let chats = FilePath::parse("/chats")?;
         let below = if path.is_within(&chats) { path } else { &chats };
@@ -162,7 +164,7 @@ impl Workspace {
             };
             let (sha256, size) = (Sha256::of(&content), content.len() as u64);
             told.chats.insert(sha256, content);
-            told.manifest.entries.insert(path, ManifestEntry::File { sha256, size });
+            told.manifest.entries.insert(path, ManifestEntry::File { sha256, size, archived: false });
         }
         Ok(())
     }

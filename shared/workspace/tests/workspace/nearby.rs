@@ -2,6 +2,7 @@
 
 use crate::common::{World, tree};
 use domain::{FileId, FilePath, Principal};
+use ports::ManifestEntry;
 use std::{fs, path::PathBuf, sync::Arc};
 use tempfile::TempDir;
 use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes};
@@ -72,6 +73,10 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
     let applied = near.mirror().applied();
     assert!(applied.iter().all(|manifest| manifest.whole) && applied.len() == 2);
+    let archived = |(at, entry): (&FilePath, &ManifestEntry)| {
+        matches!(entry, ManifestEntry::File { archived: true, .. }).then(|| at.to_string())
+    };
+    assert_eq!(applied[0].entries.iter().filter_map(archived).collect::<Vec<_>>(), ["/data/long"]);
     // Nothing new but what may be: it happened within the time that clocks may differ by.
     world.clock.skip(120_000);
     near.searched("/data").await.unwrap();

@@ -135,9 +135,14 @@ pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
 /// when they were made.
 pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
     match &config.agent {
-        None => Key::new(format!("{}/chats", config.workspace), format!("{active_at}/{}", config.chat)),
+        None => Key::new(people_partition(config.workspace), format!("{active_at}/{}", config.chat)),
         Some(agent) => Key::new(task_partition(agent.task), format!("{}/{}", config.created_at, config.chat)),
     }
+}
+
+/// Where the index has the chats of people.
+pub(crate) fn people_partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/chats")
 }
 
 /// Where the index has the chats of a task.

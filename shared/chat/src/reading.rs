@@ -3,7 +3,7 @@
 use crate::{
     Chats,
     chats::internal,
-    machine::{actor_id, spent_partition, task_partition, usage_partition, view_key},
+    machine::{actor_id, people_partition, spent_partition, task_partition, usage_partition, view_key},
 };
 use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
 use ports::Query;
@@ -72,7 +72,7 @@ impl Chats {
     /// The chats of a workspace, the last active first.
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
         self.workspaces.get(workspace).await?;
-        self.page(view_key(workspace, ChatId(uuid::Uuid::nil())).pk, limit, cursor).await
+        self.page(people_partition(workspace), limit, cursor).await
     }
 
     /// The chats of the agents of a task, the newest first: they are on no other list, and what they ask people is found here.

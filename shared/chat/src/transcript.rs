@@ -5,13 +5,16 @@
 //! log (a crash came in between) cuts it after its last marker and appends what is missing, from the log.
 
 use crate::{
-    machine::{ChatMachine, actor_id},
+    machine::{ChatMachine, actor_id, people_partition},
     state::ChatState,
 };
 use actor::{ActorId, Entry, Follow, Machine};
 use async_trait::async_trait;
-use domain::{ChatConfig, ChatEvent, ChatId, Error, FilePath, Message, Timestamp, WorkspaceId, event::StopReason};
-use ports::Table;
+use domain::{
+    ChatConfig, ChatEvent, ChatId, ChatStatus, Error, FilePath, Message, Timestamp, WorkspaceId, event::StopReason,
+};
+use ports::{Query, Table};
+use serde::Deserialize;
 use std::{
     collections::HashMap,
     fmt::Write as _,
@@ -237,7 +240,7 @@ fn behind(chat: ChatId, error: &Error) {
     tracing::warn!(%chat, %error, "the chat's file is behind its log until something more is said");
 }
 
-fn damaged(error: ports::Error) -> Error {
+fn damaged(error: impl std::fmt::Display) -> Error {
     Error::new(domain::Code::Internal, error.to_string())
 }
 
@@ -268,6 +271,31 @@ impl Projector for Transcript {
         match name.and_then(|name| name.parse().ok()) {
             Some(chat) => self.catch_up(workspace, chat).await,
             None => Ok(()),
+        }
+    }
+
+    /// What a chat at rest has said changes with its view, in one commit; so the view's revision marks it.
+    async fn marks(&self, workspace: WorkspaceId) -> Result<HashMap<FilePath, u64>, Error> {
+        const PAGE: usize = 1000;
+        #[derive(Deserialize)]
+        struct Seen {
+            chat_id: ChatId,
+            status: ChatStatus,
+        }
+        let (mut marks, mut cursor) = (HashMap::new(), None);
+        loop {
+            let query = Query::all(people_partition(workspace), PAGE).after(cursor);
+            let page = self.table.query_index(&query).await.map_err(damaged)?;
+            for item in page.items {
+                let seen: Seen = serde_json::from_str(&item.body).map_err(damaged)?;
+                if seen.status == ChatStatus::Idle {
+                    marks.insert(path(seen.chat_id)?, item.rev);
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(marks);
+            }
         }
     }
 }

@@ -117,7 +117,8 @@ impl Workspace {
         }
     }
 
-    async fn in_latest(&self, path: &FilePath, limit: u64) -> Result<Option<Bytes>> {
+    /// A file's content as `latest/` has it, when it is not longer than `limit`.
+    pub(crate) async fn in_latest(&self, path: &FilePath, limit: u64) -> Result<Option<Bytes>> {
         let path = path.clone();
         let content = self.disk("to read a file", move |mirror| mirror.read(&path, limit)).await?;
         Ok(content.map(Bytes::from))

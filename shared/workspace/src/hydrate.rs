@@ -9,6 +9,7 @@
 //! the next one's look.
 
 mod cache;
+mod chats;
 mod listing;
 
 use crate::{
@@ -29,7 +30,7 @@ pub(crate) use listing::Listed;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::Semaphore;
 
-/// How many contents are fetched at once, or files of chats brought up to date.
+/// How many contents are fetched at once.
 const FETCHED_AT_ONCE: usize = 16;
 /// How many KiB of contents are in memory at once.
 const KIB_AT_ONCE: usize = 64 * 1024;
@@ -52,7 +53,9 @@ impl Workspace {
         let before = move |mirror: &Mirror| mirror.lay_out().and_then(|()| mirror.snapshot(&at));
         let before = self.disk("to look at a folder", before).await?;
         let listed = self.listed(path, &cache.budget).await?;
-        state.verified.retain(|known, _| !known.is_within(path) || listed.contains_key(known));
+        let is_there = |known: &FilePath| !known.is_within(path) || listed.contains_key(known);
+        state.verified.retain(|known, _| is_there(known));
+        state.projected.retain(|known, _| is_there(known));
 
         self.remove_strays(&before, &listed).await?;
         let (mut doubtful, mut missing, mut projections, mut folders) = (vec![], vec![], vec![], vec![]);
@@ -62,7 +65,7 @@ impl Workspace {
             match (entry, what) {
                 (Listed::Folder, OnDisk::Folder) => {}
                 (Listed::Folder, _) => folders.push(path),
-                (Listed::Projection, _) => projections.push(path),
+                (Listed::Projection, _) => projections.push((path, seen)),
                 (Listed::File(known), OnDisk::File(size)) if size == known.size => {
                     match (state.verified.get(&path), seen.and_then(|seen| seen.stamp)) {
                         (Some(right), Some(stamp)) if *right == (known.sha256, stamp) => {}
@@ -77,7 +80,7 @@ impl Workspace {
         let bytes = missing.iter().map(|(_, known, _)| known.size).sum();
         cache.make_room(&shared, self.0.id, &mut state, bytes).await;
         self.fetch(missing, &mut state).await?;
-        self.project(projections).await?;
+        self.project(projections, &mut state).await?;
         drop(state);
         Ok(held)
     }
@@ -201,23 +204,6 @@ impl Workspace {
             false => Ok(None),
         };
         self.disk("to put a file right", work).await
-    }
-
-    /// Brings the files of chats in line with what was said.
-    async fn project(&self, paths: Vec<FilePath>) -> Result<()> {
-        let Some(projector) = self.0.shared.upgrade().and_then(|shared| shared.projector.get().cloned()) else {
-            return Ok(());
-        };
-        let projector = &projector;
-        stream::iter(paths.into_iter().map(Ok))
-            .try_for_each_concurrent(FETCHED_AT_ONCE, |path| async move {
-                match projector.refresh(self.0.id, &path).await {
-                    // It went away meanwhile.
-                    Err(error) if error.code == Code::NotFound => Ok(()),
-                    done => done,
-                }
-            })
-            .await
     }
 }
 

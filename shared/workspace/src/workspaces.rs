@@ -54,6 +54,12 @@ pub(crate) struct Shared {
 pub trait Projector: Send + Sync {
     /// Brings the projection at `path` in line with what it shows. A path that is none of its own changes nothing.
     async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> Result<()>;
+
+    /// The marks of projections, of all of them at the price of a query or two: one that was refreshed after it had this mark shows
+    /// all there is for as long as it has it. What may have something new to show at any moment has none. They may be of a moment ago.
+    async fn marks(&self, _workspace: WorkspaceId) -> Result<HashMap<FilePath, u64>> {
+        Ok(HashMap::new())
+    }
 }
 
 /// One workspace: every operation on its files. Cheap to clone.

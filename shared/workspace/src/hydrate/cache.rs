@@ -50,6 +50,8 @@ pub(crate) struct Known {
 pub(super) struct State {
     /// The digest that a file was found to have, and how the file looked then.
     pub verified: HashMap<FilePath, (Sha256, Stamp)>,
+    /// The mark that a projection had when it was brought in line, and how the file looked then.
+    pub projected: HashMap<FilePath, (u64, Stamp)>,
     /// How many bytes were fetched since the folder was empty.
     fetched: u64,
 }

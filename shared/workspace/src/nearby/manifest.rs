@@ -2,7 +2,7 @@
 
 use crate::{
     Change, Kind, Op, Result, Workspace,
-    archive::is_blob,
+    archive::{self, is_blob},
     error,
     hydrate::{Budget, Known, Listed},
     keys::Keys,
@@ -10,7 +10,7 @@ use crate::{
     repair::{OVERLAP, REFRESHED, TRUSTED},
 };
 use bytes::Bytes;
-use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
+use domain::{Error, FileId, FilePath, Sha256, Timestamp};
 use futures::{StreamExt, TryStreamExt, stream};
 use ports::{Manifest, ManifestEntry, Mirrored, Query};
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,17 +152,14 @@ impl Workspace {
         if !(path.is_within(&chats) || chats.is_within(path)) {
             return Ok(());
         }
-        for (path, listed) in self.listed(below, &ALL).await? {
-            if !matches!(listed, Listed::Projection) {
-                continue;
-            }
-            let content = match self.read(&path, None).await {
-                Ok(content) => content.bytes,
-                // It went away meanwhile.
-                Err(error) if error.code == Code::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            let (sha256, size) = (Sha256::of(&content), content.len() as u64);
+        let listed = self.listed(below, &ALL).await?;
+        let chats = listed.into_iter().filter(|(_, listed)| matches!(listed, Listed::Projection));
+        let chats: Vec<FilePath> = chats.map(|(path, _)| path).collect();
+        let _held = self.hydrate_chats(chats.clone()).await?;
+        for path in chats {
+            // One that went away meanwhile is told of as that by the next manifest.
+            let Some(content) = self.in_latest(&path, u64::MAX).await? else { continue };
+            let (sha256, size) = (archive::digest(&content).await?, content.len() as u64);
             told.chats.insert(sha256, content);
             told.manifest.entries.insert(path, ManifestEntry::File { sha256, size, archived: false });
         }

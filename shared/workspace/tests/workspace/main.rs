@@ -1,6 +1,7 @@
 //! The promises of a workspace, over stores in memory and a real disk.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+mod chats;
 mod common;
 mod files;
 mod hydrate;

@@ -1,0 +1,122 @@
+//! Chats and what they need, in memory.
+
+use actor::{ActorId, Content, Mail, Runtime};
+use async_trait::async_trait;
+use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
+use domain::{Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
+use futures::{StreamExt, stream};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tempfile::TempDir;
+use testkit::{
+    TestClock,
+    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
+};
+use tokio_util::sync::CancellationToken;
+use tools::Registry;
+use workspace::{Expect, Workspaces, Writer};
+
+/// Looks around when it is told to, then says how many tools it was shown.
+struct LooksAround;
+
+#[async_trait]
+impl Model for LooksAround {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let call = |tool: &str, args: &str| Delta::Call { tool: tool.into(), args: args.into() };
+        let mut deltas = match request.messages.last().map(AsRef::as_ref) {
+            Some(Message::User { content, .. }) if content.starts_with("look") => vec![
+                call("look", ""),
+                call("read", r#"{"path": "/projects/app/in.md"}"#),
+                call("read", r#"{"path": "/projects/app/none.md"}"#),
+                call("read", r#"{"path": "/data/secret.md"}"#),
+                call("rm", r#"{"path": "/projects/app/in.md"}"#),
+            ],
+            _ => vec![Delta::Text(format!("{} tools", request.tools.len()))],
+        };
+        let usage = Usage { input_tokens: 7, ..Usage::default() };
+        deltas.push(Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null });
+        Ok(stream::iter(deltas.into_iter().map(Ok)).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+pub struct Hub {
+    pub workspace: WorkspaceId,
+    pub workspaces: Workspaces,
+    pub table: Arc<FakeTable>,
+    pub blobs: Arc<FakeBlobs>,
+    pub queue: Arc<FakeQueue>,
+    pub clock: Arc<TestClock>,
+    runtime: Runtime<ChatMachine>,
+    pub chats: Chats,
+    _root: TempDir,
+}
+
+impl Hub {
+    pub async fn new() -> Self {
+        let (clock, root) = (Arc::new(TestClock::new(1)), TempDir::new().unwrap());
+        let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
+        let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 100));
+        let bus = Arc::new(FakeBus::new(1, Faults::none()));
+        let workspaces = Workspaces::new(table.clone(), blobs.clone(), clock.clone(), root.path().into());
+        let workspace = WorkspaceId(clock.id());
+        workspaces.create(workspace, "test", &Principal::local()).await.unwrap();
+        let tools = Arc::new(Registry::builtin());
+        let machine = ChatMachine {
+            gate: Arc::new(SimpleGate::default()),
+            tools: tools.clone(),
+            question_timeout: Duration::from_secs(60),
+        };
+        let perform = Arc::new(ChatEffects {
+            model: Arc::new(LooksAround),
+            tools,
+            workspaces: workspaces.clone(),
+            clock: clock.clone(),
+            slots: actor::Slots::new(),
+        });
+        let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
+        let runtime = Runtime::new(
+            machine,
+            perform,
+            table.clone(),
+            queue.clone(),
+            bus.clone(),
+            clock.clone(),
+            follow,
+            actor::Options::default(),
+        );
+        let settings = Settings::default();
+        let chats = Chats::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), settings);
+        Self { workspace, workspaces, table, blobs, queue, clock, runtime, chats, _root: root }
+    }
+
+    pub async fn put(&self, path: &str, text: &str) {
+        let files = self.workspaces.open(self.workspace).await.unwrap();
+        let writer = Writer::new(Principal::local());
+        files.write(&path.parse().unwrap(), text.to_owned(), Expect::Any, &writer).await.unwrap();
+    }
+
+    pub async fn drive(&self) {
+        for delivery in self.queue.receive(10, Duration::from_secs(30)).await.unwrap() {
+            let verdict = self.runtime.deliver(std::slice::from_ref(&delivery), &CancellationToken::new()).await;
+            assert_eq!(verdict.done, 1);
+            assert!(self.queue.ack(&[delivery.receipt]).await.unwrap());
+        }
+    }
+
+    /// What a task was told, by the messages that wait for it.
+    pub fn told(&self, task: TaskId) -> Vec<AgentAnswer> {
+        let group = ActorId::new("task", format_args!("{}/{task}", self.workspace));
+        let messages = self.queue.messages().into_iter().filter(|message| message.group == group.as_str());
+        let answer = |mail: Mail<TaskCommand>| match mail.content {
+            Content::Command { body: TaskCommand::AgentAnswered { answer } } => *answer,
+            other => panic!("{other:?}"),
+        };
+        messages.map(|message| answer(serde_json::from_str(&message.body).unwrap())).collect()
+    }
+}

@@ -1,0 +1,6 @@
+//! Chats driven by the runtime over real tools.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod agent;
+mod cold;
+mod hub;

@@ -1,0 +1,137 @@
+//! Files of chats on a disk that is only a cache: what is asked for each of them, and what is not.
+
+use crate::common::World;
+use async_trait::async_trait;
+use domain::{FileId, FilePath, Principal, WorkspaceId};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    sync::{Arc, Mutex},
+};
+use tempfile::TempDir;
+use testkit::fakes::FakeSandboxes;
+use uuid::Uuid;
+use workspace::{Budget, Projector, Workspace, Workspaces, Writer};
+
+/// Chats by the paths of their files: how often something was said, and whether something may be said at any moment.
+struct Says {
+    all: Workspaces,
+    said: Mutex<BTreeMap<FilePath, (u64, bool)>>,
+    refreshed: Mutex<Vec<FilePath>>,
+}
+
+#[async_trait]
+impl Projector for Says {
+    async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> workspace::Result<()> {
+        self.refreshed.lock().unwrap().push(path.clone());
+        let text = format!("said {}", self.said.lock().unwrap()[path].0);
+        self.all.open(workspace).await?.replace_projection(path, text).await
+    }
+
+    async fn marks(&self, _: WorkspaceId) -> workspace::Result<HashMap<FilePath, u64>> {
+        let said = self.said.lock().unwrap();
+        let at_rest = said.iter().filter(|(_, (_, is_busy))| !is_busy);
+        Ok(at_rest.map(|(path, (said, _))| (path.clone(), *said)).collect())
+    }
+}
+
+/// Another machine with three chats.
+struct Cold {
+    all: Workspaces,
+    here: Workspace,
+    says: Arc<Says>,
+    disk: TempDir,
+}
+
+fn path(text: &str) -> FilePath {
+    FilePath::parse(text).unwrap()
+}
+
+impl Cold {
+    async fn of(world: &World, writer: &Workspace) -> Self {
+        let mut said = BTreeMap::new();
+        for chat in ["/chats/a.md", "/chats/b.md", "/chats/c.md"].map(path) {
+            let by = Writer::new(Principal::local());
+            writer.create_projection(&chat, FileId(Uuid::now_v7()), "", &by).await.unwrap();
+            said.insert(chat, (1, false));
+        }
+        let disk = TempDir::new().unwrap();
+        let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
+        let all = Workspaces::new(table, blobs, clock, disk.path().join("disk")).caching(Budget::default());
+        let (said, refreshed) = (Mutex::new(said), Mutex::default());
+        let says = Arc::new(Says { all: all.clone(), said, refreshed });
+        all.project_on_read(says.clone());
+        let here = all.open(world.id).await.unwrap();
+        Self { all, here, says, disk }
+    }
+
+    fn say(&self, chat: &str, is_busy: bool) {
+        let mut said = self.says.said.lock().unwrap();
+        let (count, busy) = said.get_mut(&path(chat)).unwrap();
+        (*count, *busy) = (*count + 1, is_busy);
+    }
+
+    fn refreshed(&self) -> Vec<FilePath> {
+        let mut refreshed = std::mem::take(&mut *self.says.refreshed.lock().unwrap());
+        refreshed.sort();
+        refreshed
+    }
+
+    fn text(&self, chat: &str) -> String {
+        fs::read_to_string(self.here.latest().join(path(chat).relative())).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn only_those_are_brought_up_to_date_of_which_something_was_said() {
+    let (world, writer) = World::new().await;
+    let cold = Cold::of(&world, &writer).await;
+    cold.here.hydrate(&path("/chats")).await.unwrap();
+    assert_eq!(cold.refreshed(), ["/chats/a.md", "/chats/b.md", "/chats/c.md"].map(path));
+    cold.here.hydrate(&path("/")).await.unwrap();
+    assert_eq!(cold.refreshed(), []);
+    cold.say("/chats/b.md", false);
+    cold.here.hydrate(&path("/")).await.unwrap();
+    assert_eq!(cold.refreshed(), [path("/chats/b.md")]);
+    assert_eq!(cold.text("/chats/b.md"), "said 2");
+    // While it is busy it may have said more, whatever its mark was.
+    cold.say("/chats/c.md", true);
+    for _ in 0..2 {
+        cold.here.hydrate(&path("/chats")).await.unwrap();
+        assert_eq!(cold.refreshed(), [path("/chats/c.md")]);
+    }
+    // One alone is not asked about first.
+    cold.here.hydrate(&path("/chats/a.md")).await.unwrap();
+    assert_eq!(cold.refreshed(), [path("/chats/a.md")]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_what_it_was_is_brought_up_to_date() {
+    let (world, writer) = World::new().await;
+    let cold = Cold::of(&world, &writer).await;
+    cold.here.hydrate(&path("/chats")).await.unwrap();
+    cold.refreshed();
+    fs::remove_file(cold.here.latest().join("chats/a.md")).unwrap();
+    cold.here.append_projection(&path("/chats/b.md"), "torn").await.unwrap();
+    cold.here.hydrate(&path("/chats")).await.unwrap();
+    assert_eq!(cold.refreshed(), ["/chats/a.md", "/chats/b.md"].map(path));
+    assert_eq!((cold.text("/chats/a.md").as_str(), cold.text("/chats/b.md").as_str()), ("said 1", "said 1"));
+}
+
+#[tokio::test]
+async fn a_mirror_is_told_of_all_and_only_those_are_read_of_which_something_was_said() {
+    let (world, writer) = World::new().await;
+    let cold = Cold::of(&world, &writer).await;
+    let search = |_, _, _| Box::pin(async { String::new() }) as futures::future::BoxFuture<'static, String>;
+    let sandboxes = Arc::new(FakeSandboxes::default().with_mirrors(&cold.disk.path().join("mirrors"), search));
+    let sandbox = sandboxes.come_up(world.id);
+    let _all = cold.all.clone().with_sandboxes(sandboxes);
+    let mirror = sandbox.fake_mirror().unwrap();
+    cold.here.search_nearby(&path("/chats"), "grep", "{}").await.unwrap();
+    assert_eq!(cold.refreshed().len(), 3);
+    cold.say("/chats/b.md", false);
+    cold.here.search_nearby(&path("/"), "grep", "{}").await.unwrap();
+    assert_eq!(cold.refreshed(), [path("/chats/b.md")]);
+    let told = |chat: &str| fs::read_to_string(mirror.latest().join(chat)).unwrap();
+    assert_eq!((told("chats/a.md").as_str(), told("chats/b.md").as_str()), ("said 1", "said 2"));
+}

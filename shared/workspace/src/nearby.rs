@@ -7,9 +7,10 @@
 mod manifest;
 
 use crate::{Result, Workspace, Workspaces, archive, error};
+use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256, Timestamp, WorkspaceId};
-use ports::{Clock, Mirrored, Sandbox, Sandboxes};
+use ports::{Clock, Mirrored, Sandbox, SandboxState, SandboxView, Sandboxes};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -18,6 +19,8 @@ use std::{
 
 /// How long what was found is believed: that there is none, or which.
 const BELIEVED: Duration = Duration::from_secs(10);
+/// How long after somebody here asked for one it is not believed that there is none: it may be there from one moment to the next.
+const AWAITED: Duration = Duration::from_secs(10 * 60);
 /// How long a sandbox that failed is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(30);
 /// How long it may take to say whether there is one, and to give a content.
@@ -27,9 +30,10 @@ const PATIENCE_FOR_WORK: Duration = Duration::from_secs(60);
 /// How many workspaces are remembered.
 const REMEMBERED: usize = 1024;
 
-/// The sandboxes as workspaces use them.
+/// The sandboxes as workspaces use them. Everybody in this process reaches them through this, so what somebody finds out or asks for
+/// is known to all.
 pub(crate) struct Nearby {
-    pub sandboxes: Arc<dyn Sandboxes>,
+    sandboxes: Arc<dyn Sandboxes>,
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
@@ -37,7 +41,10 @@ pub(crate) struct Nearby {
 #[derive(Clone, Default)]
 struct Known {
     sandbox: Option<Arc<dyn Sandbox>>,
+    /// Until when that is believed.
     until: Timestamp,
+    /// Until when one is awaited.
+    awaited: Timestamp,
     /// Held while the mirror is brought in line, so that one worker tells it one thing after the other.
     telling: Arc<tokio::sync::Mutex<()>>,
 }
@@ -53,39 +60,27 @@ impl Nearby {
         if let Some(known) = self.known().get(&id).filter(|known| known.until > now) {
             return known.sandbox.clone();
         }
-        match within(PATIENCE, self.sandboxes.ready(id)).await {
-            Ok(sandbox) => {
-                self.note(id, sandbox.clone(), now + BELIEVED);
-                sandbox
-            }
-            Err(error) => {
-                self.failed(id, &error);
-                None
-            }
-        }
+        within(PATIENCE, self.ready(id)).await.unwrap_or_else(|error| {
+            self.failed(id, &error);
+            None
+        })
     }
 
     /// It failed: it is left alone for a while.
     pub fn failed(&self, id: WorkspaceId, error: &ports::Error) {
         tracing::warn!(workspace = %id, %error, "the sandbox is left alone for a while");
-        self.note(id, None, self.clock.now() + LEFT_ALONE);
+        let until = self.clock.now() + LEFT_ALONE;
+        self.note(id, |known| (known.sandbox, known.until) = (None, until));
     }
 
-    /// What is believed is looked at anew: somebody knows better.
-    pub fn forget(&self, id: WorkspaceId) {
-        if let Some(known) = self.known().get_mut(&id) {
-            known.until = Timestamp::default();
-        }
-    }
-
-    fn note(&self, id: WorkspaceId, sandbox: Option<Arc<dyn Sandbox>>, until: Timestamp) {
+    fn note(&self, id: WorkspaceId, change: impl FnOnce(&mut Known)) {
         let mut all = self.known();
         if all.len() >= REMEMBERED {
             let now = self.clock.now();
-            all.retain(|_, known| known.until > now || Arc::strong_count(&known.telling) > 1);
+            let is_of_use = |known: &Known| known.until.max(known.awaited) > now;
+            all.retain(|_, known| is_of_use(known) || Arc::strong_count(&known.telling) > 1);
         }
-        let known = all.entry(id).or_default();
-        (known.sandbox, known.until) = (sandbox, until);
+        change(all.entry(id).or_default());
     }
 
     fn telling(&self, id: WorkspaceId) -> Arc<tokio::sync::Mutex<()>> {
@@ -112,6 +107,42 @@ impl Nearby {
     }
 }
 
+/// The sandboxes themselves, with an ear for what they say.
+#[async_trait]
+impl Sandboxes for Nearby {
+    async fn look(&self, id: WorkspaceId) -> ports::Result<SandboxView> {
+        self.sandboxes.look(id).await
+    }
+
+    async fn warm(&self, id: WorkspaceId) -> ports::Result<SandboxView> {
+        let view = self.sandboxes.warm(id).await?;
+        let now = self.clock.now();
+        let awaited = if view.state == SandboxState::Starting { now + AWAITED } else { now };
+        self.note(id, |known| (known.until, known.awaited) = (now, awaited));
+        Ok(view)
+    }
+
+    async fn release(&self, id: WorkspaceId) -> ports::Result<()> {
+        let released = self.sandboxes.release(id).await;
+        let now = self.clock.now();
+        self.note(id, |known| (known.until, known.awaited) = (now, now));
+        released
+    }
+
+    async fn ready(&self, id: WorkspaceId) -> ports::Result<Option<Arc<dyn Sandbox>>> {
+        let sandbox = self.sandboxes.ready(id).await?;
+        let now = self.clock.now();
+        self.note(id, |known| {
+            if sandbox.is_some() {
+                known.awaited = now;
+            }
+            known.until = if known.awaited > now { now } else { now + BELIEVED };
+            known.sandbox = sandbox.clone();
+        });
+        Ok(sandbox)
+    }
+}
+
 /// What is not done in time is as good as not there.
 async fn within<T>(limit: Duration, work: impl Future<Output = ports::Result<T>>) -> ports::Result<T> {
     let late = |_| Err(ports::Error::unavailable("the sandbox", std::io::Error::from(std::io::ErrorKind::TimedOut)));
@@ -128,7 +159,7 @@ impl Workspaces {
 
     /// The sandboxes, where any are configured.
     pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
-        self.0.nearby.get().map(|nearby| nearby.sandboxes.clone())
+        self.0.nearby.get().map(|nearby| nearby.clone() as Arc<dyn Sandboxes>)
     }
 }
 
@@ -139,7 +170,7 @@ impl Workspace {
 
     /// The sandboxes, where any are configured.
     pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
-        self.nearby().map(|nearby| nearby.sandboxes.clone())
+        self.nearby().map(|nearby| nearby as Arc<dyn Sandboxes>)
     }
 
     /// The answer of a tool that only looks at files, as JSON, from the mirror of a sandbox that has what the index has; none
@@ -164,9 +195,6 @@ impl Workspace {
     /// Gives a sandbox that somebody else has found ready the files that the index has; nothing to do where it sees them by
     /// itself. Of the files of chats, those at and below `chats`.
     pub async fn bring_to(&self, sandbox: &dyn Sandbox, chats: Option<&FilePath>) -> Result<()> {
-        if let Some(nearby) = self.nearby() {
-            nearby.forget(self.0.id);
-        }
         match sandbox.mirror() {
             Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(error::port),
             None => Ok(()),

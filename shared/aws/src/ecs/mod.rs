@@ -37,6 +37,8 @@ const DEADLINE: Duration = Duration::from_secs(6 * 60);
 const READY_FOR: Duration = Duration::from_secs(1);
 /// How long one that is not there is taken for absent.
 const ABSENT_FOR: Duration = Duration::from_secs(10);
+/// How long one that starts is: somebody waits for it.
+const STARTING_FOR: Duration = Duration::from_secs(1);
 /// How long connections are kept for who does not use them.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 /// How often a lost race is run again.
@@ -107,7 +109,12 @@ impl EcsSandboxes {
         // Those that nobody has asked for since are forgotten.
         known.retain(|_, known| known.until + FORGOTTEN_AFTER > now);
         let is_ready = sandbox.is_some();
-        let until = now + if is_ready { READY_FOR } else { ABSENT_FOR };
+        let until = now
+            + match &standing.kept {
+                _ if is_ready => READY_FOR,
+                Some(kept) if kept.record.state().0 == SandboxState::Starting => STARTING_FOR,
+                _ => ABSENT_FOR,
+            };
         known.insert(workspace, Known { until, is_ready, sandbox });
     }
 }

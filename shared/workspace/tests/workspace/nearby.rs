@@ -2,7 +2,7 @@
 
 use crate::common::{World, tree};
 use domain::{FileId, FilePath, Principal};
-use ports::ManifestEntry;
+use ports::{ManifestEntry, SandboxState};
 use std::{fs, path::PathBuf, sync::Arc};
 use tempfile::TempDir;
 use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes};
@@ -144,6 +144,32 @@ async fn one_that_is_gone_is_left_alone_for_a_while() {
     near.searched("/").await.unwrap();
     assert_eq!(near.sandboxes.asked(), asked + 1);
     assert!(near.disk.path().exists());
+}
+
+#[tokio::test]
+async fn one_that_was_asked_for_here_is_known_at_once() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", "one").await;
+    let near = Near::of(&world).await;
+    near.sandboxes.vanish(world.id);
+    near.sandboxes.takes(100);
+    let sandboxes = near.all.sandboxes().unwrap();
+    let asked = || near.sandboxes.asked();
+    assert_eq!((near.searched("/").await, near.searched("/").await, asked()), (None, None, 1), "it is believed");
+    // A person warms it up. While it starts nobody believes that there is none.
+    assert_eq!(sandboxes.warm(world.id).await.unwrap().state, SandboxState::Starting);
+    assert_eq!((near.searched("/").await, near.searched("/").await, asked()), (None, None, 3));
+    near.sandboxes.come_up(world.id);
+    assert!(near.searched("/").await.is_some());
+    // It fails, and somebody who waits for one finds another.
+    near.sandboxes.vanish(world.id);
+    assert_eq!((near.searched("/").await, near.searched("/").await), (None, None));
+    near.sandboxes.come_up(world.id);
+    assert!(sandboxes.ready(world.id).await.unwrap().is_some());
+    assert!(near.searched("/").await.is_some());
+    // One that was let go is not asked for anything.
+    sandboxes.release(world.id).await.unwrap();
+    assert_eq!(near.searched("/").await, None);
 }
 
 #[tokio::test]

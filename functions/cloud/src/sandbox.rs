@@ -11,7 +11,11 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 /// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until nobody uses it. It logs JSON lines; of
 /// its token it has only the digest, so there is no secret that a line could have in it.
@@ -20,8 +24,9 @@ use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
 /// When a variable is missing, or the disk or the socket cannot be had.
 pub async fn serve() -> Result<(), Failure> {
     drop(rustls::crypto::ring::default_provider().install_default());
-    let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    drop(tracing_subscriber::fmt().json().with_env_filter(filter).finish().try_init());
+    let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    drop(tracing_subscriber::registry().with(tracing_subscriber::fmt::layer().json()).with(filter).try_init());
     let options = Options::from_variables(|name| std::env::var(name).ok())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let cloud = Cloud::connect(aws::Config::from_env()?, Arc::new(SystemClock)).await;

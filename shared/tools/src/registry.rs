@@ -243,12 +243,6 @@ impl Registry {
         (tool.run)(call, args).await
     }
 
-    /// The arguments of a tool, checked.
-    pub(crate) fn checked(&self, name: &str, text: &str) -> Result<Value, Error> {
-        let (spec, tool) = self.find(name).ok_or_else(|| Error::not_found("tool", name))?;
-        args::check(tool.validator(&spec.parameters), &spec.parameters, text)
-    }
-
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
         self.tools.specs.iter().zip(&self.tools.tools).find(|(spec, _)| spec.name == name)
     }

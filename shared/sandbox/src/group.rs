@@ -1,15 +1,21 @@
 //! The process group of a command: by it everything that the command started is found and ended.
 //!
-//! Its leader is a process that ends at once and is not waited for until the end. So the group is there before the command is, which
-//! cannot leave it ([`crate::confine`]); and as long as the leader is not waited for, the kernel gives its number to nobody else, so
-//! that nothing but the command can be hit.
+//! Its leader is a guard: a shell of the host's, behind no fence, that does nothing until its input ends, and then ends the group with
+//! itself. The other end of that pipe has only this process, so the group ends with it in whatever way it ends, `kill -9` among them.
+//! (The kernel's own means, `PR_SET_PDEATHSIG`, is about the thread that starts a process, which here ends at once, and about none of
+//! that process's children.) The group is there before the command is, which can neither leave it nor reach the guard
+//! ([`crate::confine`]); and as long as the guard is not waited for, the kernel gives its number to nobody else, so that nothing but
+//! the command can be hit.
 
 use crate::plan::PATH;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use std::{
-    io,
+    io::{self, Read},
     process::{Child, Command, Stdio},
 };
+
+/// What the guard does. Whatever is sent to the whole group but a SIGKILL leaves it where it is.
+const GUARD: &str = "trap '' HUP INT QUIT USR1 USR2 PIPE ALRM TERM TSTP TTIN TTOU; echo; read -r end; kill -KILL 0";
 
 /// A group with whatever the command started.
 #[derive(Debug)]
@@ -18,13 +24,18 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// An empty one.
+    /// One with nothing but its guard.
     pub fn new() -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
-        let mut leader = Command::new("true");
-        leader.env_clear().env("PATH", PATH).process_group(0);
-        leader.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Self { leader: leader.spawn()? })
+        let mut leader = Command::new("sh");
+        leader.args(["-c", GUARD]).env_clear().env("PATH", PATH).current_dir("/").process_group(0);
+        leader.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut group = Self { leader: leader.spawn()? };
+        // It says when it is on guard.
+        if let Some(mut said) = group.leader.stdout.take() {
+            said.read_exact(&mut [0])?;
+        }
+        Ok(group)
     }
 
     /// Its number.
@@ -87,5 +98,32 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
         let _ = self.leader.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+
+    #[test]
+    fn a_group_ends_with_whoever_holds_it() -> io::Result<()> {
+        let mut group = Group::new()?;
+        let stubborn = "trap '' HUP TERM; echo; while :; do sleep 1000; done";
+        let mut sleeper = Command::new("sh");
+        sleeper.args(["-c", stubborn]).process_group(group.id()).stdout(Stdio::piped());
+        let mut sleeper = sleeper.spawn()?;
+        let begun = sleeper.stdout.take().map(|mut output| output.read_exact(&mut [0]));
+        assert_eq!(begun.transpose()?, Some(()));
+        // What a command may send to its own group does not help it: the guard stays.
+        for signal in [Signal::TERM, Signal::HUP, Signal::STOP, Signal::CONT] {
+            group.signal(signal);
+        }
+        assert!(sleeper.try_wait()?.is_none());
+        // What is left of a process that was killed: nothing, and so not its end of the pipe.
+        drop(group.leader.stdin.take());
+        assert_eq!(sleeper.wait()?.signal(), Some(9));
+        assert_eq!(group.leader.wait()?.signal(), Some(9));
+        Ok(())
     }
 }

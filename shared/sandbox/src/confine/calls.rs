@@ -198,6 +198,8 @@ impl Rules {
         for call in to {
             refused.when(call, &[equal(0, self.host.process)])?;
             refused.when(call, &[equal(0, self.host.thread)])?;
+            // The guard of the group, which has its number.
+            refused.when(call, &[equal(0, self.group)])?;
         }
         if self.landlock < 6 {
             // Everybody (-1), and every group but the own one.

@@ -9,7 +9,7 @@
 //! | files | Landlock: the system's folders and one folder of the workspace can be read, scratch can be written to |
 //! | other processes: memory, environment, files | Landlock (`ptrace` and `/proc/<pid>`), no capabilities, a host that [cannot be looked into](harden) |
 //! | signals to others | Landlock's scope where the kernel has it; in any case none to the host |
-//! | its own end | it cannot leave its process group, by which it is ended |
+//! | its own end | it cannot leave its process group, by which it is ended, by the host or when that is no more |
 //! | the network, sockets of services | seccomp: without `network` there is no socket but pairs, with it only those of the internet |
 //! | the kernel's wider surface | seccomp: no mounts, namespaces, keys, BPF, io_uring, ...; calls that are newer than this list do not exist |
 //! | becoming somebody else | `no_new_privs`; capabilities are dropped, so that root is only the owner of its files |
@@ -19,7 +19,7 @@
 //! memory within their limits. With `network`, the loopback is reachable, too.
 //!
 //! Older kernels: before 6.12 (no signal scope), a command can send signals to processes of the same user, other than the host and
-//! what is in no group with it; before 6.7, the network is refused by seccomp alone; before 6.2, files are kept from being cut by
+//! what is in no group with it, and so rid itself of what would end it if the host were killed; before 6.7, the network is refused by seccomp alone; before 6.2, files are kept from being cut by
 //! refusing `truncate(2)`; before 5.19, no file moves from one folder to another. Before 5.13 there is no Landlock, and nothing runs.
 
 mod calls;

@@ -94,6 +94,16 @@ async fn nobody_gets_a_signal() {
             // The kernel would have to tell its own processes from others; what is said of older ones holds: groups are out of reach.
             assert_eq!(outcomes[&format!("signal the group of {other}")], "EPERM", "with version {version}");
         }
+        // What ends it when the host is killed is in its group, and out of reach.
+        let guard = r#"
+tries("guard", lambda: os.kill(os.getpgrp(), 0))
+tries("group", lambda: os.killpg(0, 0))"#;
+        let outcomes = cage.attempts(false, guard, &[]).await;
+        assert_eq!(
+            (outcomes["guard"].as_str(), outcomes["group"].as_str()),
+            ("EPERM", "DONE"),
+            "with version {version}"
+        );
         // Everybody at once: with a scope that is itself and those that it started. Never tried where it would reach anybody.
         if version < 6 {
             let everybody = r#"tries("everybody", lambda: os.kill(-1, 0))"#;

@@ -4,12 +4,14 @@
 
 mod blobs;
 mod bus;
+mod losing;
 mod queue;
 mod sandbox;
 mod table;
 
 pub use blobs::FakeBlobs;
 pub use bus::FakeBus;
+pub use losing::{LosingQueue, Mail};
 pub use queue::FakeQueue;
 pub use sandbox::{FakeMirror, FakeSandbox, FakeSandboxes};
 pub use table::FakeTable;

@@ -4,17 +4,22 @@
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
 //! * [`crash`]: decorators that count the calls of a process and end it at one of them.
+//! * [`flows`]: small flows for whoever needs one.
+//! * [`age_log`], [`age_indexed`]: time that passes for processes with clocks of their own.
 //! * [`golden`]: what each version wrote, and is read for ever.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
 //! But for golden files, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
 
+mod aging;
 pub mod clock;
 pub mod conformance;
 pub mod crash;
 pub mod fakes;
+pub mod flows;
 pub mod golden;
 mod random;
 
+pub use aging::{age_indexed, age_log};
 pub use clock::TestClock;
 pub use random::Random;

@@ -3,11 +3,9 @@
 //! time matters, everything that keeps something is in memory, and time jumps.
 #![expect(clippy::unwrap_used, missing_docs, reason = "means of tests")]
 
-mod losing;
 mod slow;
 
 pub use assembly::PLAY;
-pub use losing::{Losing, Mail};
 pub use slow::Slow;
 
 use actor::NobodyFollows;
@@ -51,6 +49,7 @@ pub struct Hub {
 }
 
 /// What a hub stands on.
+#[derive(Clone)]
 pub struct Ground {
     pub table: Arc<dyn Table>,
     pub queue: Arc<dyn Queue>,
@@ -101,15 +100,20 @@ impl Hub {
 
     /// A hub on this ground, at work.
     pub async fn on(ground: Ground, folder: &TempDir) -> Self {
-        Self::make(ground, folder, true).await
+        Self::on_with(ground, folder, worker::Options::default()).await
+    }
+
+    /// The same with a worker that works otherwise.
+    pub async fn on_with(ground: Ground, folder: &TempDir, working: worker::Options) -> Self {
+        Self::make(ground, folder, Some(working)).await
     }
 
     /// A hub on this ground that nobody works on.
     pub async fn idle_on(ground: Ground, folder: &TempDir) -> Self {
-        Self::make(ground, folder, false).await
+        Self::make(ground, folder, None).await
     }
 
-    async fn make(ground: Ground, folder: &TempDir, works: bool) -> Self {
+    async fn make(ground: Ground, folder: &TempDir, working: Option<worker::Options>) -> Self {
         let Ground { table, queue, bus, blobs, clock, model, ranker } = ground;
         let table: Arc<dyn Table> = Arc::new(Spilling::new(table, blobs.clone()));
         let files = folder.path().join("workspaces");
@@ -125,13 +129,14 @@ impl Hub {
             ..Settings::default()
         };
         let parts = Parts::with_machines(base, Voices::alone(model), settings, Some(machines)).with_ranker(ranker);
-        let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, worker::Options::default());
+        let kinds = parts.kinds(Arc::new(NobodyFollows));
+        let worker = working.map(|options| Worker::new(kinds, queue, options));
         let sweeps = Sweeps::of(&parts, &Config::default(), []);
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({
             let shutdown = shutdown.clone();
             async move {
-                if works {
+                if let Some(worker) = worker {
                     worker.run(shutdown).await;
                 }
             }

@@ -2,32 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{FilePath, Status, TaskPhase};
-use flows::{Ground, Hub, Losing, Mail, Slow};
+use flows::{Ground, Hub, Slow};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tempfile::TempDir;
+use testkit::{
+    fakes::{LosingQueue, Mail},
+    flows::{AGENT, AGENTS, NUMBERS},
+};
 use tokio::time::sleep;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Longer than any sweep takes.
 const LONG: Duration = Duration::from_secs(600);
 
-const SPLIT: &str = r#"
-nodes:
-- {id: s, kind: deterministic, role: start, context: none}
-- {id: each, kind: deterministic, role: split, context: none, split: {over: "[1, 2, 3]", as: n}}
-- {id: work, kind: deterministic, role: linear, context: none, op: {expr: "input.n * 10"}}
-- {id: gather, kind: deterministic, role: merge, context: none, op: {expr: "input.map(one, one.output)"}}
-- {id: done, kind: deterministic, role: exit, context: none}
-edges: [{from: s, to: each}, {from: each, to: work}, {from: work, to: gather}, {from: gather, to: done}]
-"#;
-const AGENT: &str = r#"
-nodes:
-- {id: s, kind: deterministic, role: start, context: none}
-- {id: thank, kind: agent, role: linear, context: none, agent_id: kind, prompt: "hello"}
-- {id: done, kind: deterministic, role: exit, context: none}
-edges: [{from: s, to: thank}, {from: thank, to: done}]
-"#;
 const ASKS: &str = r#"
 nodes:
 - {id: s, kind: deterministic, role: start, context: none}
@@ -36,9 +24,9 @@ nodes:
 edges: [{from: s, to: ask}, {from: ask, to: done}]
 "#;
 
-async fn hub(folder: &TempDir, seed: u64) -> (Hub, Arc<Losing>) {
+async fn hub(folder: &TempDir, seed: u64) -> (Hub, Arc<LosingQueue>) {
     let ground = Ground::in_memory(seed, Arc::new(Slow::default()));
-    let queue = Arc::new(Losing::new(ground.queue.clone()));
+    let queue = Arc::new(LosingQueue::new(ground.queue.clone()));
     (Hub::on(Ground { queue: queue.clone(), ..ground }, folder).await, queue)
 }
 
@@ -84,7 +72,7 @@ async fn the_trash_is_emptied_of_what_has_been_in_it_for_long_enough() {
 async fn a_task_that_was_accepted_and_whose_message_was_never_sent_begins_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (hub, queue) = hub(&folder, 3).await;
-    hub.flow("numbers", [("workflow.yaml", SPLIT)]).await;
+    hub.flow("numbers", [("workflow.yaml", NUMBERS)]).await;
     queue.set(Mail::IsRefused);
     assert!(hub.create("numbers", json!({})).await.is_err());
     queue.set(Mail::Comes);
@@ -105,7 +93,7 @@ async fn a_task_that_was_accepted_and_whose_message_was_never_sent_begins_all_th
 async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
     let folder = tempfile::tempdir().unwrap();
     let (hub, queue) = hub(&folder, seed).await;
-    hub.flow(flow, [("workflow.yaml", text), ("agents.yaml", "agents:\n- {id: kind}\n")]).await;
+    hub.flow(flow, [("workflow.yaml", text), ("agents.yaml", AGENTS)]).await;
     let task = hub.create(flow, json!({})).await.unwrap();
     for _ in 0..from {
         let missed = queue.missed();
@@ -132,7 +120,7 @@ async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_parent_whose_letters_to_its_children_were_lost_sends_them_again() {
     for seed in [0, 1, 2] {
-        goes_on_after_losing("numbers", SPLIT, seed, 0).await;
+        goes_on_after_losing("numbers", NUMBERS, seed, 0).await;
     }
 }
 
@@ -169,7 +157,7 @@ async fn manifests_are_kept_for_as_long_as_somebody_asks_for_them() {
         Hub::on(Ground { table, queue, bus, blobs, clock, model, ranker }, &folder).await
     };
     let hub = another_process().await;
-    hub.flow("numbers", [("workflow.yaml", SPLIT)]).await;
+    hub.flow("numbers", [("workflow.yaml", NUMBERS)]).await;
     let reference = hub.run("numbers", json!({})).await.flow;
     hub.close().await;
     for asked in [true, true, false] {

@@ -15,7 +15,10 @@ use flow::{NewTask, Tasks};
 use ports::{Clock as _, Item};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
-use testkit::Random;
+use testkit::{
+    Random,
+    flows::{AGENT, AGENTS, NUMBERS},
+};
 use tokio::time::{Instant, sleep, timeout};
 use workspace::{Expect, Writer};
 
@@ -55,7 +58,7 @@ use TaskAct::{Approve, Pass, Pause, Resume, Stop, Wait};
 pub const ALL: &[TaskScenario] = &[
     TaskScenario { name: "chain", workflow: CHAIN, acts: &[], is_fixed: true },
     TaskScenario { name: "first_success", workflow: FIRST, acts: &[], is_fixed: false },
-    TaskScenario { name: "split_and_merge", workflow: SPLIT, acts: &[], is_fixed: true },
+    TaskScenario { name: "split_and_merge", workflow: NUMBERS, acts: &[], is_fixed: true },
     TaskScenario { name: "nested", workflow: NESTED, acts: &[], is_fixed: true },
     TaskScenario { name: "stopped", workflow: NESTED, acts: &[Pass(3), Stop], is_fixed: false },
     TaskScenario {
@@ -95,16 +98,6 @@ nodes:
 edges: [{from: s, to: both}, {from: both, to: a}, {from: both, to: b}, {from: a, to: a_done}, {from: b, to: b_done}]
 "#;
 
-const SPLIT: &str = r#"
-nodes:
-- {id: s, kind: deterministic, role: start, context: none}
-- {id: each, kind: deterministic, role: split, context: none, split: {over: "[1, 2, 3]", as: n}}
-- {id: work, kind: deterministic, role: linear, context: none, op: {expr: "input.n * 10"}}
-- {id: gather, kind: deterministic, role: merge, context: none, op: {expr: "input.map(one, one.output)"}}
-- {id: done, kind: deterministic, role: exit, context: none}
-edges: [{from: s, to: each}, {from: each, to: work}, {from: work, to: gather}, {from: gather, to: done}]
-"#;
-
 const NESTED: &str = r#"
 nodes:
 - {id: s, kind: deterministic, role: start, context: none}
@@ -141,18 +134,9 @@ nodes:
 edges: [{from: s, to: ask}, {from: ask, to: note}, {from: note, to: last}, {from: last, to: done}]
 "#;
 
-const AGENT: &str = r#"
-nodes:
-- {id: s, kind: deterministic, role: start, context: none}
-- {id: thank, kind: agent, role: linear, context: none, agent_id: kind, prompt: "hello"}
-- {id: done, kind: deterministic, role: exit, context: none}
-edges: [{from: s, to: thank}, {from: thank, to: done}]
-"#;
-
 /// Whoever asks again for a task that was made has its place already.
 const EXECUTION: &str = "max_queued: 1\n";
 const TOOLS: &str = "tools:\n- {id: put, entrypoint: write_file, permissions: {root: /data}}\n";
-const AGENTS: &str = "agents:\n- {id: kind}\n";
 
 /// How long a client waits for an answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 //! A workspace over stores in memory and a real disk, and a way to start it again.
 
-use domain::{FileId, Principal, Timestamp, WorkspaceId};
-use ports::Clock;
+use domain::{FileId, FilePath, Principal, Timestamp, WorkspaceId};
+use ports::{Blobs, Clock};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use std::{
 use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeTable, Faults};
 use uuid::Uuid;
-use workspace::{Workspace, Workspaces};
+use workspace::{Expect, Workspace, Workspaces, Writer};
 
 /// A clock that goes on by a millisecond with every look, and a minute when told to.
 pub struct Ticks(AtomicI64);
@@ -67,6 +67,15 @@ impl World {
         Workspaces::new(table, blobs, clock, self.root.path().into())
     }
 
+    /// Another machine: the same stores, with the blobs seen through these, and a disk of its own.
+    pub async fn machine(&self, blobs: Arc<dyn Blobs>, set_up: impl FnOnce(Workspaces) -> Workspaces) -> Machine {
+        let disk = TempDir::new().unwrap();
+        let root = disk.path().join("disk");
+        let all = set_up(Workspaces::new(self.table.clone(), blobs, self.clock.clone(), root));
+        let here = all.open(self.id).await.unwrap();
+        Machine { all, here, disk }
+    }
+
     pub fn home(&self) -> PathBuf {
         self.root.path().join(self.id.to_string())
     }
@@ -78,6 +87,27 @@ impl World {
     pub fn disk_text(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.on_disk(path)).ok()
     }
+}
+
+/// A machine beside the one that the world began on.
+pub struct Machine {
+    pub all: Workspaces,
+    pub here: Workspace,
+    /// With what the workspaces keep there in `disk`.
+    pub disk: TempDir,
+}
+
+pub fn path(text: &str) -> FilePath {
+    FilePath::parse(text).unwrap()
+}
+
+pub fn person() -> Writer {
+    Writer::new(Principal::local())
+}
+
+/// Writes a file, whatever is there.
+pub async fn put(workspace: &Workspace, at: &str, content: &str) {
+    workspace.write(&path(at), content.to_owned(), Expect::Any, &person()).await.unwrap();
 }
 
 /// The numbers of all versions of a file, newest first.

@@ -1,19 +1,11 @@
 //! What a workspace promises about its files.
 
-use crate::common::{World, versions};
+use crate::common::{World, path, person, versions};
 use domain::{CallId, ChatId, Code, FileId, FilePath, Principal, Sha256, UserId};
 use std::sync::Arc;
 use testkit::fakes::{FakeTable, Faults};
 use uuid::Uuid;
 use workspace::{Expect, Kind, Op, Workspace, Workspaces, Writer};
-
-fn path(text: &str) -> FilePath {
-    FilePath::parse(text).unwrap()
-}
-
-fn person() -> Writer {
-    Writer::new(Principal::local())
-}
 
 fn agent() -> Principal {
     Principal::Agent { role: "assistant".into(), chat: ChatId(Uuid::now_v7()), user: UserId(Uuid::nil()) }

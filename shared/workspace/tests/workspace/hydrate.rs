@@ -1,58 +1,49 @@
 //! Where the disk is only a cache, it has what the index says by the time that it is walked.
 
-use crate::common::{World, tree};
+use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
 use domain::{Code, FileId, FilePath, Principal, WorkspaceId};
 use std::{
     collections::BTreeMap,
     fs,
+    ops::Deref,
     path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tempfile::TempDir;
 use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
-use workspace::{Budget, Expect, Projector, Workspace, Workspaces, Writer};
+use workspace::{Budget, Projector, Workspace, Workspaces};
 
-fn path(text: &str) -> FilePath {
-    FilePath::parse(text).unwrap()
-}
-
-fn person() -> Writer {
-    Writer::new(Principal::local())
-}
-
-async fn put(workspace: &Workspace, at: &str, content: &str) {
-    workspace.write(&path(at), content.to_owned(), Expect::Any, &person()).await.unwrap();
-}
-
-/// Another machine: the same stores, a disk of its own, and blobs that count what is fetched of them.
+/// Another machine, whose blobs count what is fetched of them.
 struct Cold {
-    all: Workspaces,
-    workspace: Workspace,
-    disk: TempDir,
+    machine: Machine,
     blobs: Arc<Counted>,
+}
+
+impl Deref for Cold {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.machine
+    }
 }
 
 impl Cold {
     async fn of(world: &World, budget: Budget) -> Self {
-        let disk = TempDir::new().unwrap();
         let blobs = Arc::new(Counted { blobs: world.blobs.clone(), gets: AtomicUsize::new(0) });
-        let all = Workspaces::new(world.table.clone(), blobs.clone(), world.clock.clone(), disk.path().into());
-        let all = all.caching(budget);
-        let workspace = all.open(world.id).await.unwrap();
-        Self { all, workspace, disk, blobs }
+        let machine = world.machine(blobs.clone(), |all| all.caching(budget)).await;
+        Self { machine, blobs }
     }
 
     fn latest(&self) -> PathBuf {
-        self.workspace.latest()
+        self.here.latest()
     }
 
     async fn hydrated(&self) -> BTreeMap<String, Option<Vec<u8>>> {
-        self.workspace.hydrate(&FilePath::root()).await.unwrap();
+        self.here.hydrate(&FilePath::root()).await.unwrap();
         tree(&self.latest())
     }
 
@@ -120,14 +111,14 @@ async fn only_what_is_below_the_path_is_brought() {
     put(&writer, "/data/a", &long('a')).await;
     put(&writer, "/projects/b", &long('b')).await;
     let cold = Cold::of(&world, Budget::default()).await;
-    cold.workspace.hydrate(&path("/data")).await.unwrap();
+    cold.here.hydrate(&path("/data")).await.unwrap();
     assert_eq!(cold.fetched(), 1);
     assert!(cold.latest().join("data/a").is_file() && !cold.latest().join("projects").exists());
-    cold.workspace.hydrate(&path("/projects/b")).await.unwrap();
+    cold.here.hydrate(&path("/projects/b")).await.unwrap();
     assert!(cold.latest().join("projects/b").is_file());
     // Nothing there is nothing done.
-    cold.workspace.hydrate(&path("/nowhere/at/all")).await.unwrap();
-    cold.workspace.hydrate(&path("/data/a/in/a/file")).await.unwrap();
+    cold.here.hydrate(&path("/nowhere/at/all")).await.unwrap();
+    cold.here.hydrate(&path("/data/a/in/a/file")).await.unwrap();
 }
 
 #[tokio::test]
@@ -163,13 +154,13 @@ async fn too_much_is_refused_before_it_is_fetched() {
         put(&writer, &format!("/data/{name}"), &long('x')).await;
     }
     let few = Cold::of(&world, Budget { files: 3, ..Budget::default() }).await;
-    let error = few.workspace.hydrate(&path("/data")).await.unwrap_err();
+    let error = few.here.hydrate(&path("/data")).await.unwrap_err();
     assert_eq!(error.code, Code::PayloadTooLarge);
     assert!(error.hint.unwrap().contains("sandbox"));
     let small = Cold::of(&world, Budget { bytes: 50_000, ..Budget::default() }).await;
-    assert_eq!(small.workspace.hydrate(&path("/data")).await.unwrap_err().code, Code::PayloadTooLarge);
+    assert_eq!(small.here.hydrate(&path("/data")).await.unwrap_err().code, Code::PayloadTooLarge);
     assert_eq!(small.fetched(), 0);
-    small.workspace.hydrate(&path("/data/a")).await.unwrap();
+    small.here.hydrate(&path("/data/a")).await.unwrap();
 }
 
 #[tokio::test]
@@ -187,9 +178,9 @@ async fn what_was_not_used_for_longest_makes_room() {
     let here = |workspace: &Workspace, name: &str| workspace.latest().join(name).is_file();
     cold.hydrated().await;
     others[0].hydrate(&path("/data")).await.unwrap();
-    let held = cold.workspace.hydrate(&path("/data")).await.unwrap();
+    let held = cold.here.hydrate(&path("/data")).await.unwrap();
     others[1].hydrate(&path("/data")).await.unwrap();
-    assert!(here(&cold.workspace, "data/a") && !here(&others[0], "data/x") && here(&others[1], "data/x"));
+    assert!(here(&cold.here, "data/a") && !here(&others[0], "data/x") && here(&others[1], "data/x"));
     drop(held);
     // What made room comes back.
     others[0].hydrate(&path("/data")).await.unwrap();
@@ -219,10 +210,10 @@ async fn files_of_chats_are_brought_up_to_date_where_they_are_searched() {
     let cold = Cold::of(&world, Budget::default()).await;
     let says = Arc::new(Says { all: cold.all.clone(), said: AtomicUsize::new(0) });
     cold.all.project_on_read(says.clone());
-    cold.workspace.hydrate(&path("/data")).await.unwrap();
+    cold.here.hydrate(&path("/data")).await.unwrap();
     assert_eq!(says.said.load(Ordering::SeqCst), 0);
     for said in ["said 1", "said 2"] {
-        cold.workspace.hydrate(&path("/chats")).await.unwrap();
+        cold.here.hydrate(&path("/chats")).await.unwrap();
         assert_eq!(fs::read_to_string(cold.latest().join("chats/c.md")).unwrap(), said);
     }
 }
@@ -238,7 +229,7 @@ async fn what_is_written_here_meanwhile_is_never_undone() {
     // has written something finds it on disk once it is hydrated.
     let mut tasks = Vec::new();
     for task in 0..4 {
-        let (here, elsewhere) = (cold.workspace.clone(), elsewhere.clone());
+        let (here, elsewhere) = (cold.here.clone(), elsewhere.clone());
         tasks.push(tokio::spawn(async move {
             for round in 0..12 {
                 let name = (task * 5 + round % 5).to_string();
@@ -270,8 +261,8 @@ async fn the_first_read_and_write_on_a_cold_disk_work() {
     let (world, writer) = World::new().await;
     put(&writer, "/data/a", "one").await;
     let cold = Cold::of(&world, Budget::default()).await;
-    assert_eq!(cold.workspace.read(&path("/data/a"), None).await.unwrap().bytes, "one");
+    assert_eq!(cold.here.read(&path("/data/a"), None).await.unwrap().bytes, "one");
     assert!(cold.latest().join("data/a").is_file(), "it is there now");
-    put(&cold.workspace, "/data/a", "two").await;
+    put(&cold.here, "/data/a", "two").await;
     assert_eq!(fs::read_to_string(cold.latest().join("data/a")).unwrap(), "two");
 }

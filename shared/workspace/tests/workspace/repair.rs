@@ -1,18 +1,10 @@
 //! After a crash at any point, `latest/` is what the index says.
 
-use crate::common::{World, tree};
-use domain::{FileId, FilePath, Principal};
+use crate::common::{World, path, person, tree};
+use domain::{FileId, Principal};
 use std::fs;
 use uuid::Uuid;
-use workspace::{Expect, Repaired, Writer};
-
-fn path(text: &str) -> FilePath {
-    FilePath::parse(text).unwrap()
-}
-
-fn person() -> Writer {
-    Writer::new(Principal::local())
-}
+use workspace::{Expect, Repaired};
 
 /// Makes `latest/` as `crash` leaves it, starts again, and compares with how it was.
 async fn repaired_after(crash: impl FnOnce(&World)) -> Repaired {

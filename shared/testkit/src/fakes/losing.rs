@@ -1,0 +1,101 @@
+//! A queue that loses messages: as if somebody had purged it, as if whoever sends had died, or as if nobody sent at all.
+
+use async_trait::async_trait;
+use ports::{DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// What becomes of a message that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mail {
+    /// It comes.
+    Comes,
+    /// It is taken, and gone.
+    IsLost,
+    /// It is not taken, and neither is what is sent with it.
+    IsRefused,
+}
+
+/// A queue that does with messages what it is told to, and everything else as the one behind it.
+pub struct LosingQueue {
+    inner: Arc<dyn Queue>,
+    state: Mutex<State>,
+}
+
+struct State {
+    decide: Box<dyn FnMut(&Outgoing) -> Mail + Send>,
+    missed: usize,
+}
+
+impl LosingQueue {
+    /// In front of this one; everything comes.
+    pub fn new(inner: Arc<dyn Queue>) -> Self {
+        let state = State { decide: Box::new(|_| Mail::Comes), missed: 0 };
+        Self { inner, state: Mutex::new(state) }
+    }
+
+    /// What becomes of every message from now on.
+    pub fn set(&self, mail: Mail) {
+        self.decide(move |_| mail);
+    }
+
+    /// The same, by the message.
+    pub fn decide(&self, decide: impl FnMut(&Outgoing) -> Mail + Send + 'static) {
+        self.state().decide = Box::new(decide);
+    }
+
+    /// How many did not come.
+    pub fn missed(&self) -> usize {
+        self.state().missed
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What comes of these.
+    fn pass(&self, messages: Vec<Outgoing>) -> Result<Vec<Outgoing>> {
+        let mut state = self.state();
+        let sent = messages.len();
+        let mails: Vec<Mail> = messages.iter().map(|message| (state.decide)(message)).collect();
+        if mails.contains(&Mail::IsRefused) {
+            state.missed += sent;
+            return Err(Error::Invalid("nothing is taken".into()));
+        }
+        let comes = messages.into_iter().zip(mails).filter(|(_, mail)| *mail == Mail::Comes);
+        let comes: Vec<Outgoing> = comes.map(|(message, _)| message).collect();
+        state.missed += sent - comes.len();
+        Ok(comes)
+    }
+}
+
+#[async_trait]
+impl Queue for LosingQueue {
+    async fn send(&self, messages: Vec<Outgoing>) -> Result<()> {
+        let messages = self.pass(messages)?;
+        if messages.is_empty() { Ok(()) } else { self.inner.send(messages).await }
+    }
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
+        self.inner.receive(max, visibility).await
+    }
+    async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
+        self.inner.ack(receipts).await
+    }
+    async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
+        self.inner.extend(receipts, visibility).await
+    }
+    async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
+        self.inner.reject(receipts, delay).await
+    }
+    async fn waiting(&self, lane: &str) -> Result<usize> {
+        self.inner.waiting(lane).await
+    }
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
+        self.inner.dead_letters(limit).await
+    }
+    async fn redrive(&self, group: &str) -> Result<usize> {
+        self.inner.redrive(group).await
+    }
+}

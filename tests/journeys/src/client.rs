@@ -287,6 +287,14 @@ impl Client {
         self.until(&task, |task| task["phase"] == "finished").await
     }
 
+    /// Answers what a node of a task or an agent asks, at the path of the question.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn answer(&self, question: &str, answers: Value) -> Result {
+        self.post(question, json!({ "answers": answers })).await.map(drop)
+    }
+
     /// Waits until a hub has settled all that was asked of it. What a turn is known by comes a moment before: its events.
     ///
     /// # Errors

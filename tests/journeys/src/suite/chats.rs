@@ -53,7 +53,7 @@ pub(super) async fn a_goal_becomes_files_that_can_be_watched_stopped_and_found_a
     let answers = format!("{chat}/answers/{}", question.data["question_id"].as_str().ok_or("no question_id")?);
     let wrong = client.ask(Method::POST, &answers, json!({ "answers": { "colour": 5 } })).await?;
     wrong.refuses(400, "INVALID_ARGUMENT")?;
-    client.post(&answers, json!({ "answers": { "colour": "blue" } })).await?;
+    client.answer(&answers, json!({ "colour": "blue" })).await?;
     let last = watch.until_nth("done", 2).await?;
     assert!(last.data["message"].as_str().is_some_and(|message| message.contains("blue")), "{last:?}");
     assert_eq!(count(&watch.events(), "stopped"), 1);

@@ -1,9 +1,10 @@
 //! What drives is killed while chats run and a task waits, and every conversation is read exactly once.
 
 use super::Stage;
-use crate::{Client, Event, Result, count, suite::tasks::APPROVAL};
+use crate::{Client, Event, Result, count};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use testkit::flows::APPROVAL;
 
 const CHATS: usize = 4;
 const DEATHS: usize = 10;
@@ -68,7 +69,7 @@ pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Resu
 
     // Nobody drove the task meanwhile; it is there, and goes on when somebody answers.
     assert_eq!(client.get(&task).await?["phase"], "suspended");
-    client.post(&format!("{task}/answers/review"), json!({ "answers": { "approved": true } })).await?;
+    client.answer(&format!("{task}/answers/review"), json!({ "approved": true })).await?;
     let task = client.until(&task, |task| task["phase"] == "finished").await?;
     assert_eq!(task["status"], "success", "{task}");
     Ok(())

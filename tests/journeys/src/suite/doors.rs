@@ -56,7 +56,7 @@ pub(super) async fn refusals_come_in_one_envelope(stage: Stage) -> Result {
     keyed("/projects/two.md").await?.refuses(409, "IDEMPOTENCY_MISMATCH")?;
 
     // What is too long for a command says so.
-    client.flow(&place, "approval", &[("workflow.yaml", super::tasks::APPROVAL)]).await?;
+    client.flow(&place, "approval", &[("workflow.yaml", testkit::flows::APPROVAL)]).await?;
     let long = json!({ "input": "x".repeat(300_000) });
     let refused = client.ask(Method::POST, &format!("{place}/flows/approval/tasks"), long).await?;
     refused.refuses(413, "PAYLOAD_TOO_LARGE")?;

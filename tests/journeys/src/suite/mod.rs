@@ -70,7 +70,7 @@ macro_rules! journeys {
 
 /// All of them; those that take longest first.
 pub const JOURNEYS: &[Journey] = {
-    use Ability::{Counters, Deaths, Others, Script, Secrets, Settings};
+    use Ability::{Counters, Deaths, OneProcess, Others, Script, Secrets, Settings};
     journeys! {
         deaths::deaths_lose_nothing_and_double_nothing [Deaths, Script];
         chats::a_goal_becomes_files_that_can_be_watched_stopped_and_found_again [];
@@ -99,6 +99,7 @@ pub const JOURNEYS: &[Journey] = {
         limits::turns_are_charged_by_what_they_used [Settings, Script, Others];
         models::any_openai_compatible_server_is_a_model [Settings];
         models::an_agent_has_the_provider_and_the_key_that_its_flow_names [Settings, Secrets];
-        reports::what_is_done_is_counted [Counters, Script];
+        reports::who_runs_it_sees_what_is_counted_and_nobody_else [Counters];
+        reports::what_is_done_is_counted [Counters, OneProcess, Script];
     }
 };

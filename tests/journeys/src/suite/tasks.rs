@@ -4,47 +4,8 @@ use super::Stage;
 use crate::{Client, Result, count};
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::flows::{APPROVAL, CHOICE, DOUBLES};
 
-const CHOICE: &str = r#"
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - id: choose
-    kind: deterministic
-    role: decision
-    context: none
-    op: {expr: '{"selected_edge": input.good ? "yes" : "no"}'}
-  - {id: good, kind: deterministic, role: linear, context: none, op: {expr: '"well done"'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-  - {id: bad, kind: deterministic, role: exit, context: none, always_fail: true}
-edges:
-  - {from: begin, to: choose}
-  - {from: choose, to: good, label: 'yes'}
-  - {from: choose, to: bad, label: 'no'}
-  - {from: good, to: end}
-"#;
-const SPLIT: &str = "
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: items, kind: deterministic, role: split, context: none, split: {over: 'input.items'}}
-  - {id: worker, kind: deterministic, role: linear, context: none, op: {expr: 'input * 2'}}
-  - {id: join, kind: deterministic, role: merge, context: none, merge: {strategy: all}, op: {expr: 'input.map(one, one.output)'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges:
-  - {from: begin, to: items}
-  - {from: items, to: worker}
-  - {from: worker, to: join}
-  - {from: join, to: end}
-";
-/// Waits for a person, then ends with what it began with.
-pub(super) const APPROVAL: &str = "
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: review, kind: deterministic, role: linear, context: none, ask: {approve: 'Publish {{input}}?'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges:
-  - {from: begin, to: review}
-  - {from: review, to: end}
-";
 const READS: &str = r#"
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -195,7 +156,7 @@ pub(super) async fn a_task_is_paused_and_stepped(stage: Stage) -> Result {
 pub(super) async fn a_split_becomes_subtasks_that_are_joined(stage: Stage) -> Result {
     const ITEMS: u64 = 8;
     let client = stage.client();
-    let place = with_flow(&client, "split", SPLIT).await?;
+    let place = with_flow(&client, "split", DOUBLES).await?;
     let items: Vec<u64> = (0..ITEMS).collect();
     let task = client.run(&place, "split", json!({ "items": items })).await?;
     let doubled: Vec<u64> = items.iter().map(|item| item * 2).collect();

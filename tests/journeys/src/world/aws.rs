@@ -1,9 +1,14 @@
 //! A deployment on this machine: what `template.yaml` makes, of emulators and of our own Lambda.
 
-use super::{SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, token};
-use crate::{Binaries, Client, Result};
+use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, token};
+use crate::{Binaries, Client, PATIENCE, Result};
+use aws::DynamoTable;
+use aws_sdk_sqs::types::QueueAttributeName::{
+    ApproximateNumberOfMessages as Visible, ApproximateNumberOfMessagesNotVisible as Taken,
+};
 use emulators::{Calls, Emulator, account};
 use lambda::{Function, Gateway, Mapping, MappingSettings};
+use ports::SystemClock;
 use std::{
     path::{Path, PathBuf},
     process::Stdio,
@@ -24,7 +29,7 @@ use tokio::{
 pub(super) const BINARIES: [&str; 4] = ["buildscale-api", "buildscale-worker", "buildscale-timer", "buildscale-stream"];
 /// Longer than anything takes; a test that needs a shorter one says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// How many instances of a function there may be at once.
+/// How many instances of a function there may be at once, where nothing is said.
 const CONCURRENCY: usize = 6;
 /// What the names of secrets begin with that flows may refer to.
 const SECRETS_OF_FLOWS: &str = "buildscale/flows";
@@ -62,13 +67,15 @@ pub struct Options<'a> {
     pub script: String,
     /// How long the worker may take for a batch.
     pub timeout: Duration,
+    /// How many instances of a function there may be at once.
+    pub concurrency: usize,
     /// Variables of all functions.
     pub settings: Settings<'a>,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { script: SCRIPT.to_owned(), timeout: TIMEOUT, settings: &[] }
+        Self { script: SCRIPT.to_owned(), timeout: TIMEOUT, concurrency: CONCURRENCY, settings: &[] }
     }
 }
 
@@ -86,6 +93,8 @@ pub struct Aws {
     pub dynamodb_of_api: Calls,
     /// The same.
     pub sqs_of_api: Calls,
+    /// The function that answers people.
+    pub api: Function,
     /// The function that drives.
     pub worker: Function,
     /// The function of what is due, and of sweeps.
@@ -138,6 +147,7 @@ impl Aws {
             ("BUILDSCALE__AWS__BUS", &emulators.bus),
             ("BUILDSCALE__AUTH__SECRET", SIGNS_TOKENS),
             ("BUILDSCALE__AUTH__TICKET_SECRET", SIGNS_TICKETS),
+            ("BUILDSCALE__AUTH__METRICS_TOKEN", OPERATOR),
             ("BUILDSCALE__AUTH__REQUESTS_PER_MINUTE", "100000"),
             ("BUILDSCALE__AUTH__TOKENS_PER_MINUTE", "100000000"),
             ("BUILDSCALE__AI__SCRIPT", &script.display().to_string()),
@@ -158,18 +168,18 @@ impl Aws {
                 binary: binaries.get(&format!("buildscale-{name}"))?,
                 environment: environment.to_vec(),
                 timeout,
-                concurrency: CONCURRENCY,
+                concurrency: options.concurrency,
                 log: Some(log_of(folder.path(), name)),
             }))
         };
         let api = function("api", &environment_of_api, TIMEOUT)?;
         let worker = function("worker", &environment, options.timeout)?;
         let timer = function("timer", &environment, TIMEOUT)?;
-        let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency: CONCURRENCY };
+        let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency: options.concurrency };
         let client = aws_sdk_sqs::Client::new(&sdk);
         let commands = Mapping::start(client.clone(), worker.clone(), queue_of(queues.queue_url));
         let delays = Mapping::start(client, timer.clone(), queue_of(queues.delay_queue_url));
-        let gateway = Gateway::start(api).await;
+        let gateway = Gateway::start(api.clone()).await;
         let (_, url) = watch::channel(format!("http://{}", gateway.address));
         Ok(Self {
             name,
@@ -178,6 +188,7 @@ impl Aws {
             s3,
             dynamodb_of_api,
             sqs_of_api,
+            api,
             worker,
             timer,
             url,
@@ -193,6 +204,57 @@ impl Aws {
     /// The client of the person that most of it is about.
     pub fn client(&self) -> Client {
         Client::new(self.url.clone(), Some(&token("ann")))
+    }
+
+    /// What the functions have written, read by nobody's process; but for bodies that are so long that they lie in the bucket.
+    pub fn table(&self) -> DynamoTable {
+        let client = aws_sdk_dynamodb::Client::new(&account::sdk(self.dynamodb.endpoint()));
+        DynamoTable::new(client, &self.name, Arc::new(SystemClock))
+    }
+
+    /// The address of one of its queues, such as `commands` or `commands-dead`, from where functions ask.
+    pub fn queue_url(&self, queue: &str) -> String {
+        format!("{}/{}/{}-{queue}.fifo", self.sqs.endpoint(), account::ACCOUNT, self.name)
+    }
+
+    /// How many messages a queue has, in flight or not.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub async fn waiting(&self, queue: &str) -> Result<u32> {
+        let ask = self.sqs_client().get_queue_attributes().queue_url(self.queue_url(queue));
+        let answer = ask.attribute_names(Visible).attribute_names(Taken).send().await?;
+        let counts = answer.attributes.unwrap_or_default();
+        let count = |name| counts.get(&name).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
+        Ok(count(Visible) + count(Taken))
+    }
+
+    /// Takes every message out of a queue, those in flight among them, as somebody does who purges it.
+    ///
+    /// # Errors
+    /// When it does not let go of them.
+    pub async fn purge(&self, queue: &str) -> Result {
+        self.sqs_client().purge_queue().queue_url(self.queue_url(queue)).send().await?;
+        Ok(())
+    }
+
+    /// Waits until no worker is at work and no command waits.
+    ///
+    /// # Errors
+    /// When it never comes to that.
+    pub async fn until_settled(&self) -> Result {
+        let settled = async {
+            while self.worker.running() > 0 || self.waiting("commands").await? > 0 {
+                // poll: neither a function nor a queue says when it is done
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, settled).await?
+    }
+
+    fn sqs_client(&self) -> aws_sdk_sqs::Client {
+        aws_sdk_sqs::Client::new(&account::sdk(self.sqs.endpoint()))
     }
 
     pub(super) async fn put_secret(&self, name: &str, secret: &str) -> Result {

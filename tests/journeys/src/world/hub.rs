@@ -1,6 +1,6 @@
 //! The hub: one process, killed, ended and started as a person would.
 
-use super::{SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings};
+use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings};
 use crate::{Binaries, Client, PATIENCE, Result};
 use serde_json::Value;
 use std::{
@@ -18,8 +18,6 @@ use tokio::{
 
 /// Where a hub logs to if there is such a file in its data folder.
 pub const LOG: &str = "hub.log";
-/// The token of whoever runs it.
-pub(super) const OPERATOR: &str = "the token of whoever runs the hub of these tests";
 
 /// A running hub, and its data.
 pub struct Deployed {

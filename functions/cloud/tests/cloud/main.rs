@@ -7,4 +7,5 @@ mod deaths;
 mod faults;
 mod operated;
 mod sandbox;
+mod sweeps;
 mod world;

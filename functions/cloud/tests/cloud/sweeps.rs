@@ -1,0 +1,278 @@
+//! Sweeps by the timer's own binary: whatever a death, a lost message or a machine that nobody uses leaves behind goes on and ends, and
+//! the next sweep finds nothing to do.
+//!
+//! One deployment, one story after the other, since a sweep goes through everything that there is. Nobody waits for the hour after
+//! which something counts as left behind: what was written is made older in the table.
+
+use crate::world::{Client, Options, Result, World, count};
+use aws::DynamoTable;
+use domain::WorkspaceId;
+use emulators::{
+    Fate,
+    ecs::{Deployed, Ecs, environment},
+};
+use http::Method;
+use journeys::PATIENCE;
+use ports::{Expect, Key, Table, Write};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
+use testkit::{
+    age_indexed, age_log,
+    flows::{CHOICE, NUMBERS},
+};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+/// Longer than anything may lie about before it is looked after.
+const LONG: Duration = Duration::from_secs(2 * 3600);
+/// Longer than the trash is kept.
+const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
+
+const SCRIPT: &str = "rules:
+- steps:
+  - {text: 'I write it.', calls: [{tool: write, args: {path: /projects/a.md, content: one}}]}
+  - {text: 'It is written.'}
+";
+const SUITES: &str = "
+suites:
+  - name: first
+    cases: [{id: right, input: {good: true}, assertions: [{type: status, expected: success}]}]
+";
+
+/// What stories are played on.
+struct Ground {
+    world: World,
+    table: DynamoTable,
+    ecs: Ecs,
+    client: Client,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_behind_goes_on_and_ends() -> Result {
+    let ground = Ground::deploy().await?;
+    assert_eq!(ground.swept().await?, json!({}), "nothing is there yet");
+    a_chat_whose_message_was_lost(&ground).await?;
+    a_task_whose_letters_were_lost(&ground).await?;
+    a_task_that_never_began(&ground).await?;
+    an_evaluation_whose_process_is_gone(&ground).await?;
+    sandboxes_that_nobody_uses(&ground).await?;
+    trash_after_a_month(&ground).await
+}
+
+/// The worker dies right after the first entry of a turn, and the delivery that would have made up for it is purged.
+async fn a_chat_whose_message_was_lost(ground: &Ground) -> Result {
+    let place = ground.client.place().await?;
+    let chat = ground.dies_after("log/0", ground.client.chat(&place, "write it")).await?;
+    let actor = chat::actor_id(workspace(&place)?, id(&chat).parse()?);
+    assert_eq!(ground.swept().await?, json!({}), "it may only be slow");
+    ground.age(actor.as_str()).await?;
+    assert_eq!(ground.swept().await?, json!({ "behind": 1 }));
+    let watch = ground.client.watch(&chat);
+    assert_eq!(watch.until_event("done").await?.data["message"], "It is written.");
+    let file = ground.client.get(&format!("{place}/files/by-path?path=/projects/a.md")).await?;
+    assert_eq!((&file["v"], count(&watch.events(), "observation")), (&json!(1), 1), "{file}");
+    ground.is_done_with(actor.as_str()).await
+}
+
+/// The same between the entry that makes a task's children and the letters that they begin with.
+async fn a_task_whose_letters_were_lost(ground: &Ground) -> Result {
+    let place = ground.client.place().await?;
+    ground.client.flow(&place, "numbers", &[("workflow.yaml", NUMBERS)]).await?;
+    let letters = r#"\"outbox\":[{"#;
+    let task = ground.dies_after(letters, ground.client.task(&place, "numbers", json!({}))).await?;
+    let actor = flow::machine::actor_id(workspace(&place)?, id(&task).parse()?);
+    ground.age(actor.as_str()).await?;
+    assert_eq!(ground.swept().await?, json!({ "behind": 1 }));
+    let ended = ground.client.until(&task, |task| task["phase"] == "finished").await?;
+    assert_eq!((&ended["status"], &ended["output"]), (&json!("success"), &json!([10, 20, 30])), "{ended}");
+    assert_eq!(ended["children"], 3);
+    ground.is_done_with(actor.as_str()).await
+}
+
+/// The API has written a task down and cannot send its message.
+async fn a_task_that_never_began(ground: &Ground) -> Result {
+    let place = ground.client.place().await?;
+    ground.client.flow(&place, "choice", &[("workflow.yaml", CHOICE)]).await?;
+    let sends = |operation: &str| operation.starts_with("SendMessage");
+    ground.world.sqs_of_api.plan(move |operation| if sends(operation) { Fate::Lost } else { Fate::Pass });
+    let new = json!({ "input": { "good": true } });
+    let refused = ground.client.ask(Method::POST, &format!("{place}/flows/choice/tasks"), new).await?;
+    assert!(refused.status.is_server_error(), "{}", refused.text());
+    ground.world.sqs_of_api.pass();
+    let listed = ground.client.get(&format!("{place}/tasks")).await?;
+    assert_eq!((listed["tasks"].as_array().map(Vec::len), &listed["tasks"][0]["phase"]), (Some(1), &json!("queued")));
+    assert_eq!(ground.swept().await?, json!({}), "it may only be slow");
+    ground.age_shards("starts", flow::tasks::START_SHARDS, LONG).await?;
+    assert_eq!(ground.swept().await?, json!({ "never_begun": 1 }));
+    let task = format!("{place}/tasks/{}", listed["tasks"][0]["task_id"].as_str().ok_or("no task_id")?);
+    let ended = ground.client.until(&task, |task| task["phase"] == "finished").await?;
+    assert_eq!(ended["output"], "well done", "{ended}");
+    let actor = flow::machine::actor_id(workspace(&place)?, id(&task).parse()?);
+    ground.is_done_with(actor.as_str()).await
+}
+
+/// The API dies before it has written down anything that came of an evaluation.
+async fn an_evaluation_whose_process_is_gone(ground: &Ground) -> Result {
+    let place = ground.client.place().await?;
+    ground.client.flow(&place, "choice", &[("workflow.yaml", CHOICE), ("evaluations.yaml", SUITES)]).await?;
+    // It gets no further than here, however quick it is.
+    let runs = r#"\"status\":\"running\""#;
+    let fate = move |body: &[u8]| if says(body, runs) { Fate::Silence } else { Fate::Pass };
+    ground.world.dynamodb_of_api.plan_calls(move |call| fate(&call.body));
+    let begun = ground.client.post(&format!("{place}/flows/choice/evaluations"), json!({})).await?;
+    ground.world.api.forget_idle();
+    ground.world.dynamodb_of_api.pass();
+    let evaluation = format!("{place}/evaluations/{}", begun["evaluation_id"].as_str().ok_or("no evaluation_id")?);
+    assert_ne!(ground.client.get(&evaluation).await?["status"], "finished");
+    assert_eq!(ground.swept().await?, json!({ "evaluations": 1 }));
+    let ended = ground.client.until(&evaluation, |evaluation| evaluation["status"] == "finished").await?;
+    assert_eq!((&ended["total"], &ended["passed"]), (&json!(1), &json!(1)), "{ended}");
+    ground.world.until_settled().await?;
+    assert_eq!(ground.swept().await?, json!({}));
+    Ok(())
+}
+
+/// One has ended by itself, as one does that nobody uses, and nobody has looked since; of another one its workspace knows nothing any
+/// more; the third one stays.
+async fn sandboxes_that_nobody_uses(ground: &Ground) -> Result {
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let place = ground.client.place().await?;
+        let sandbox = format!("{place}/sandbox");
+        ground.client.ask(Method::POST, &sandbox, Value::Null).await?.is(202)?;
+        ground.client.until(&sandbox, |view| view["state"] == "ready").await?;
+        let workspace = id(&place).to_owned();
+        let task = ground.ecs.living().into_iter().find(|task| task.started_by.starts_with(&workspace));
+        tasks.push((workspace, sandbox, task.ok_or("it has no task")?.task));
+    }
+    let [(_, idle, of_idle), (lost, ..), (_, kept, of_kept)] = &tasks[..] else { return Err("not three".into()) };
+    ground.ecs.end(of_idle);
+    while ground.ecs.living().iter().any(|task| task.task == *of_idle) {
+        // poll: a process that ends tells its parent, which is ECS
+        sleep(Duration::from_millis(10)).await;
+    }
+    ground.table.commit(vec![Write::delete(Key::new("sandboxes", lost.as_str()), Expect::Present)]).await?;
+    assert_eq!(ground.swept().await?, json!({ "sandboxes": 2 }));
+    let living: Vec<String> = ground.ecs.living().into_iter().map(|task| task.task).collect();
+    assert_eq!(living, [of_kept.clone()]);
+    assert_eq!(ground.client.get(kept).await?["state"], "ready");
+    let view = ground.client.get(idle).await?;
+    assert!(view["state"] == "cold" && view["reason"].is_string(), "{view}");
+    assert_eq!(ground.swept().await?, json!({}));
+    Ok(())
+}
+
+/// What was removed a month ago goes for good, and what was removed now stays.
+async fn trash_after_a_month(ground: &Ground) -> Result {
+    let place = ground.client.place().await?;
+    let remove = async |path: &str| -> Result {
+        let file = ground.client.file(&place, path, "x").await?;
+        ground.client.ask(Method::DELETE, &file, Value::Null).await?.good().map(drop)
+    };
+    remove("/projects/old.md").await?;
+    assert_eq!(ground.swept().await?, json!({}));
+    ground.age_shards("trash", workspace::TRASH_SHARDS, MONTH).await?;
+    remove("/projects/young.md").await?;
+    assert_eq!(ground.swept().await?, json!({ "trash": 1 }));
+    let left = ground.client.get(&format!("{place}/files/trash")).await?;
+    assert_eq!(left["files"].as_array().map(Vec::len), Some(1), "{left}");
+    assert_eq!(left["files"][0]["info"]["path"], "/projects/young.md", "{left}");
+    assert_eq!(ground.swept().await?, json!({}));
+    Ok(())
+}
+
+impl Ground {
+    async fn deploy() -> Result<Self> {
+        let ecs = Ecs::start(Deployed::sandboxes(env!("CARGO_BIN_EXE_buildscale-sandbox"))).await?;
+        let settings = ecs.variables();
+        let mut settings: Vec<(&str, &str)> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        settings.push(("AWS_ENDPOINT_URL_ECS", ecs.endpoint()));
+        let world = World::deploy(Options { script: SCRIPT.into(), settings: &settings, ..Options::default() }).await?;
+        ecs.revise(environment(world.s3.endpoint(), &world.name));
+        let (table, client) = (world.table(), world.client.clone());
+        Ok(Self { world, table, ecs, client })
+    }
+
+    /// Sweeps, as if the round before had been over for an hour. How many things each sweep dealt with that found some.
+    async fn swept(&self) -> Result<Value> {
+        self.table.commit(vec![Write::delete(Key::new("sweeps", "behind"), Expect::Any)]).await?;
+        let said = self.world.timer.invoke(r#"{"sweep": "all"}"#).await?;
+        let said: BTreeMap<String, BTreeMap<String, u64>> = serde_json::from_slice(&said)?;
+        let swept = said.get("swept").ok_or("it did not sweep")?;
+        assert_eq!(swept.len(), 5, "{swept:?}");
+        Ok(swept.iter().filter(|(_, count)| **count > 0).map(|(name, count)| (name.clone(), json!(count))).collect())
+    }
+
+    /// Has the worker die once a write of its has taken effect that says this. Nothing is left of what it had received.
+    async fn dies_after<T>(&self, what: &'static str, deed: impl Future<Output = Result<T>>) -> Result<T> {
+        self.world.until_settled().await?;
+        let (death, mut died) = watch::channel(false);
+        let (worker, lives) = (self.world.worker.clone(), AtomicBool::new(true));
+        self.world.dynamodb.plan_calls(move |call| {
+            let fits = call.function == "worker" && !call.reads() && says(&call.body, what);
+            if !fits || !lives.swap(false, Relaxed) {
+                return Fate::Pass;
+            }
+            let (worker, death) = (worker.clone(), death.clone());
+            Fate::then(move || {
+                assert_eq!(worker.kill_busy(), 1);
+                death.send_replace(true);
+            })
+        });
+        let done = deed.await?;
+        timeout(PATIENCE, died.wait_for(|died| *died)).await??;
+        self.world.dynamodb.pass();
+        while self.world.worker.running() > 0 {
+            // poll: a process that was killed tells whoever started it
+            sleep(Duration::from_millis(10)).await;
+        }
+        self.world.purge("commands").await?;
+        assert_eq!(self.world.waiting("commands").await?, 0);
+        Ok(done)
+    }
+
+    /// An actor has done nothing for long.
+    async fn age(&self, actor: &str) -> Result {
+        assert!(age_log(&self.table, actor, LONG).await? > 0, "{actor} has written nothing");
+        Ok(())
+    }
+
+    /// The one thing that an index has in so many parts has been there for so long.
+    async fn age_shards(&self, index: &str, shards: u8, by: Duration) -> Result {
+        let mut aged = 0;
+        for shard in 0..shards {
+            aged += age_indexed(&self.table, &format!("{index}/{shard:x}"), by).await?;
+        }
+        assert_eq!(aged, 1);
+        Ok(())
+    }
+
+    /// However long an actor rests that has ended what it was at: nothing is left of it.
+    async fn is_done_with(&self, actor: &str) -> Result {
+        self.world.until_settled().await?;
+        assert_eq!(self.swept().await?, json!({}));
+        self.age(actor).await?;
+        assert_eq!(self.swept().await?, json!({}));
+        Ok(())
+    }
+}
+
+/// The last part of a path.
+fn id(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+fn workspace(place: &str) -> Result<WorkspaceId> {
+    Ok(id(place).parse()?)
+}
+
+fn says(body: &[u8], what: &str) -> bool {
+    String::from_utf8_lossy(body).contains(what)
+}

@@ -8,8 +8,7 @@ use tokio::{
 
 /// How often each command was run by the Redis on this port of 127.0.0.1 since it was started: `publish`, `subscribe`, ….
 pub async fn commands(port: u16) -> io::Result<BTreeMap<String, usize>> {
-    let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await?);
-    stream.write_all(b"INFO commandstats\r\n").await?;
+    let mut stream = ask(port, "INFO commandstats").await?;
     // A text with its length before it: `$123\r\n…`.
     let mut length = String::new();
     stream.read_line(&mut length).await?;
@@ -17,6 +16,24 @@ pub async fn commands(port: u16) -> io::Result<BTreeMap<String, usize>> {
     let mut text = vec![0; length];
     stream.read_exact(&mut text).await?;
     Ok(parse(&String::from_utf8_lossy(&text)))
+}
+
+/// How many connections listen to a channel of the Redis on this port of 127.0.0.1.
+pub async fn listeners(port: u16, channel: &str) -> io::Result<usize> {
+    let mut stream = ask(port, &format!("PUBSUB NUMSUB {channel}")).await?;
+    // The channel and its number: `*2`, the length of the name, the name, `:1`.
+    let mut line = String::new();
+    for _ in 0..4 {
+        line.clear();
+        stream.read_line(&mut line).await?;
+    }
+    line.trim().trim_start_matches(':').parse().map_err(io::Error::other)
+}
+
+async fn ask(port: u16, command: &str) -> io::Result<BufReader<TcpStream>> {
+    let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await?);
+    stream.write_all(format!("{command}\r\n").as_bytes()).await?;
+    Ok(stream)
 }
 
 fn parse(text: &str) -> BTreeMap<String, usize> {

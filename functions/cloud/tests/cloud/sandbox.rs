@@ -5,7 +5,7 @@ use aws::{Cloud, Connect, EcsSandboxes};
 use domain::WorkspaceId;
 use emulators::{
     Calls, Fate, FaultProxy, account,
-    ecs::{Deployed, Ecs},
+    ecs::{Deployed, Ecs, environment},
 };
 use http::Method;
 use ports::{Clock, Sandbox, Sandboxes, SystemClock};
@@ -34,26 +34,7 @@ const SCRIPT: &str = "rules:
 
 /// A cluster whose tasks run the container's binary.
 async fn cluster() -> Result<Ecs> {
-    let program = vec![env!("CARGO_BIN_EXE_buildscale-sandbox").to_owned()];
-    let deployed = Deployed { program, environment: Vec::new(), capacity_provider: Some("nvme".into()), page: 100 };
-    Ok(Ecs::start(deployed).await?)
-}
-
-/// What the task definition says, with the contents at an endpoint.
-fn definition(s3: &str, bucket: &str) -> Vec<(String, String)> {
-    [
-        ("AWS_REGION", account::REGION),
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "test"),
-        ("AWS_ENDPOINT_URL_S3", s3),
-        ("BUILDSCALE__AWS__BUCKET", bucket),
-        ("BUILDSCALE__SANDBOX__FOLDER", "{task}/workspace"),
-        ("BUILDSCALE__SANDBOX__SCRATCH", "{task}/tmp"),
-        ("BUILDSCALE__SANDBOX__IDLE_SECONDS", "3600"),
-        ("BUILDSCALE_LOG", "info"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
+    Ok(Ecs::start(Deployed::sandboxes(env!("CARGO_BIN_EXE_buildscale-sandbox"))).await?)
 }
 
 fn connect() -> Connect {
@@ -78,7 +59,7 @@ async fn empty_archive() -> Result<FaultProxy> {
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
     let (ecs, archive) = (cluster().await?, empty_archive().await?);
-    ecs.revise(definition(archive.endpoint(), "none"));
+    ecs.revise(environment(archive.endpoint(), "none"));
     let worker = worker(&ecs)?;
     conformance::sandboxes(&worker, WorkspaceId(SystemClock.id())).await;
     assert_eq!(ecs.living(), []);
@@ -133,7 +114,7 @@ async fn an_agent_searches_without_a_sandbox_then_in_one_and_without_again_when_
     settings.push(("AWS_ENDPOINT_URL_ECS".into(), calls.endpoint().into()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let world = World::deploy(Options { script: SCRIPT.into(), settings: &settings, ..Options::default() }).await?;
-    ecs.revise(definition(world.s3.endpoint(), &world.name));
+    ecs.revise(environment(world.s3.endpoint(), &world.name));
     let (client, place) = (&world.client, world.client.place().await?);
     client.file(&place, "/projects/a.md", "a needle in a haystack\n").await?;
     let found = |observed: &Event| observed.data.to_string().contains("a needle in a haystack");

@@ -21,6 +21,8 @@ enum Side {
     Before,
     /// It has its effect, and nobody hears of it.
     After,
+    /// It has none to have.
+    None,
 }
 
 impl Lane {
@@ -47,62 +49,78 @@ impl Lane {
         self.check(&chat, &watch, what).await;
     }
 
-    /// The same, with a worker that dies at the call with this number. Returns which call that was; none when it made fewer.
-    async fn dies(&self, number: usize, side: Side) -> Option<Call> {
-        let (made, died) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
+    /// The same, with a worker that dies at a moment. Returns at which call that was; none when it did not come.
+    async fn dies(&self, moment: Moment) -> Option<Call> {
+        let (changes, died) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
         let (worker, died_at) = (self.world.worker.clone(), died.clone());
         self.plan(move |call| {
-            if call.function != "worker" || made.fetch_add(1, Relaxed) != number {
+            let comes = call.function == "worker" && {
+                let before = if call.reads() { changes.load(Relaxed) } else { changes.fetch_add(1, Relaxed) };
+                before == moment.changes && call.reads() == (moment.side == Side::None)
+            };
+            if !comes || died_at.lock().unwrap().is_some() {
                 return Fate::Pass;
             }
             *died_at.lock().unwrap() = Some(call.clone());
             let worker = worker.clone();
-            match side {
-                Side::Before => {
+            match moment.side {
+                Side::Before | Side::None => {
                     worker.kill_busy();
                     Fate::Lost
                 }
                 Side::After => Fate::then(move || _ = worker.kill_busy()),
             }
         });
-        self.journey(&format!("large-{number}-{side:?}"), &format!("died at call {number}, {side:?}")).await;
+        let goal = format!("large-{}-{:?}", moment.changes, moment.side);
+        self.journey(&goal, &format!("died at {moment:?}")).await;
         died.lock().unwrap().clone()
     }
 }
 
-/// The worker is killed at every call that it makes in a journey; where the call changes something, on both sides of it. Whatever it was
-/// at is done once all the same, and whoever watches sees it.
+/// A moment to die at.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// How many of its calls that change something come before.
+    changes: usize,
+    side: Side,
+}
+
+/// Every moment that is another one. All that a worker knows dies with it, so only what it has changed tells one death from another:
+/// deaths at calls that only read, with no change between them and the next call that changes something, are one and the same as
+/// the death before that call. What is left are both sides of each change (between the later side of one and the earlier side of the
+/// next lies what was published), and the reads after the last.
+fn moments(calls: &[Call]) -> Vec<Moment> {
+    let changes = calls.iter().filter(|call| !call.reads()).count();
+    let sides = |changes| [Side::Before, Side::After].map(|side| Moment { changes, side });
+    let end = calls.last().filter(|call| call.reads()).map(|_| Moment { changes, side: Side::None });
+    (0..changes).flat_map(sides).chain(end).collect()
+}
+
+/// The worker is killed at every moment of a journey, by what it has changed until then. Whatever it was at is done once all the same,
+/// and whoever watches sees it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_may_die_at_any_call() {
     let emulators = emulators().await;
     let lanes = join_all((0..LANES).map(|_| Lane::deploy(&emulators, &[]))).await;
     let calls = lanes[0].calm().await;
-    let deaths: Vec<(usize, Side)> = calls
-        .iter()
-        .enumerate()
-        .flat_map(|(number, call)| match call.reads() {
-            // What changes nothing has no side.
-            true => vec![(number, Side::Before)],
-            false => vec![(number, Side::Before), (number, Side::After)],
-        })
-        .collect();
+    let moments = moments(&calls);
     let operations: Vec<&str> = calls.iter().map(|call| call.operation.as_str()).collect();
-    assert!(deaths.len() > 20, "{operations:?}");
+    assert!(moments.len() > 20, "{operations:?}");
     // The content of the file, what it was changed to, and the two entries of the log that are too long for the table.
     let sent = operations.iter().filter(|operation| **operation == "PUT object").count();
     assert!((2..=4).contains(&sent), "{operations:?}");
     let (turns, died) = (Turns::new(), Mutex::new(BTreeMap::<String, usize>::new()));
-    let (turns, died, deaths) = (&turns, &died, &deaths);
+    let (turns, died, moments) = (&turns, &died, &moments);
     join_all(lanes.iter().map(|lane| async move {
-        while let Some((number, side)) = deaths.get(turns.next()) {
-            if let Some(call) = lane.dies(*number, *side).await {
-                *died.lock().unwrap().entry(format!("{} {side:?}", call.operation)).or_default() += 1;
+        while let Some(moment) = moments.get(turns.next()) {
+            if let Some(call) = lane.dies(*moment).await {
+                *died.lock().unwrap().entry(format!("{} {:?}", call.operation, moment.side)).or_default() += 1;
             }
         }
     }))
     .await;
     let died = died.lock().unwrap();
     tell(&format!("{} calls, died at {died:?}", calls.len()));
-    // How often a stop is looked for depends on the time; the rest is the same in each run.
-    assert!(died.values().sum::<usize>() * 10 >= deaths.len() * 8, "too few deaths: {died:?} of {operations:?}");
+    // How often a lease is renewed depends on the time; the rest is the same in each run.
+    assert!(died.values().sum::<usize>() * 10 >= moments.len() * 8, "too few deaths: {died:?} of {operations:?}");
 }

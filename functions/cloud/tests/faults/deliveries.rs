@@ -12,7 +12,7 @@ impl Lane {
     pub async fn send(&self, message: &Outgoing, identity: &str) {
         let body = serde_json::to_string(message).unwrap();
         let client = Client::new(&account::sdk(self.world.sqs.endpoint()));
-        let send = client.send_message().queue_url(self.queue_url("commands")).message_body(body);
+        let send = client.send_message().queue_url(self.world.queue_url("commands")).message_body(body);
         send.message_group_id(&message.group).message_deduplication_id(identity).send().await.unwrap();
     }
 

@@ -246,7 +246,7 @@ async fn a_newer_version_is_at_work(emulators: &Arc<Emulators>) {
     }
     let item = table.get(&actor.entry_key(next + 1)).await.unwrap();
     assert!(item.is_none(), "nothing was written behind what could not be read: {item:?}");
-    assert_eq!(lane.waiting_commands().await, 1, "the command is kept");
+    assert_eq!(lane.world.waiting("commands").await.unwrap(), 1, "the command is kept");
 
     table.commit(vec![Write::delete(key, Expect::Present)]).await.unwrap();
     watch.until(|events| journeys::count(events, "done") == 2).await.unwrap();

@@ -5,7 +5,10 @@
 //! one step a look, and with nobody looking it never comes; pages can be of one; what a request must not say is refused.
 
 mod check;
+mod deployed;
 mod task;
+
+pub use deployed::{Deployed, environment};
 
 use crate::account::{ACCOUNT, REGION};
 use http::{Request, Response, StatusCode};
@@ -26,20 +29,6 @@ use std::{
 use task::Task;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle};
-
-/// What is deployed.
-#[derive(Clone, Debug)]
-pub struct Deployed {
-    /// What a task runs, with its arguments.
-    pub program: Vec<String>,
-    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. What `RunTask` overrides, and
-    /// where to listen, come on top.
-    pub environment: Vec<(String, String)>,
-    /// The capacity provider; Fargate where there is none.
-    pub capacity_provider: Option<String>,
-    /// How many tasks are on a page.
-    pub page: usize,
-}
 
 /// How far tasks come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,6 +182,11 @@ impl Ecs {
     /// Where a task's output is.
     pub fn log(&self, task: &str) -> PathBuf {
         own(lock(&self.state).folder.path(), task).join("log")
+    }
+
+    /// Where the commands of a task have a scratch folder each, by its [`environment`].
+    pub fn scratch(&self, task: &str) -> PathBuf {
+        self.log(task).with_file_name(deployed::SCRATCH).join("scratch")
     }
 
     /// Where what runs in a task answers, once it does.

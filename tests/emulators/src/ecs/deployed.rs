@@ -1,0 +1,45 @@
+//! What is deployed of sandboxes: what `template.yaml` says of their task.
+
+use crate::account;
+
+/// The folder of a task's own in which its commands write.
+pub(super) const SCRATCH: &str = "tmp";
+
+/// What is deployed.
+#[derive(Clone, Debug)]
+pub struct Deployed {
+    /// What a task runs, with its arguments.
+    pub program: Vec<String>,
+    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. What `RunTask` overrides, and
+    /// where to listen, come on top.
+    pub environment: Vec<(String, String)>,
+    /// The capacity provider; Fargate where there is none.
+    pub capacity_provider: Option<String>,
+    /// How many tasks are on a page.
+    pub page: usize,
+}
+
+impl Deployed {
+    /// Sandboxes on machines of our own, which run this program. [`Ecs::revise`](super::Ecs::revise) gives them their [`environment`].
+    pub fn sandboxes(program: &str) -> Self {
+        let program = vec![program.to_owned()];
+        Self { program, environment: Vec::new(), capacity_provider: Some("nvme".into()), page: 100 }
+    }
+}
+
+/// The environment of a sandbox's task, whose contents are in a bucket at an endpoint of S3.
+pub fn environment(s3: &str, bucket: &str) -> Vec<(String, String)> {
+    [
+        ("AWS_REGION", account::REGION),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_ENDPOINT_URL_S3", s3),
+        ("BUILDSCALE__AWS__BUCKET", bucket),
+        ("BUILDSCALE__SANDBOX__FOLDER", "{task}/workspace"),
+        ("BUILDSCALE__SANDBOX__SCRATCH", &format!("{{task}}/{SCRATCH}")),
+        ("BUILDSCALE__SANDBOX__IDLE_SECONDS", "3600"),
+        ("BUILDSCALE_LOG", "info"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}

@@ -60,11 +60,10 @@ impl Cloud {
             scheduler_group: self.config.scheduler_group()?.to_owned(),
             scheduler_role_arn: self.config.scheduler_role_arn()?.to_owned(),
         };
-        // Longer than the longest wait for messages.
-        let timeouts = timeouts(Duration::from_secs(30), Duration::from_secs(70));
-        let config = aws_sdk_sqs::config::Builder::from(&self.sdk).timeout_config(timeouts).build();
-        let client = aws_sdk_sqs::Client::from_conf(config);
-        Ok(crate::SqsQueue::new(client, self.impatient(), names, self.clock.clone()))
+        // Receiving takes longer by itself, and has time-outs of its own. Who sends waits for the answer to a person's request, and one
+        // that is lost has to be noticed while there is time to ask again.
+        let sdk = self.impatient();
+        Ok(crate::SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), sdk, names, self.clock.clone()))
     }
 
     /// The archive of contents.
@@ -130,7 +129,7 @@ impl Cloud {
 }
 
 /// How long one attempt may take, and all of them: the SDK by itself would wait for ever for an answer that was lost.
-fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
+pub(crate) fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(attempt)

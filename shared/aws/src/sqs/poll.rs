@@ -2,7 +2,7 @@
 //! came then goes to whoever asks next, instead of being invisible until it times out.
 
 use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, flights::Held, message, seconds};
-use crate::fault::unavailable;
+use crate::{cloud::timeouts, fault::unavailable};
 use aws_sdk_sqs::types::MessageSystemAttributeName as Attribute;
 use ports::{Delivery, Receipt, Result};
 use std::{
@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// The longest that SQS waits for a message before it answers that there is none.
 const WAIT: Duration = Duration::from_secs(20);
+/// How much later its answer may come.
+const LATE: Duration = Duration::from_secs(10);
 /// What came for somebody else is given on as it is when its visibility is about what was asked for.
 const ABOUT: Duration = Duration::from_secs(1);
 
@@ -73,7 +75,9 @@ impl Inner {
         let request = request.message_system_attribute_names(Attribute::ApproximateReceiveCount);
         // An attempt that the SDK repeats gets what the one before took, and need not wait until that is visible again.
         let request = request.receive_request_attempt_id(self.clock.id().to_string());
-        let answer = request.send().await.map_err(|error| unavailable(WHAT, &error))?;
+        let patient = aws_sdk_sqs::config::Builder::new().timeout_config(timeouts(WAIT + LATE, 2 * (WAIT + LATE)));
+        let answer = request.customize().config_override(patient).send().await;
+        let answer = answer.map_err(|error| unavailable(WHAT, &error))?;
         let now = Instant::now();
         let mut deliveries = Vec::new();
         for received in answer.messages.unwrap_or_default() {

@@ -20,6 +20,8 @@ pub struct Hub {
     pub store: Arc<Store>,
     /// Files.
     pub workspaces: Workspaces,
+    /// Commands, where any may run.
+    pub sandboxes: Option<sandbox::Local>,
     /// Models.
     pub models: Arc<models::Router>,
     /// Announcements.
@@ -68,7 +70,7 @@ pub fn assemble(
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
-    let machines = parts::machines(data, &files, config);
+    let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
     let base =
         Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
     let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
@@ -101,5 +103,5 @@ pub fn assemble(
     };
     let front = Front::new(&engine, config, outside);
     let Parts { workspaces, tasks, transcript, .. } = engine;
-    Ok(Hub { store, workspaces, models, bus, tasks, transcript, observing, worker, feeds, sweeps, front })
+    Ok(Hub { store, workspaces, sandboxes, models, bus, tasks, transcript, observing, worker, feeds, sweeps, front })
 }

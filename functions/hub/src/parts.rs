@@ -12,12 +12,13 @@ use ports::Bus;
 use std::{path::Path, sync::Arc};
 
 /// Where commands run, if any do: here, each in a folder of its own, seeing nothing of the data directory but its workspace.
-pub(crate) fn machines(data: &Path, files: &Path, config: &Config) -> Option<Machines> {
+pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, Machines)> {
     let commands = config.sandbox.commands()?;
     let mut options = sandbox::Options::new(data.join("scratch"));
     options.hidden.push(data.to_owned());
     options.system.extend(config.sandbox.readable.iter().cloned());
-    Some(Machines { sandboxes: Arc::new(sandbox::Local::with(files, options)), commands: Some(commands) })
+    let local = sandbox::Local::with(files, options);
+    Some((local.clone(), Machines { sandboxes: Arc::new(local), commands: Some(commands) }))
 }
 
 /// What has to be ready.

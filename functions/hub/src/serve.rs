@@ -100,7 +100,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
             tracing::info!("ending: running turns may finish");
             shutdown.cancel();
             ended_by_signal().await;
-            // Nothing is lost by it: that is what the log is for.
+            // Nothing is lost by it: that is what the log is for. Commands end with the process.
             tracing::warn!("ending at once");
             std::process::exit(130);
         }
@@ -120,6 +120,10 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     signals.abort();
     if let Err(error) = worked {
         tracing::error!(%error, "the worker ended badly");
+    }
+    // Nobody waits for them any more: turns and tasks that did have ended, or go on at the next start without them.
+    if let Some(sandboxes) = &hub.sandboxes {
+        sandboxes.end().await;
     }
     hub.observing.observers.close(LAST_WORDS).await;
     for task in [checkpointing, mending, sweeping, learning, counting] {

@@ -12,6 +12,10 @@ rules:
   steps:
   - {calls: [{tool: exec, args: {command: 'cat notes.md; cat ../data/secret.md ../../../../buildscale.sqlite3; echo x > made; pwd', folder: /projects}}]}
   - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^stay'}
+  steps:
+  - {calls: [{tool: exec, args: {command: 'trap "" HUP INT TERM; sleep 100000 & sleep 100000 & while :; do wait; done'}}]}
+  - {text: 'It ended.'}
 - when: {user: '^hang'}
   steps:
   - {calls: [{tool: exec, args: {words: [sleep, '100000']}}]}
@@ -78,6 +82,47 @@ async fn a_stop_ends_a_command() -> Result {
     assert_eq!(stopped.data["reason"], "user_cancelled");
     // Its own folder goes when nothing of it is left.
     until_it_has(&scratch, 0).await
+}
+
+#[tokio::test]
+async fn commands_end_with_their_hub_however_it_ends() -> Result {
+    let data = tempfile::tempdir()?;
+    let mut hub = scripted(data.path(), &[("BUILDSCALE__SERVER__DRAIN_SECONDS", "0")]).await?;
+    for is_killed in [false, true] {
+        let client = hub.client();
+        let chat = client.chat(&client.place().await?, "stay on").await?;
+        decide(&client, &chat, "approved").await?;
+        until_there_are(data.path(), |processes| processes >= 3).await?;
+        if is_killed {
+            hub.kill().await?;
+        } else {
+            assert!(hub.terminate().await?.success());
+            assert_eq!(processes_of(data.path()), 0, "a hub that ends in good order has ended them before");
+        }
+        until_there_are(data.path(), |processes| processes == 0).await?;
+        hub.restart().await?;
+        let done = hub.client().watch(&chat).until_event("done").await?;
+        assert_eq!(done.data["message"], "It ended.");
+    }
+    Ok(())
+}
+
+/// How many processes of commands run: their folders for scratch are in the hub's data folder.
+fn processes_of(data: &Path) -> usize {
+    let mark = format!("TMPDIR={}", data.display()).into_bytes();
+    let environments = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let environments = environments.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+    environments.filter(|text| text.windows(mark.len()).any(|found| found == mark)).count()
+}
+
+async fn until_there_are(data: &Path, enough: impl Fn(usize) -> bool) -> Result {
+    let looking = async {
+        while !enough(processes_of(data)) {
+            // poll: a process ends without telling anybody
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    Ok(tokio::time::timeout(PATIENCE, looking).await?)
 }
 
 /// Waits until so many commands have a folder of their own.

@@ -37,9 +37,6 @@ pub enum Failure {
     /// Another variable, or the models.
     #[error(transparent)]
     Assembly(#[from] assembly::Failure),
-    /// What a sandbox was told.
-    #[error(transparent)]
-    Machine(#[from] machine::Failure),
     /// The socket of the container.
     #[error(transparent)]
     Io(#[from] std::io::Error),

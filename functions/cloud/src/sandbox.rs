@@ -1,11 +1,13 @@
 //! The machine of one workspace, in its container. It has a role that reads contents, and nothing else of what was deployed.
 
-use crate::Failure;
-use aws::Cloud;
+use async_trait::async_trait;
+use aws::{Cloud, S3Blobs};
+use axum::body::Bytes;
+use domain::Sha256;
 use futures::FutureExt;
 use machine::{Machine, Options, Search};
-use ports::SystemClock;
-use std::sync::Arc;
+use ports::{Blobs, Error, Result, SystemClock};
+use std::{ops::Range, sync::Arc};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -17,12 +19,26 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+/// Why a sandbox does not start. Its own, so that nothing is linked to say why others do not.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A variable of what was deployed.
+    #[error(transparent)]
+    Deployed(#[from] aws::ConfigError),
+    /// What it was told.
+    #[error(transparent)]
+    Machine(#[from] machine::Failure),
+    /// The disk, or the socket.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
 /// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until nobody uses it. It logs JSON lines; of
 /// its token it has only the digest, so there is no secret that a line could have in it.
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.
-pub async fn serve() -> Result<(), Failure> {
+pub async fn serve() -> std::result::Result<(), Failure> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
@@ -38,7 +54,7 @@ pub async fn serve() -> Result<(), Failure> {
         .boxed()
     });
     let listener = TcpListener::bind(&options.listen).await?;
-    let machine = Machine::open(options, Arc::new(cloud.blobs()?), search).await?;
+    let machine = Machine::open(options, Arc::new(Contents(cloud.blobs()?)), search).await?;
     tracing::info!(address = %listener.local_addr()?, "serving");
     let shutdown = CancellationToken::new();
     tokio::spawn({
@@ -49,4 +65,27 @@ pub async fn serve() -> Result<(), Failure> {
         }
     });
     Ok(machine::serve(listener, machine, shutdown).await?)
+}
+
+/// Contents by their digests, which is all that its role lets it ask for; what writes is not even linked.
+struct Contents(S3Blobs);
+
+fn kept<T>() -> Result<T> {
+    Err(Error::Invalid("a sandbox changes nothing in the archive".into()))
+}
+
+#[async_trait]
+impl Blobs for Contents {
+    async fn put(&self, _: &str, _: Bytes) -> Result<Sha256> {
+        kept()
+    }
+    async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
+        self.0.get(space, digest, range).await
+    }
+    async fn delete(&self, _: &str, _: Sha256) -> Result<()> {
+        kept()
+    }
+    async fn delete_space(&self, _: &str) -> Result<()> {
+        kept()
+    }
 }

@@ -159,9 +159,8 @@ pub(crate) async fn get_chat(
 /// Refuses a model of a provider that is not known here. Whether the provider knows the model it says when it is asked.
 fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
     let Some((provider, _)) = model.and_then(|model| model.split_once('/')) else { return Ok(()) };
-    let catalog = context.model.catalog();
     let known: std::collections::BTreeSet<&str> =
-        catalog.iter().filter_map(|model| model.id.split_once('/')).map(|(provider, _)| provider).collect();
+        context.models.iter().filter_map(|model| model.id.split_once('/')).map(|(provider, _)| provider).collect();
     if known.contains(provider) {
         return Ok(());
     }

@@ -54,7 +54,7 @@ pub use health::{Check, Probe};
 pub use jwks::PublishedKeys;
 pub use openapi::document;
 
-use ports::{Clock, Model, Table};
+use ports::{Clock, ModelInfo, Table};
 use std::sync::Arc;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -77,7 +77,7 @@ pub struct Context {
     /// The tools, for people.
     pub tools: Arc<::tools::Registry>,
     /// Which models there are. No model is called from here.
-    pub model: Arc<dyn Model>,
+    pub models: Vec<ModelInfo>,
     /// Where event streams come from.
     pub streams: Arc<dyn Streams>,
     /// Where answers are kept under their idempotency keys, and where the logs are.

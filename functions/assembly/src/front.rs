@@ -1,18 +1,19 @@
 //! The front: the HTTP of a deployable, the same in both worlds. What differs is where streams come from, who may come in, what has
 //! to answer, and what is counted.
 
-use crate::{Config, Parts, secrets};
+use crate::{Config, Ways, secrets};
 use actor::ActorId;
 use api::{Auth, Counters, Probe, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use flow::observe::TaskMetrics;
 use http::HeaderMap;
-use ports::KnownSecrets;
+use ports::{KnownSecrets, ModelInfo};
 use std::sync::Arc;
 use stream::{Feeds, Start};
+use tools::Registry;
 
-/// What a deployable adds to its parts.
+/// What a deployable adds to its ways.
 pub struct Outside {
     /// Where event streams come from.
     pub streams: Arc<dyn Streams>,
@@ -34,23 +35,23 @@ pub struct Front {
 }
 
 impl Front {
-    /// In front of these parts.
-    pub fn new(parts: &Parts, config: &Config, outside: Outside) -> Self {
+    /// In front of these ways, with the tools that people may call and the models that they may choose.
+    pub fn new(ways: &Ways, tools: Arc<Registry>, models: Vec<ModelInfo>, config: &Config, outside: Outside) -> Self {
         let Outside { streams, auth, ready, counters, counted_by } = outside;
-        let tasks = parts.tasks.clone();
+        let tasks = ways.tasks.clone();
         let context = api::Context {
-            chats: parts.chats.clone(),
+            chats: ways.chats.clone(),
             tasks: match counted_by {
                 Some(metrics) => tasks.counted_by(metrics),
                 None => tasks,
             },
-            evaluations: parts.evaluations.clone(),
-            workspaces: parts.workspaces.clone(),
-            tools: parts.tools.clone(),
-            model: parts.model.clone(),
+            evaluations: ways.evaluations.clone(),
+            workspaces: ways.workspaces.clone(),
+            tools,
+            models,
             streams,
-            table: parts.base.table.clone(),
-            clock: parts.base.clock.clone(),
+            table: ways.base.table.clone(),
+            clock: ways.base.clock.clone(),
             auth,
             origins: config.server.cors_origins.clone(),
             ready,

@@ -15,6 +15,7 @@ pub mod process;
 mod reach;
 pub mod secrets;
 pub mod sweeps;
+mod ways;
 
 pub use activity::Activity;
 pub use auth::Auth;
@@ -22,8 +23,9 @@ pub use config::{Ai, Config, Durability, Files, Observe, Providers, Sandbox, Ser
 pub use emf::Emf;
 pub use front::{Front, Outside, OwnFeeds};
 pub use observing::Observing;
-pub use parts::{Base, Machines, PLAY, Parts, Settings, Voices};
+pub use parts::{Parts, Voices};
 pub use reach::Within;
+pub use ways::{Base, Machines, PLAY, Settings, Ways, tools};
 
 /// Why something cannot be put together.
 #[derive(Debug, thiserror::Error)]

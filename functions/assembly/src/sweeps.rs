@@ -7,14 +7,13 @@
 mod behind;
 mod trash;
 
-pub use behind::{Behind, NeverBegun};
+pub use behind::{Behind, NeverBegun, NotEnded};
 pub use trash::Trash;
 
-use crate::{Base, Config, Parts};
+use crate::{Base, Config, Ways};
 use api::Counters;
 use async_trait::async_trait;
 use domain::{Error, Timestamp};
-use flow::Evaluations;
 use ports::{Clock, Expect, Key, Table, Write};
 use std::{
     collections::BTreeMap,
@@ -70,21 +69,21 @@ impl Sweeps {
     }
 
     /// Those of every deployable, and others of its own.
-    pub fn of(parts: &Parts, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
-        let Base { table, queue, clock, .. } = &parts.base;
-        let (tasks, clock, patience) = (parts.tasks.clone(), clock.clone(), PATIENCE);
-        let workspaces = parts.workspaces.clone();
+    pub fn of(ways: &Ways, config: &Config, others: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Self {
+        let Base { table, queue, clock, .. } = &ways.base;
+        let (tasks, clock, patience) = (ways.tasks.clone(), clock.clone(), PATIENCE);
+        let workspaces = ways.workspaces.clone();
         let behind = Behind {
             workspaces: workspaces.clone(),
             tasks: tasks.clone(),
-            chats: parts.chats.clone(),
+            chats: ways.chats.clone(),
             table: table.clone(),
             queue: queue.clone(),
             patience,
             clock: clock.clone(),
         };
         let all: [Arc<dyn Sweep>; 4] = [
-            Arc::new(parts.evaluations.clone()),
+            Arc::new(NotEnded { evaluations: ways.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
             Arc::new(behind),
@@ -171,18 +170,6 @@ fn ago(clock: &dyn Clock, time: Duration) -> Timestamp {
 
 fn unreachable(error: ports::Error) -> Error {
     Error::new(domain::Code::UpstreamUnavailable, format!("a sweep's stores did not answer: {error}"))
-}
-
-/// Evaluations whose process is gone go on in this one.
-#[async_trait]
-impl Sweep for Evaluations {
-    fn name(&self) -> &'static str {
-        "evaluations"
-    }
-
-    async fn some(&self, _: Option<&str>) -> Result<Swept, Error> {
-        Ok(Swept { count: self.resume().await? as u64, ..Swept::default() })
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{
-    Failure,
-    readonly::{NoModel, NoQueue},
-    stream::Elsewhere,
-};
+use crate::{Failure, readonly::NoQueue, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Within, counters, probes, secrets,
+    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters, probes,
+    secrets,
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
@@ -16,6 +13,7 @@ use ports::{Blobs, Clock, Noted, Queue, Sandbox, Secrets, Spilling, SystemClock,
 use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
+use tools::Registry;
 use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
 use worker::Worker;
 
@@ -95,7 +93,7 @@ impl Account {
         let (parts, keys) = self.parts(queue.clone())?;
         let scratch = PathBuf::from(SCRATCH);
         let observing =
-            Observing::new(&scratch, &self.config, &self.environment, &parts.cache, keys, self.clock.clone())?;
+            Observing::new(&scratch, &self.config, &self.environment, &parts.ways.cache, keys, self.clock.clone())?;
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
         let worker = Worker::new(parts.kinds(Arc::new(observing.followers())), queue.clone(), options);
         let counted = [counters::worker(&worker), counters::activity(parts.activity.clone())];
@@ -109,11 +107,12 @@ impl Account {
     /// When a variable is missing.
     pub fn waking(&self) -> Result<Waking, Failure> {
         let queue = Arc::new(self.cloud.queue()?);
-        let (parts, _) = self.parts(queue.clone())?;
-        let machines = self.sandboxes(parts.base.table.clone());
+        // It accepts nothing, so that nothing of what flows are made of is linked.
+        let ways = Ways::new(self.base(queue.clone())?, self.config.agents());
+        let machines = self.sandboxes(ways.base.table.clone());
         let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);
-        let sweeps = Sweeps::of(&parts, &self.config, machines);
-        let emf = self.emf(vec![sweeps.counters(), counters::activity(parts.activity.clone())]);
+        let sweeps = Sweeps::of(&ways, &self.config, machines);
+        let emf = self.emf(vec![sweeps.counters()]);
         Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })
     }
 
@@ -123,20 +122,23 @@ impl Account {
     /// When a variable is missing.
     pub fn answering(&self) -> Result<axum::Router, Failure> {
         let queue: Arc<dyn Queue> = Arc::new(self.cloud.queue()?);
-        let (parts, _) = self.parts(queue.clone())?;
+        let base = self.base(queue.clone())?;
+        let machines = self.machines(&base);
+        let models = self.config.ai.models(&self.environment)?.catalog();
+        let ways = Ways::accepting(base, self.config.agents(), &models, machines.as_ref());
         let url = self.environment.iter().find(|(name, _)| name == STREAM_URL).map(|(_, value)| value.trim());
         let outside = Outside {
             streams: Arc::new(Elsewhere { url: url.unwrap_or_default().trim_end_matches('/').to_owned() }),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![
-                probes::table(parts.base.table.clone()),
+                probes::table(ways.base.table.clone()),
                 probes::queue(queue),
-                probes::bus(parts.base.bus.clone()),
+                probes::bus(ways.base.bus.clone()),
             ],
             counters: vec![counters::process(self.clock.now())],
             counted_by: None,
         };
-        Ok(Front::new(&parts, &self.config, outside).router())
+        Ok(Front::new(&ways, assembly::tools(machines.as_ref()), models, &self.config, outside).router())
     }
 
     /// For `buildscale-stream`: what may be watched, until `shutdown`, and what is counted of it.
@@ -144,11 +146,9 @@ impl Account {
     /// # Errors
     /// When a variable is missing.
     pub fn watching(&self, shutdown: CancellationToken) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
-        // Neither models nor sandboxes nor secrets: nothing of them is linked.
-        let voices = Voices { known: self.config.secrets.clone(), ..Voices::alone(Arc::new(NoModel)) };
-        let parts = Parts::new(self.base(Arc::new(NoQueue))?, voices, self.config.agents());
-        let (table, bus, metrics) =
-            (parts.base.table.clone(), parts.base.bus.clone(), Arc::<stream::Metrics>::default());
+        // Neither models nor tools nor flows nor sandboxes: nothing of them is linked.
+        let ways = Ways::new(self.base(Arc::new(NoQueue))?, self.config.agents());
+        let (table, bus, metrics) = (ways.base.table.clone(), ways.base.bus.clone(), Arc::<stream::Metrics>::default());
         let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), metrics.clone(), shutdown);
         let outside = Outside {
             streams: Arc::new(OwnFeeds(feeds)),
@@ -157,7 +157,8 @@ impl Account {
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
             counted_by: None,
         };
-        Ok((Front::new(&parts, &self.config, outside).streams(), metrics))
+        let front = Front::new(&ways, Arc::new(Registry::none()), Vec::new(), &self.config, outside);
+        Ok((front.streams(), metrics))
     }
 
     /// Lambda says under which name the function was deployed.
@@ -183,10 +184,13 @@ impl Account {
         let within = Arc::new(Within { allow_private: self.config.providers.allow_private });
         let adapters = Arc::new(models::Adapters::new(models.clone(), within));
         let voices = Voices { model: models, adapters, secrets: keys.clone(), known };
-        let machines = self
-            .sandboxes(base.table.clone())
-            .map(|sandboxes| Machines { sandboxes: Arc::new(sandboxes), commands: self.config.sandbox.commands() });
+        let machines = self.machines(&base);
         Ok((Parts::with_machines(base, voices, self.config.agents(), machines), keys))
+    }
+
+    fn machines(&self, base: &Base) -> Option<Machines> {
+        let sandboxes = Arc::new(self.sandboxes(base.table.clone())?);
+        Some(Machines { sandboxes, commands: self.config.sandbox.commands() })
     }
 
     fn sandboxes(&self, table: Arc<dyn Table>) -> Option<EcsSandboxes> {

@@ -1,10 +1,7 @@
-//! What a function that only reads has for a queue, and for a model.
+//! What a function that only reads has for a queue.
 
 use async_trait::async_trait;
-use ports::{
-    DeadLetter, Delivery, Error, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Outgoing, Queue, Receipt,
-    Result,
-};
+use ports::{DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result};
 use std::time::Duration;
 
 /// Sends nothing: its function has no right to.
@@ -39,19 +36,5 @@ impl Queue for NoQueue {
     }
     async fn redrive(&self, _: &str) -> Result<usize> {
         refused()
-    }
-}
-
-/// Says nothing: nobody asks it.
-pub(crate) struct NoModel;
-
-#[async_trait]
-impl Model for NoModel {
-    async fn stream(&self, _: ModelRequest) -> std::result::Result<ModelStream, ModelError> {
-        Err(ModelError::Rejected("this function asks no models".into()))
-    }
-
-    fn catalog(&self) -> Vec<ModelInfo> {
-        Vec::new()
     }
 }

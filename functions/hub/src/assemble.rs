@@ -2,7 +2,8 @@
 
 use crate::{Failure, parts, secrets};
 use assembly::{
-    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Within, counters, sweeps::Sweeps,
+    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters,
+    sweeps::Sweeps,
 };
 use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
@@ -75,16 +76,16 @@ pub fn assemble(
         Base { table, queue: queue.clone(), bus: bus.clone(), blobs, clock: clock.clone(), files, keeps_mirrors: true };
     let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Parts::with_machines(base, voices, config.agents(), machines);
-    let observing = Observing::new(data, config, environment, &engine.cache, keys, clock.clone())?;
+    let observing = Observing::new(data, config, environment, &engine.ways.cache, keys, clock.clone())?;
 
     let mut working = worker::Options::default();
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
     let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working);
-    let table = engine.base.table.clone();
+    let table = engine.ways.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
-    let sweeps = Sweeps::of(&engine, config, []);
+    let sweeps = Sweeps::of(&engine.ways, config, []);
     let counted = [
         counters::process(clock.now()),
         parts::counters(&store),
@@ -101,7 +102,8 @@ pub fn assemble(
         // The front is where tasks come from that nobody has begun yet.
         counted_by: Some(observing.metrics.clone()),
     };
-    let front = Front::new(&engine, config, outside);
-    let Parts { workspaces, tasks, transcript, .. } = engine;
+    let front = Front::new(&engine.ways, engine.tools, engine.model.catalog(), config, outside);
+    let Ways { workspaces, tasks, .. } = engine.ways;
+    let transcript = engine.transcript;
     Ok(Hub { store, workspaces, sandboxes, models, bus, tasks, transcript, observing, worker, feeds, sweeps, front })
 }

@@ -2,11 +2,12 @@
 //! key that a `providers.yaml` names.
 
 use crate::{
+    catalog::SCRIPTED,
     config::Effort,
     kind::Kind,
     provider::{Http, Provider},
     retry::{RetryPolicy, Retrying},
-    router::{Router, SCRIPTED},
+    router::Router,
     secret::{Redactor, Secret},
 };
 use async_trait::async_trait;

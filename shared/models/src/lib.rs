@@ -16,6 +16,7 @@
 mod adapters;
 mod answer;
 mod bedrock;
+mod catalog;
 mod check;
 mod config;
 mod converse;

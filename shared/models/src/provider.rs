@@ -3,6 +3,7 @@
 use crate::{
     adapters::Reach,
     answer::Answer,
+    catalog::{self, AUTO},
     config::{Config, ConfigError, Effort},
     failure, history,
     kind::Kind,
@@ -23,9 +24,6 @@ use std::{
     time::Duration,
 };
 use tokio::sync::OnceCell;
-
-/// The name that stands for the first model that the server lists.
-pub(crate) const AUTO: &str = "auto";
 
 /// A provider. Requests come with the bare name of the model.
 pub(crate) struct Provider {
@@ -206,32 +204,7 @@ impl Model for Provider {
     }
 
     fn catalog(&self) -> Vec<ModelInfo> {
-        let config = self.kind.config(&self.config);
-        let available = config.is_configured();
-        let own_server =
-            config.base_url.is_some() && !matches!(self.kind, Kind::Anthropic | Kind::Gemini | Kind::Bedrock);
-        let names: Vec<&str> = match self.kind {
-            _ if !config.models.is_empty() => config.models.iter().map(String::as_str).collect(),
-            // Few servers of one's own speak Responses; those that do can be named.
-            Kind::OpenAiResponses if own_server => Vec::new(),
-            _ if own_server || self.kind.models().is_empty() => vec![AUTO],
-            kind => kind.models().to_vec(),
-        };
-        let note = |name: &str| match self.kind.key_variable() {
-            None if !available => Some("set OLLAMA_BASE_URL to use it".to_owned()),
-            Some(variable) if !available => Some(format!("set {variable} to use it")),
-            _ if name == AUTO => Some("the first model that the server lists".to_owned()),
-            _ => None,
-        };
-        let info = |name: &str| ModelInfo {
-            id: format!("{}/{name}", self.kind.name()),
-            provider: self.kind.name().to_owned(),
-            available,
-            note: note(name),
-            default: false,
-            context_tokens: price::context_tokens(name),
-        };
-        names.into_iter().map(info).collect()
+        catalog::of(self.kind, &self.config)
     }
 }
 

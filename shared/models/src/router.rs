@@ -2,10 +2,10 @@
 
 use crate::{
     bedrock::Credentials,
+    catalog::{Catalog, DEMO, Route, SCRIPT},
     config::{Config, ConfigError},
     kind::Kind,
-    price,
-    provider::{AUTO, Http, Provider},
+    provider::{Http, Provider},
     retry::Retrying,
     scripted::Scripted,
     secret::Redactor,
@@ -15,17 +15,11 @@ use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use reqwest::Url;
 use std::{collections::BTreeMap, sync::Arc};
 
-pub(crate) const SCRIPTED: &str = "scripted";
-const DEMO: &str = "demo";
-const NOT_CONFIGURED: &str = "No model is configured: this is the offline demo script. \
-     Set OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_BASE_URL, or see BUILDSCALE_MODEL.";
-
 /// Every model that can be asked. Make one a program.
 pub struct Router {
-    config: Arc<Config>,
+    catalog: Catalog,
     providers: BTreeMap<Kind, Arc<dyn Model>>,
     scripted: BTreeMap<String, Arc<dyn Model>>,
-    default: String,
 }
 
 impl Router {
@@ -39,7 +33,7 @@ impl Router {
                 .map_err(|source| ConfigError::ScriptFile { path: path.clone(), source })?;
             let script =
                 Scripted::from_yaml(&text).map_err(|source| ConfigError::Script { path: path.clone(), source })?;
-            scripted.insert("script".into(), Arc::new(script));
+            scripted.insert(SCRIPT.into(), Arc::new(script));
         }
         let config = Arc::new(config);
         let redactor = Redactor::new(secrets(&config));
@@ -49,88 +43,30 @@ impl Router {
             let provider = Provider::new(kind, config.clone(), http.clone(), redactor.clone())?;
             providers.insert(kind, Arc::new(Retrying::new(Arc::new(provider), config.retry.clone())));
         }
-        let mut router = Self { config, providers, scripted, default: String::new() };
-        router.default = router.choose_default();
-        Ok(router)
+        Ok(Self { catalog: Catalog::new(config), providers, scripted })
     }
 
     /// What it was made with.
     pub(crate) fn config(&self) -> &Config {
-        &self.config
+        self.catalog.config()
     }
 
     /// Also serves `model` as `scripted/<name>`: for tests and benches.
     #[must_use]
     pub fn with_scripted(mut self, name: &str, model: Arc<dyn Model>) -> Self {
         self.scripted.insert(name.to_owned(), model);
+        self.catalog.add_script(name);
         self
     }
 
     /// The model that serves requests that name none, such as `openai/gpt-5-mini` or `scripted/demo`.
     pub fn default_model(&self) -> &str {
-        &self.default
+        self.catalog.default_model()
     }
 
     /// Whether nobody configured a model, so that the offline demo answers.
     pub fn no_model_configured(&self) -> bool {
-        self.config.model.is_none() && self.default == format!("{SCRIPTED}/{DEMO}")
-    }
-
-    fn choose_default(&self) -> String {
-        if let Some(model) = &self.config.model {
-            return match self.route(model) {
-                Ok((route, name)) => format!("{}/{name}", route.name()),
-                Err(_) => model.clone(),
-            };
-        }
-        let configured = Kind::ALL.into_iter().find(|kind| kind.config(&self.config).is_configured());
-        configured
-            .and_then(|kind| self.providers.get(&kind)?.catalog().into_iter().next())
-            .map_or_else(|| format!("{SCRIPTED}/{DEMO}"), |info| info.id)
-    }
-
-    /// Who serves a model, and what it is called there.
-    fn route<'a>(&self, model: &'a str) -> Result<(Route, &'a str), ModelError> {
-        if let Some((prefix, name)) = model.split_once('/').filter(|(_, name)| !name.is_empty()) {
-            if prefix == SCRIPTED {
-                return Ok((Route::Scripted, name));
-            }
-            if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == prefix) {
-                return Ok((Route::Provider(kind), name));
-            }
-        }
-        if let Some(kind) = Kind::of_bare_name(model) {
-            return Ok((Route::Provider(kind), model));
-        }
-        // A name of its own, such as `qwen3:8b` or `meta-llama/llama-3`: of a server that may serve anything.
-        let hosts = [Kind::OpenAi, Kind::Ollama, Kind::OpenRouter];
-        let any = hosts.into_iter().find(|kind| {
-            let config = kind.config(&self.config);
-            config.base_url.is_some() || (*kind == Kind::OpenRouter && config.api_key.is_some())
-        });
-        any.map(|kind| (Route::Provider(kind), model)).ok_or_else(|| {
-            let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-            ModelError::Rejected(format!(
-                "unknown model {:?}: name it as provider/model, the provider being {} or scripted",
-                model.chars().take(100).collect::<String>(),
-                names.join(", ")
-            ))
-        })
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Route {
-    Provider(Kind),
-    Scripted,
-}
-
-impl Route {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Provider(kind) => kind.name(),
-            Self::Scripted => SCRIPTED,
-        }
+        self.catalog.no_model_configured()
     }
 }
 
@@ -151,8 +87,8 @@ fn secrets(config: &Config) -> Vec<String> {
 #[async_trait]
 impl Model for Router {
     async fn stream(&self, mut request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let asked = request.model.take().unwrap_or_else(|| self.default.clone());
-        let (route, name) = self.route(&asked)?;
+        let asked = request.model.take().unwrap_or_else(|| self.default_model().to_owned());
+        let (route, name) = self.catalog.route(&asked)?;
         let model = match route {
             Route::Provider(kind) => self.providers.get(&kind),
             Route::Scripted => self.scripted.get(name),
@@ -163,39 +99,6 @@ impl Model for Router {
     }
 
     fn catalog(&self) -> Vec<ModelInfo> {
-        let mut infos: Vec<_> = self.providers.values().flat_map(|provider| provider.catalog()).collect();
-        infos.extend(self.scripted.keys().map(|name| ModelInfo {
-            id: format!("{SCRIPTED}/{name}"),
-            provider: SCRIPTED.into(),
-            available: true,
-            note: (name == DEMO).then(|| match self.no_model_configured() {
-                true => NOT_CONFIGURED.to_owned(),
-                false => "the offline demo script".to_owned(),
-            }),
-            default: false,
-            context_tokens: None,
-        }));
-        if !infos.iter().any(|info| info.id == self.default) {
-            let route = self.route(&self.default);
-            let provider = route.as_ref().map_or("", |(route, _)| route.name());
-            let available = infos.iter().any(|info| info.provider == provider && info.available);
-            infos.push(ModelInfo {
-                id: self.default.clone(),
-                provider: provider.to_owned(),
-                available,
-                note: match &route {
-                    Err(error) => Some(error.to_string()),
-                    Ok(_) if !available => infos.iter().find(|i| i.provider == provider).and_then(|i| i.note.clone()),
-                    Ok(_) => None,
-                },
-                default: true,
-                context_tokens: route.ok().and_then(|(_, name)| price::context_tokens(name)),
-            });
-        }
-        for info in &mut infos {
-            info.default = info.id == self.default;
-        }
-        infos.retain(|info| info.available || info.default || !info.id.ends_with(&format!("/{AUTO}")));
-        infos
+        self.catalog.infos()
     }
 }

@@ -9,7 +9,7 @@ pub use assembly::PLAY;
 pub use slow::Slow;
 
 use actor::NobodyFollows;
-use assembly::{Base, Config, Machines, Parts, Settings, Voices, sweeps::Sweeps};
+use assembly::{Base, Config, Machines, Parts, Settings, Voices, Ways, sweeps::Sweeps};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::{
@@ -131,7 +131,7 @@ impl Hub {
         let parts = Parts::with_machines(base, Voices::alone(model), settings, Some(machines)).with_ranker(ranker);
         let kinds = parts.kinds(Arc::new(NobodyFollows));
         let worker = working.map(|options| Worker::new(kinds, queue, options));
-        let sweeps = Sweeps::of(&parts, &Config::default(), []);
+        let sweeps = Sweeps::of(&parts.ways, &Config::default(), []);
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({
             let shutdown = shutdown.clone();
@@ -142,7 +142,7 @@ impl Hub {
             }
         });
 
-        let Parts { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = parts;
+        let Ways { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = parts.ways;
         let (workspace, by) = (WorkspaceId(Uuid::from_u128(7)), Principal::local());
         workspaces.create(workspace, "tests", &by).await.unwrap();
         Self { tasks, evaluations, workspaces, workspace, table, by, sweeps, shutdown, working, _store: None }

@@ -2,12 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, EvaluationId, NodeId};
-use flow::{
-    Evaluations,
-    evaluate::{Evaluation, Outcome, Progress, Selection},
-};
-use flows::{Hub, PLAY, until};
-use ports::{Clock, SystemClock};
+use flow::evaluate::{Evaluation, Outcome, Progress, Selection};
+use flows::{Ground, Hub, until};
+use models::Scripted;
 use serde_json::json;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -201,8 +198,12 @@ suites:
     hub.close().await;
 }
 
-#[test]
-fn s10_3_an_evaluation_goes_on_after_whoever_drove_it_is_gone() {
+fn in_memory() -> Ground {
+    Ground::in_memory(0, Arc::new(Scripted::from_yaml(REAL).unwrap()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_3_an_evaluation_goes_on_after_whoever_drove_it_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let evaluations = "
 suites:
@@ -214,40 +215,49 @@ suites:
         script: {rules: [{steps: [{text: late, delay_ms: 2000}]}]}
         assertions: [{type: equals, field_path: said, expected: late}]
 ";
-    let lasting = tokio::runtime::Runtime::new().unwrap();
-    let hub = lasting.block_on(async {
-        let hub = Hub::open(&folder, REAL).await;
-        put(&hub, ECHO, evaluations).await;
-        hub
-    });
+    let ground = in_memory();
+    let hub = Hub::on(ground.clone(), &folder).await;
+    put(&hub, ECHO, evaluations).await;
     let id = EvaluationId(Uuid::now_v7());
-    // The one that drives lives in a runtime of its own, and dies with it.
-    let mortal = tokio::runtime::Runtime::new().unwrap();
-    let first = mortal.block_on(async {
-        let begun = hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
-        assert_eq!((begun.total, begun.passed), (2, 0));
-        until(|| async {
-            let evaluation = hub.evaluations.get(hub.workspace, id).await.unwrap();
-            (evaluation.passed == 1).then_some(evaluation)
-        })
-        .await
-    });
-    mortal.shutdown_background();
+    let begun = hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
+    assert_eq!((begun.total, begun.passed, begun.status), (2, 0, Progress::Queued));
+    let first = until(|| async {
+        let evaluation = hub.evaluations.get(hub.workspace, id).await.unwrap();
+        (evaluation.passed == 1).then_some(evaluation)
+    })
+    .await;
     assert_eq!(first.status, Progress::Running);
+    hub.close().await;
 
-    lasting.block_on(async {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (tasks, workspaces) = (hub.tasks.clone(), hub.workspaces.clone());
-        let next = Evaluations::new(tasks, workspaces, hub.table.clone(), clock, PLAY);
-        assert_eq!(next.resume().await.unwrap(), 1);
+    let hub = Hub::on(ground, &folder).await;
+    let evaluation = hub.evaluated(id).await;
+    assert!(evaluation.is_green() && evaluation.passed == 2, "{evaluation:#?}");
+    assert_eq!(evaluation.cases[0], first.cases[0], "what had a result is not run again");
+    let again = hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
+    assert_eq!(again, evaluation, "the same id is the same evaluation");
+    assert!(hub.tasks.flows().load(hub.workspace, "echo").await.unwrap().nodes.contains_key(&NodeId::from("say")));
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_3_more_evaluations_than_workers_take_turns_with_what_they_wait_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: one, input: {text: x}, assertions: [{type: status, expected: success}]}
+";
+    let hub =
+        Hub::on_with(in_memory(), &folder, worker::Options { concurrency: 2, ..worker::Options::default() }).await;
+    put(&hub, ECHO, evaluations).await;
+    let ids: Vec<EvaluationId> = (0..6).map(|_| EvaluationId(Uuid::now_v7())).collect();
+    for id in &ids {
+        hub.evaluations.start(hub.workspace, *id, "echo", Selection::default(), &hub.by).await.unwrap();
+    }
+    for id in ids {
         let evaluation = hub.evaluated(id).await;
-        assert!(evaluation.is_green() && evaluation.passed == 2, "{evaluation:#?}");
-        assert_eq!(evaluation.cases[0], first.cases[0], "what had a result is not run again");
-
-        let again = next.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
-        assert_eq!(again, evaluation, "the same id is the same evaluation");
-        until(|| async { (next.resume().await.unwrap() == 0).then_some(()) }).await;
-        assert!(hub.tasks.flows().load(hub.workspace, "echo").await.unwrap().nodes.contains_key(&NodeId::from("say")));
-        hub.close().await;
-    });
+        assert!(evaluation.is_green(), "{evaluation:#?}");
+    }
+    hub.close().await;
 }

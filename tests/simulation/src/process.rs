@@ -6,7 +6,7 @@ use crate::{
     world::World,
 };
 use actor::NobodyFollows;
-use assembly::{Base, Parts, Settings, Voices};
+use assembly::{Base, Parts, Settings, Voices, Ways};
 use chat::Chats;
 use flow::Tasks;
 use ports::{Blobs, Bus, Clock, Queue, Spilling, Table};
@@ -60,7 +60,7 @@ impl Process {
         let parts = Parts::new(base, Voices::alone(model), settings);
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
         let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, options);
-        let Parts { chats, tasks, workspaces, .. } = parts;
+        let Ways { chats, tasks, workspaces, .. } = parts.ways;
         let shutdown = CancellationToken::new();
         let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));
         Self { crash, link, chats, tasks, shutdown, work }

@@ -10,7 +10,7 @@ use domain::{ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use flow::{FlowCache, Flows, Tasks, load::Known};
 use http::{HeaderMap, Request, StatusCode};
-use ports::{Bus, Clock, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Spilling, SystemClock, Table};
+use ports::{Bus, Clock, ModelInfo, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -99,18 +99,6 @@ impl Reply {
     }
 }
 
-struct Catalog(Vec<ModelInfo>);
-
-#[async_trait]
-impl Model for Catalog {
-    async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
-        Err(ModelError::Rejected("no model is called from the door".into()))
-    }
-    fn catalog(&self) -> Vec<ModelInfo> {
-        self.0.clone()
-    }
-}
-
 struct LocalStreams(Feeds);
 
 #[async_trait]
@@ -150,7 +138,7 @@ impl Door {
         let settings = Settings::default();
         let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
         let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), Known::default());
-        let tasks = Tasks::new(table.clone(), queue, bus.clone(), clock.clone(), workspaces.clone(), flows)
+        let tasks = Tasks::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), flows)
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
@@ -161,13 +149,14 @@ impl Door {
                 tasks.clone(),
                 workspaces.clone(),
                 table.clone(),
+                queue,
                 clock.clone(),
                 |_| Err("no script is played here".into()),
             ),
             tasks,
             workspaces,
             tools: Arc::new(tools),
-            model: Arc::new(Catalog(models)),
+            models,
             streams: Arc::new(LocalStreams(feeds)),
             table: table.clone(),
             clock,

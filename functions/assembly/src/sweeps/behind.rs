@@ -5,7 +5,7 @@ use actor::ActorId;
 use async_trait::async_trait;
 use chat::Chats;
 use domain::{ChatStatus, ChatView, Error, TaskPhase, TaskView, Timestamp, WorkspaceId};
-use flow::{TaskFilter, Tasks};
+use flow::{Evaluations, TaskFilter, Tasks};
 use ports::{Clock, Queue, Table};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -37,6 +37,29 @@ impl Sweep for NeverBegun {
         let shard = if begun == AT_ONCE { shard } else { shard + 1 };
         let next = (shard < flow::tasks::START_SHARDS).then(|| shard.to_string());
         Ok(Swept { count: begun as u64, more: next.is_some(), next })
+    }
+}
+
+/// Evaluations that have not ended and should have been driven a long time ago: their message was lost.
+pub struct NotEnded {
+    /// The way in to them.
+    pub evaluations: Evaluations,
+    /// How long a message may well wait for a worker.
+    pub patience: Duration,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Sweep for NotEnded {
+    fn name(&self) -> &'static str {
+        "evaluations"
+    }
+
+    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+        let before = ago(&*self.clock, self.patience);
+        let (count, next) = self.evaluations.resume(before, AT_ONCE, from.map(str::to_owned)).await?;
+        Ok(Swept { count, more: next.is_some(), next })
     }
 }
 

@@ -12,24 +12,15 @@ use crate::{
     tasks::internal,
 };
 use domain::{
-    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp,
-    WorkspaceId,
+    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
 };
-use futures::StreamExt;
-use ports::Table;
+use ports::{Clock, Table};
 use serde_json::{Map, Value, json};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
-use tokio::time::{Instant, timeout};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use workspace::{Expect, Kind, Workspace, Workspaces, Writer};
 
 /// How long a case may take that says nothing about it.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often a task is looked at that nothing is heard of: what is heard on the bus is a hint.
-const LOOK: Duration = Duration::from_millis(250);
 /// The most descendants of a task whose nodes assertions can see.
 const MOST_DESCENDANTS: usize = 1_000;
 /// The longest text of one failure, in bytes.
@@ -50,47 +41,76 @@ pub(super) struct Stage<'a> {
     pub files: &'a BTreeMap<String, String>,
     pub bless: bool,
     pub by: Principal,
-    pub began_at: Timestamp,
+    pub clock: &'a dyn Clock,
+}
+
+/// Where a case is.
+pub(super) enum Standing {
+    /// Its task runs, or waits.
+    Playing,
+    /// Its task has ended, or cannot.
+    Over(Result<TaskView, Error>),
 }
 
 impl Stage<'_> {
-    /// Plays a case to its end. What goes wrong is its result.
-    pub async fn play(&self, planned: &Planned<'_>) -> CaseResult {
-        let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Skipped);
-        if !planned.is_enabled {
-            return result;
-        }
-        let began = Instant::now();
-        // Of the same evaluation the same ids: after a restart the task is found, and not made twice.
+    /// The workspace and the task of a case. Of the same evaluation the same ids: whoever goes on with it finds the task, and
+    /// makes no other one.
+    pub fn place(&self, planned: &Planned<'_>) -> (WorkspaceId, TaskId) {
         let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
-        let task = TaskId::from_key(&own.to_string(), "task");
-        result.task_id = Some(task);
-        match self.run(planned, own, task).await {
-            Ok((view, subject)) => {
-                result.status = Some(view.status);
-                result.outcome = Outcome::Passed;
-                for assertion in &planned.case.assertions {
-                    self.assert(planned, assertion, &view, &subject, &mut result).await;
+        (own, TaskId::from_key(&own.to_string(), "task"))
+    }
+
+    /// Brings a case on by what can be done at once: its task is made, what it asks is answered, and one whose time is up is
+    /// stopped. What goes wrong is how the case ends.
+    pub async fn advance(&self, planned: &Planned<'_>) -> Standing {
+        match self.attempt(planned).await {
+            Ok(Some(view)) => Standing::Over(Ok(view)),
+            Ok(None) => Standing::Playing,
+            Err(error) => Standing::Over(Err(error)),
+        }
+    }
+
+    /// The task, when it has ended.
+    async fn attempt(&self, planned: &Planned<'_>) -> Result<Option<TaskView>, Error> {
+        let (own, task) = self.place(planned);
+        let view = match self.tasks.get(own, task).await {
+            Err(error) if error.code == Code::NotFound => {
+                self.begin(planned, own, task).await?;
+                return Ok(None);
+            }
+            found => found?,
+        };
+        if view.phase == TaskPhase::Finished {
+            return Ok(Some(view));
+        }
+        if view.phase == TaskPhase::Parked {
+            let reason = view.parked_reason.unwrap_or_default();
+            return Err(Error::new(Code::Internal, format!("the task is parked: {reason}")));
+        }
+        let limit = planned.case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
+        let result = match self.clock.now() < view.created_at + limit {
+            true => match self.answer(own, view, &planned.case.answers).await {
+                // It may have ended since it was looked at, by the answer before this one.
+                Err(error) if error.code == Code::Conflict => {
+                    let view = self.tasks.get(own, task).await?;
+                    if view.phase == TaskPhase::Finished { Ok(Some(view)) } else { Err(error) }
                 }
-            }
-            Err(error) => {
-                result.outcome = Outcome::Error;
-                result.failures.push(cut(error.message));
-            }
+                answered => answered.map(|()| None),
+            },
+            false => Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64()))),
+        };
+        if result.is_err() {
+            let stop = CommandId::from_key(&task.to_string(), "stop");
+            self.tasks.stop(own, task, stop, &self.by).await.ok();
         }
-        match result.outcome {
-            Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
-            Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
-        }
-        result.duration_ms = began.elapsed().as_millis() as u64;
         result
     }
 
-    async fn run(&self, planned: &Planned<'_>, own: WorkspaceId, task: TaskId) -> Result<(TaskView, Subject), Error> {
+    async fn begin(&self, planned: &Planned<'_>, own: WorkspaceId, task: TaskId) -> Result<(), Error> {
         let flow = match planned.script() {
             None => self.flow.clone(),
             Some(script) => {
-                let (write, model) = understudy::keep(script, self.began_at);
+                let (write, model) = understudy::keep(script, self.clock.now());
                 self.table.commit(vec![write]).await.map_err(internal)?;
                 let files = understudy::cast(self.flow, &model);
                 let checked = self.tasks.flows().check_files(&self.flow.reference.name, files);
@@ -100,22 +120,45 @@ impl Stage<'_> {
         self.set(planned, own).await?;
         let case = planned.case;
         let new = NewTask { input: case.input.clone(), start: case.start.clone(), ..NewTask::default() };
-        let limit = case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
-        let waiting = self.to_the_end(own, task, &flow, new, &case.answers);
-        let view = match timeout(limit, waiting).await {
-            Ok(Ok(view)) => view,
-            unfinished => {
-                let stop = CommandId::from_key(&task.to_string(), "stop");
-                self.tasks.stop(own, task, stop, &self.by).await.ok();
-                let late =
-                    || Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64()));
-                return Err(unfinished.map_or_else(|_| late(), |ended| ended.err().unwrap_or_else(late)));
-            }
-        };
+        self.tasks.create_of(own, task, &flow, new, &self.by).await?;
+        Ok(())
+    }
+
+    /// Says what came of a case that is over, and removes its workspace when nobody has to look at it.
+    pub async fn judge(&self, planned: &Planned<'_>, over: Result<TaskView, Error>) -> CaseResult {
+        let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Passed);
+        let (own, task) = self.place(planned);
+        result.task_id = Some(task);
+        if let Err(error) = self.compare(planned, over, &mut result).await {
+            result.outcome = Outcome::Error;
+            result.failures.push(cut(error.message));
+        }
+        match result.outcome {
+            Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
+            Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
+        }
+        result
+    }
+
+    async fn compare(
+        &self,
+        planned: &Planned<'_>,
+        over: Result<TaskView, Error>,
+        result: &mut CaseResult,
+    ) -> Result<(), Error> {
+        let view = over?;
+        let (own, task) = self.place(planned);
+        result.status = Some(view.status);
+        let took = view.finished_at.unwrap_or_else(|| self.clock.now()).as_millis() - view.created_at.as_millis();
+        result.duration_ms = u64::try_from(took).unwrap_or_default();
         let mut history = Vec::new();
         self.gather(own, task, Value::Null, &mut history).await?;
-        let subject = Subject::new(case.input.clone(), view.status, view.output.clone().unwrap_or_default(), history);
-        Ok((view, subject))
+        let output = view.output.clone().unwrap_or_default();
+        let subject = Subject::new(planned.case.input.clone(), view.status, output, history);
+        for assertion in &planned.case.assertions {
+            self.assert(planned, assertion, &view, &subject, result).await;
+        }
+        Ok(())
     }
 
     /// Makes the case's workspace: the taxonomy, the personas of the flow's workspace, and the case's files.
@@ -136,40 +179,9 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Makes the task, answers what it asks, and waits for its end.
-    async fn to_the_end(
-        &self,
-        own: WorkspaceId,
-        task: TaskId,
-        flow: &Arc<Flow>,
-        new: NewTask,
-        answers: &Map<String, Value>,
-    ) -> Result<TaskView, Error> {
-        let mut heard = self.tasks.listen(own, task).await?;
-        self.tasks.create_of(own, task, flow, new, &self.by).await?;
-        let mut answered = BTreeSet::new();
-        loop {
-            let view = self.tasks.get(own, task).await?;
-            if view.phase == TaskPhase::Finished {
-                return Ok(view);
-            }
-            if view.phase == TaskPhase::Parked {
-                let reason = view.parked_reason.unwrap_or_default();
-                return Err(Error::new(Code::Internal, format!("the task is parked: {reason}")));
-            }
-            self.answer(own, view, answers, &mut answered).await?;
-            timeout(LOOK, heard.next()).await.ok();
-        }
-    }
-
-    /// Answers what a task or one of its descendants asks. A question that the case has no answer to would wait for ever.
-    async fn answer(
-        &self,
-        own: WorkspaceId,
-        root: TaskView,
-        answers: &Map<String, Value>,
-        answered: &mut BTreeSet<(TaskId, String)>,
-    ) -> Result<(), Error> {
+    /// Answers what a task or one of its descendants asks; the same answer again has no effect. A question that the case has no
+    /// answer to would wait for ever.
+    async fn answer(&self, own: WorkspaceId, root: TaskView, answers: &Map<String, Value>) -> Result<(), Error> {
         let mut open = vec![root];
         while let Some(view) = open.pop() {
             if let Some(node) = view.node.as_ref().filter(|_| !view.waiting_for.is_empty()) {
@@ -177,10 +189,8 @@ impl Stage<'_> {
                     let text = format!("{node} asks, and the case has no answer for it");
                     return Err(Error::new(Code::Unprocessable, text).hint("say it under `answers` of the case"));
                 };
-                if answered.insert((view.task_id, node.to_string())) {
-                    let command = CommandId::from_key(&view.task_id.to_string(), &format!("answer/{node}"));
-                    self.tasks.answer(own, view.task_id, node.as_str(), said.clone(), command, &self.by).await?;
-                }
+                let command = CommandId::from_key(&view.task_id.to_string(), &format!("answer/{node}"));
+                self.tasks.answer(own, view.task_id, node.as_str(), said.clone(), command, &self.by).await?;
             }
             // Who asks nobody has no children that anybody would have to look for.
             if view.children > 0 && !answers.is_empty() {

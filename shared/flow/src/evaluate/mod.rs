@@ -9,11 +9,12 @@
 //! workspace, so that neither memory nor files of other runs reach it and nothing that it writes reaches people; and its model
 //! plays the case's script, if there is one ([`Understudy`]).
 //!
-//! An evaluation is bounded (each case has its time) and durable: its record is written after each case, the tasks have ids
-//! that follow from the evaluation's, and [`Evaluations::resume`] goes on after a restart with those that had not ended.
+//! An evaluation is bounded (each case has its time) and durable: a worker drives it by messages that it sends to itself, a while at a
+//! time ([`drive`]), its record is written after each case, and the tasks have ids that follow from the evaluation's.
 
 pub mod assert;
 mod case;
+mod drive;
 mod junit;
 mod plan;
 mod record;
@@ -24,20 +25,13 @@ pub use record::{CaseResult, Evaluation, Outcome, Progress, Selection};
 pub use understudy::{PROVIDER, Play, Understudy};
 
 use crate::{Tasks, tasks::internal};
-use case::Stage;
-use domain::{Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use plan::{Planned, plan};
-use ports::{Clock, Expect, Key, Query, Table, Write};
-use serde::Serialize;
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use domain::{Code, Error, EvaluationId, Principal, Timestamp, WorkspaceId};
+use plan::plan;
+use ports::{Clock, Expect, Key, Query, Queue, Table, Write};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use workspace::Workspaces;
 
-/// How many cases run at once.
-const AT_ONCE: usize = 4;
 /// How many earlier evaluations are looked at for workspaces that were kept.
 const LOOKED_AT: usize = 100;
 /// Evaluations that have not ended.
@@ -47,15 +41,25 @@ const OPEN: &str = "evaluations/open";
 ///
 /// A front answers `POST …/flows/{flow}/evaluations` with [`start`](Self::start), under an id that it makes (the same id
 /// again gives the same evaluation), and `GET …/evaluations/{id}` with [`get`](Self::get): the record as JSON, or as XML by
-/// [`junit`]. It calls [`resume`](Self::resume) once at its start.
+/// [`junit`]. A worker drives them: this is a kind of its own, beside chats and tasks.
 #[derive(Clone)]
 pub struct Evaluations {
     tasks: Tasks,
     workspaces: Workspaces,
     table: Arc<dyn Table>,
+    queue: Arc<dyn Queue>,
     clock: Arc<dyn Clock>,
     play: Play,
-    driven: Arc<Mutex<HashSet<EvaluationId>>>,
+}
+
+/// That an evaluation has not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Open {
+    /// The number of the message that drives it next; those before it are late.
+    next: u64,
+    /// When that message was due.
+    at: Timestamp,
 }
 
 /// A page of evaluations.
@@ -70,8 +74,15 @@ pub struct EvaluationPage {
 
 impl Evaluations {
     /// Over these parts. `play` makes a model of a script; the tasks' model has to be an [`Understudy`] with the same.
-    pub fn new(tasks: Tasks, workspaces: Workspaces, table: Arc<dyn Table>, clock: Arc<dyn Clock>, play: Play) -> Self {
-        Self { tasks, workspaces, table, clock, play, driven: Arc::default() }
+    pub fn new(
+        tasks: Tasks,
+        workspaces: Workspaces,
+        table: Arc<dyn Table>,
+        queue: Arc<dyn Queue>,
+        clock: Arc<dyn Clock>,
+        play: Play,
+    ) -> Self {
+        Self { tasks, workspaces, table, queue, clock, play }
     }
 
     /// Begins an evaluation of a flow; the cases run after this has returned. The same id again gives what there is of it.
@@ -88,6 +99,10 @@ impl Evaluations {
         by: &Principal,
     ) -> Result<Evaluation, Error> {
         if let Some(found) = self.find(workspace, id).await? {
+            if found.status == Progress::Queued {
+                // Whoever accepted it may have died before its first message was sent.
+                self.tell(workspace, id, 0, None).await?;
+            }
             return Ok(found);
         }
         let flow = self.tasks.flows().load(workspace, flow).await?;
@@ -120,13 +135,13 @@ impl Evaluations {
             created_at: self.clock.now(),
             finished_at: None,
         };
-        let open = Write::put(open_key(workspace, id), "{}", Expect::Any);
+        let open = open(workspace, id, Open { next: 0, at: evaluation.created_at }, Expect::Any)?;
         match self.table.commit(vec![write(&evaluation, Expect::Absent)?, open]).await {
             Ok(()) => {}
             Err(ports::Error::Conflict { .. }) => return self.get(workspace, id).await,
             Err(error) => return Err(internal(error)),
         }
-        self.spawn(workspace, id);
+        self.tell(workspace, id, 0, None).await?;
         Ok(evaluation)
     }
 
@@ -152,104 +167,27 @@ impl Evaluations {
         Ok(EvaluationPage { evaluations: evaluations.collect::<Result<_, _>>()?, next_cursor: page.next })
     }
 
-    /// Goes on with the evaluations that had not ended when the process before this one did. How many there are.
-    pub async fn resume(&self) -> Result<usize, Error> {
-        let (mut resumed, mut cursor) = (0, None);
-        loop {
-            let page = self.table.query(&Query::all(OPEN, 100).after(cursor)).await.map_err(internal)?;
-            for item in &page.items {
-                let ids = item.key.sk.split_once('/');
-                if let Some((Ok(workspace), Ok(id))) = ids.map(|(workspace, id)| (workspace.parse(), id.parse())) {
-                    self.spawn(workspace, id);
-                    resumed += 1;
-                }
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(resumed);
-            }
-        }
-    }
-
-    fn spawn(&self, workspace: WorkspaceId, id: EvaluationId) {
-        if !self.driven.lock().unwrap_or_else(PoisonError::into_inner).insert(id) {
-            return;
-        }
-        let this = self.clone();
-        tokio::spawn(async move {
-            if let Err(error) = this.drive(workspace, id).await {
-                tracing::error!(evaluation = %id, %error, "an evaluation rests until the next start");
-            }
-            this.driven.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        });
-    }
-
-    /// Runs what has no result yet, and writes down each result as it comes.
-    async fn drive(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<(), Error> {
-        let Some(mut evaluation) = self.find(workspace, id).await? else {
-            // The workspace is gone, and with it whoever would look.
-            return self
-                .table
-                .commit(vec![Write::delete(open_key(workspace, id), Expect::Any)])
-                .await
-                .map_err(internal);
-        };
-        if evaluation.status != Progress::Finished {
-            evaluation.status = Progress::Running;
-            self.save(&evaluation).await?;
-            if let Err(error) = self.cases(&mut evaluation).await {
-                evaluation.error = Some(error);
-            }
-            evaluation.status = Progress::Finished;
-            evaluation.finished_at = Some(self.clock.now());
-            self.report(&evaluation).await;
-        }
-        let closed = Write::delete(open_key(workspace, id), Expect::Any);
-        self.table.commit(vec![write(&evaluation, Expect::Any)?, closed]).await.map_err(internal)
-    }
-
-    async fn cases(&self, evaluation: &mut Evaluation) -> Result<(), Error> {
-        let workspace = evaluation.workspace_id;
-        let flow = self.tasks.flows().by_hash(workspace, &evaluation.flow).await?;
-        let files = self.tasks.flows().files(workspace, &evaluation.flow.name).await.unwrap_or_default();
-        let stage = Stage {
-            tasks: &self.tasks,
-            workspaces: &self.workspaces,
-            table: &*self.table,
-            evaluation: evaluation.evaluation_id,
-            workspace,
-            flow: &flow,
-            files: &files,
-            bless: evaluation.selection.bless,
-            by: evaluation.by.clone(),
-            began_at: self.clock.now(),
-        };
-        let planned: Vec<Planned<'_>> = plan(&flow, &evaluation.selection)?;
-        let rest = planned.iter().skip(evaluation.cases.len());
-        let rest: Vec<BoxFuture<'_, CaseResult>> = rest.map(|planned| stage.play(planned).boxed()).collect();
-        let mut results = stream::iter(rest).buffered(AT_ONCE);
-        while let Some(result) = results.next().await {
-            evaluation.add(result);
-            self.save(evaluation).await?;
-        }
-        Ok(())
-    }
-
-    /// Puts what came of it where people and build servers find it: `/tasks/evaluations/<id>/`.
-    async fn report(&self, evaluation: &Evaluation) {
-        let results = serde_json::to_value(evaluation).map(|value| format!("{value:#}\n")).unwrap_or_default();
-        for (name, text) in [("results.json", results), ("junit.xml", junit(evaluation))] {
-            let path = format!("/tasks/evaluations/{}/{name}", evaluation.evaluation_id);
-            if let Err(error) = self.put(evaluation.workspace_id, &path, text).await {
-                tracing::warn!(evaluation = %evaluation.evaluation_id, %error, path, "a report was not written");
+    /// Tells those to go on that have not ended and should have been driven before `before`: their message was lost. Goes through a
+    /// page of those that are open, from `cursor` on; how many were told, and where the next page begins. One whose message is only
+    /// slow gets it twice, which is harmless.
+    pub async fn resume(
+        &self,
+        before: Timestamp,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<(u64, Option<String>), Error> {
+        let mut told = 0;
+        let page = self.table.query(&Query::all(OPEN, limit).after(cursor)).await.map_err(internal)?;
+        for item in &page.items {
+            let open: Open = serde_json::from_str(&item.body).map_err(internal)?;
+            let ids = item.key.sk.split_once('/');
+            let ids = ids.and_then(|(workspace, id)| Some((workspace.parse().ok()?, id.parse().ok()?)));
+            if let Some((workspace, id)) = ids.filter(|_| open.at < before) {
+                self.tell(workspace, id, open.next, None).await?;
+                told += 1;
             }
         }
-    }
-
-    async fn put(&self, workspace: WorkspaceId, path: &str, text: String) -> Result<(), Error> {
-        let opened = self.workspaces.open(workspace).await?;
-        opened.write(&FilePath::parse(path)?, text, workspace::Expect::Any, &Principal::System.into()).await?;
-        Ok(())
+        Ok((told, page.next))
     }
 
     /// Removes the workspaces that were kept of cases which did not pass when this flow was evaluated before.
@@ -282,6 +220,10 @@ fn key(workspace: WorkspaceId, id: EvaluationId) -> Key {
 
 fn open_key(workspace: WorkspaceId, id: EvaluationId) -> Key {
     Key::new(OPEN, format!("{workspace}/{id}"))
+}
+
+fn open(workspace: WorkspaceId, id: EvaluationId, open: Open, expect: Expect) -> Result<Write, Error> {
+    Ok(Write::put(open_key(workspace, id), serde_json::to_string(&open).map_err(internal)?, expect))
 }
 
 fn write(evaluation: &Evaluation, expect: Expect) -> Result<Write, Error> {

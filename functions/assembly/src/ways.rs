@@ -1,0 +1,150 @@
+//! The ways in: what a front asks and tells, and what sweeps look after. Nothing here acts: a deployable that accepts, watches or
+//! looks after links no model, and one that loads no flow links nothing of what flows are made of.
+
+use chat::{Chats, Transcript};
+use domain::Limits;
+use flow::{Evaluations, FlowCache, Flows, Tasks, evaluate::Play, load::Known, op::Functions};
+use ports::{Blobs, Bus, Clock, ModelInfo, Queue, Sandboxes, Table};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tools::{Commands, Registry};
+use workspace::Workspaces;
+
+/// What everything stands on.
+#[derive(Clone)]
+pub struct Base {
+    /// Logs, indexes, small contents.
+    pub table: Arc<dyn Table>,
+    /// Mailboxes.
+    pub queue: Arc<dyn Queue>,
+    /// Hints to those who watch.
+    pub bus: Arc<dyn Bus>,
+    /// Contents.
+    pub blobs: Arc<dyn Blobs>,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// The folder with the mirrors of workspaces; it may be lost.
+    pub files: PathBuf,
+    /// Whether the mirrors are kept up to date as chats go on. Where they do not last, a chat's file is written when it is read.
+    pub keeps_mirrors: bool,
+}
+
+/// The machines of workspaces.
+#[derive(Clone)]
+pub struct Machines {
+    /// Whose mirrors are searched, and contents read.
+    pub sandboxes: Arc<dyn Sandboxes>,
+    /// How commands are run on them; none where none are.
+    pub commands: Option<Commands>,
+}
+
+/// How agents are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long an idle actor stays in memory (seed 000 §3).
+    pub inactivity: Duration,
+    /// The context budget of new chats, in tokens.
+    pub context_tokens: u64,
+    /// How long a question of an agent waits for an answer.
+    pub question_timeout: Duration,
+    /// How long a request for permission waits for an answer.
+    pub permission_timeout: Duration,
+    /// What a turn may use.
+    pub limits: Limits,
+    /// How many messages of tasks one workspace may have waiting.
+    pub most_waiting: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            inactivity: Duration::from_secs(600),
+            context_tokens: 100_000,
+            question_timeout: Duration::from_secs(24 * 3600),
+            permission_timeout: Duration::from_secs(3600),
+            limits: Limits::default(),
+            most_waiting: flow::tasks::MOST_WAITING,
+        }
+    }
+}
+
+/// The ways in.
+#[derive(Clone)]
+pub struct Ways {
+    /// What they stand on.
+    pub base: Base,
+    /// Files.
+    pub workspaces: Workspaces,
+    /// The flows that tasks run.
+    pub flows: Flows,
+    /// Those in memory.
+    pub cache: FlowCache,
+    /// The way in to chats.
+    pub chats: Chats,
+    /// The way in to tasks.
+    pub tasks: Tasks,
+    /// The way in to evaluations.
+    pub evaluations: Evaluations,
+}
+
+impl Ways {
+    /// For those that watch, and those that look after what was begun: they accept no task.
+    pub fn new(base: Base, settings: Settings) -> Self {
+        let none: Play = |_| Err("no script is played here".into());
+        Self::over(base, settings, Known::default(), None, none)
+    }
+
+    /// For those that accept tasks: of flows that name these models, and whose commands run on these machines.
+    pub fn accepting(base: Base, settings: Settings, models: &[ModelInfo], machines: Option<&Machines>) -> Self {
+        // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
+        let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "bedrock/*", "scripted/*"]
+            .map(str::to_owned);
+        let models = models.iter().map(|info| info.id.clone()).chain(served).collect();
+        let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
+        let known = Known { models: Some(models), sandbox: has_commands, ..Known::default() };
+        let sandboxes = machines.map(|machines| machines.sandboxes.clone());
+        let ways = Self::over(base, settings, known, sandboxes, PLAY);
+        if !ways.base.keeps_mirrors {
+            let transcript = Transcript::new(ways.base.table.clone(), ways.workspaces.clone());
+            ways.workspaces.project_on_read(Arc::new(transcript));
+        }
+        ways
+    }
+
+    fn over(base: Base, settings: Settings, known: Known, sandboxes: Option<Arc<dyn Sandboxes>>, play: Play) -> Self {
+        let Base { table, queue, bus, blobs, clock, files, keeps_mirrors } = base.clone();
+        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        if !keeps_mirrors {
+            workspaces = workspaces.caching(workspace::Budget::default());
+        }
+        if let Some(sandboxes) = sandboxes {
+            workspaces = workspaces.with_sandboxes(sandboxes);
+        }
+        let cache = FlowCache::default();
+        let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).expiring_by(clock.clone());
+        let of_chats = chat::Settings {
+            inactivity: settings.inactivity,
+            context_tokens: settings.context_tokens,
+            limits: settings.limits,
+        };
+        let chats = Chats::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), of_chats);
+        let tasks = Tasks::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), flows.clone())
+            .with_most_waiting(settings.most_waiting);
+        let evaluations = Evaluations::new(tasks.clone(), workspaces.clone(), table, queue, clock, play);
+        Self { base, workspaces, flows, cache, chats, tasks, evaluations }
+    }
+}
+
+/// The tools of agents and people: with commands, where there are machines for them.
+pub fn tools(machines: Option<&Machines>) -> Arc<Registry> {
+    let mut tools = Registry::builtin().with_functions(Arc::new(Functions::builtin()));
+    if let Some(commands) = machines.and_then(|machines| machines.commands) {
+        tools = tools.with_commands(commands);
+    }
+    Arc::new(tools)
+}
+
+/// Plays scripts as models.
+pub const PLAY: Play = |script| match models::Scripted::from_yaml(script) {
+    Ok(model) => Ok(Arc::new(model)),
+    Err(error) => Err(error.to_string()),
+};

@@ -1,0 +1,185 @@
+//! Which models there are, and who serves a name: known from the configuration alone, for those that ask no model.
+
+use crate::{config::Config, kind::Kind, price};
+use ports::{ModelError, ModelInfo};
+use std::{collections::BTreeSet, sync::Arc};
+
+pub(crate) const SCRIPTED: &str = "scripted";
+pub(crate) const DEMO: &str = "demo";
+/// The script that the configuration names.
+pub(crate) const SCRIPT: &str = "script";
+/// The name that stands for the first model that the server lists.
+pub(crate) const AUTO: &str = "auto";
+const NOT_CONFIGURED: &str = "No model is configured: this is the offline demo script. \
+     Set OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_BASE_URL, or see BUILDSCALE_MODEL.";
+
+impl Config {
+    /// What can be asked for with this configuration, as [`Router`](crate::Router) says it: without making a model, or reading a script.
+    pub fn catalog(self) -> Vec<ModelInfo> {
+        Catalog::new(Arc::new(self)).infos()
+    }
+}
+
+/// The models of a configuration, by name.
+pub(crate) struct Catalog {
+    config: Arc<Config>,
+    scripted: BTreeSet<String>,
+    default: String,
+}
+
+impl Catalog {
+    pub fn new(config: Arc<Config>) -> Self {
+        let mut scripted = BTreeSet::from([DEMO.to_owned()]);
+        if config.script.is_some() {
+            scripted.insert(SCRIPT.to_owned());
+        }
+        let mut catalog = Self { config, scripted, default: String::new() };
+        catalog.default = catalog.choose_default();
+        catalog
+    }
+
+    /// What it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// There is one more script.
+    pub fn add_script(&mut self, name: &str) {
+        self.scripted.insert(name.to_owned());
+    }
+
+    /// The model of requests that name none.
+    pub fn default_model(&self) -> &str {
+        &self.default
+    }
+
+    /// Whether nobody configured a model.
+    pub fn no_model_configured(&self) -> bool {
+        self.config.model.is_none() && self.default == format!("{SCRIPTED}/{DEMO}")
+    }
+
+    fn choose_default(&self) -> String {
+        if let Some(model) = &self.config.model {
+            return match self.route(model) {
+                Ok((route, name)) => format!("{}/{name}", route.name()),
+                Err(_) => model.clone(),
+            };
+        }
+        let configured = Kind::ALL.into_iter().find(|kind| kind.config(&self.config).is_configured());
+        configured
+            .and_then(|kind| of(kind, &self.config).into_iter().next())
+            .map_or_else(|| format!("{SCRIPTED}/{DEMO}"), |info| info.id)
+    }
+
+    /// Who serves a model, and what it is called there.
+    pub fn route<'a>(&self, model: &'a str) -> Result<(Route, &'a str), ModelError> {
+        if let Some((prefix, name)) = model.split_once('/').filter(|(_, name)| !name.is_empty()) {
+            if prefix == SCRIPTED {
+                return Ok((Route::Scripted, name));
+            }
+            if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == prefix) {
+                return Ok((Route::Provider(kind), name));
+            }
+        }
+        if let Some(kind) = Kind::of_bare_name(model) {
+            return Ok((Route::Provider(kind), model));
+        }
+        // A name of its own, such as `qwen3:8b` or `meta-llama/llama-3`: of a server that may serve anything.
+        let hosts = [Kind::OpenAi, Kind::Ollama, Kind::OpenRouter];
+        let any = hosts.into_iter().find(|kind| {
+            let config = kind.config(&self.config);
+            config.base_url.is_some() || (*kind == Kind::OpenRouter && config.api_key.is_some())
+        });
+        any.map(|kind| (Route::Provider(kind), model)).ok_or_else(|| {
+            let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            ModelError::Rejected(format!(
+                "unknown model {:?}: name it as provider/model, the provider being {} or scripted",
+                model.chars().take(100).collect::<String>(),
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// All of them.
+    pub fn infos(&self) -> Vec<ModelInfo> {
+        let mut infos: Vec<_> = Kind::ALL.into_iter().flat_map(|kind| of(kind, &self.config)).collect();
+        infos.extend(self.scripted.iter().map(|name| ModelInfo {
+            id: format!("{SCRIPTED}/{name}"),
+            provider: SCRIPTED.into(),
+            available: true,
+            note: (name == DEMO).then(|| match self.no_model_configured() {
+                true => NOT_CONFIGURED.to_owned(),
+                false => "the offline demo script".to_owned(),
+            }),
+            default: false,
+            context_tokens: None,
+        }));
+        if !infos.iter().any(|info| info.id == self.default) {
+            let route = self.route(&self.default);
+            let provider = route.as_ref().map_or("", |(route, _)| route.name());
+            let available = infos.iter().any(|info| info.provider == provider && info.available);
+            infos.push(ModelInfo {
+                id: self.default.clone(),
+                provider: provider.to_owned(),
+                available,
+                note: match &route {
+                    Err(error) => Some(error.to_string()),
+                    Ok(_) if !available => infos.iter().find(|i| i.provider == provider).and_then(|i| i.note.clone()),
+                    Ok(_) => None,
+                },
+                default: true,
+                context_tokens: route.ok().and_then(|(_, name)| price::context_tokens(name)),
+            });
+        }
+        for info in &mut infos {
+            info.default = info.id == self.default;
+        }
+        infos.retain(|info| info.available || info.default || !info.id.ends_with(&format!("/{AUTO}")));
+        infos
+    }
+}
+
+/// The models of one provider.
+pub(crate) fn of(kind: Kind, config: &Config) -> Vec<ModelInfo> {
+    let config = kind.config(config);
+    let available = config.is_configured();
+    let own_server = config.base_url.is_some() && !matches!(kind, Kind::Anthropic | Kind::Gemini | Kind::Bedrock);
+    let names: Vec<&str> = match kind {
+        _ if !config.models.is_empty() => config.models.iter().map(String::as_str).collect(),
+        // Few servers of one's own speak Responses; those that do can be named.
+        Kind::OpenAiResponses if own_server => Vec::new(),
+        _ if own_server || kind.models().is_empty() => vec![AUTO],
+        _ => kind.models().to_vec(),
+    };
+    let note = |name: &str| match kind.key_variable() {
+        None if !available => Some("set OLLAMA_BASE_URL to use it".to_owned()),
+        Some(variable) if !available => Some(format!("set {variable} to use it")),
+        _ if name == AUTO => Some("the first model that the server lists".to_owned()),
+        _ => None,
+    };
+    let info = |name: &str| ModelInfo {
+        id: format!("{}/{name}", kind.name()),
+        provider: kind.name().to_owned(),
+        available,
+        note: note(name),
+        default: false,
+        context_tokens: price::context_tokens(name),
+    };
+    names.into_iter().map(info).collect()
+}
+
+/// Who serves a model.
+#[derive(Clone, Copy)]
+pub(crate) enum Route {
+    Provider(Kind),
+    Scripted,
+}
+
+impl Route {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Provider(kind) => kind.name(),
+            Self::Scripted => SCRIPTED,
+        }
+    }
+}

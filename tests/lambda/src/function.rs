@@ -10,7 +10,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// How a function is deployed.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ struct Inner {
     ends_leases: AtomicBool,
     /// What queues have leased to invocations that run.
     leases: Mutex<Vec<Lease>>,
+    /// What invocations have given back, to rest for as long as they said.
+    rests: watch::Sender<Vec<Lease>>,
 }
 
 impl Function {
@@ -81,6 +83,7 @@ impl Function {
             inits: Mutex::default(),
             ends_leases: AtomicBool::new(false),
             leases: Mutex::default(),
+            rests: watch::Sender::default(),
         }))
     }
 
@@ -144,6 +147,24 @@ impl Function {
             lease.end().await;
         }
         leases.len()
+    }
+
+    pub(crate) fn gives_back(&self, lease: Lease) {
+        self.0.rests.send_modify(|rests| rests.push(lease));
+    }
+
+    /// Waits until an invocation has given messages back that rest now.
+    pub async fn given_back(&self) {
+        drop(self.0.rests.subscribe().wait_for(|rests| !rests.is_empty()).await);
+    }
+
+    /// Has what was given back come again now, as if it had rested. Returns how many batches that were.
+    pub async fn end_rests(&self) -> usize {
+        let rests = self.0.rests.send_replace(Vec::new());
+        for rest in &rests {
+            rest.end().await;
+        }
+        rests.len()
     }
 
     pub(crate) fn holds(&self, lease: &Lease) {

@@ -105,8 +105,13 @@ async fn feed(client: &Client, function: &Function, url: &str, messages: Vec<Mes
         tracing::warn!(answer = %String::from_utf8_lossy(&answer), "the answer is no batch response; the batch comes again");
         return;
     };
-    let done = messages.iter().filter(|message| !failed.contains(message.message_id().unwrap_or_default()));
+    let comes_again = |message: &Message| failed.contains(message.message_id().unwrap_or_default());
+    let (again, done): (Vec<Message>, Vec<Message>) = messages.into_iter().partition(comes_again);
+    if !again.is_empty() {
+        function.gives_back(Lease::of(client, url, &again));
+    }
     let entries: Vec<DeleteMessageBatchRequestEntry> = done
+        .iter()
         .enumerate()
         .map(|(index, message)| {
             let entry = DeleteMessageBatchRequestEntry::builder().id(index.to_string());

@@ -1,7 +1,7 @@
 //! The bus goes away in the middle of a turn and comes back later. Nobody misses anything meanwhile, as the log has everything; and
 //! afterwards things come by the bus again.
 
-use crate::lane::{Lane, chat_id, emulators, tell};
+use crate::lane::{Lane, chat_id, tell};
 use emulators::{Fate, Line, State};
 use journeys::{Emulators, Event};
 use std::{
@@ -15,13 +15,11 @@ use std::{
 /// The bus goes away before the write with this number that the worker makes in the turn, with several more to come.
 const GOES_AT: usize = 4;
 
-/// Beside each other, as each mostly waits: a bus that breaks, and one that says nothing any more.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_bus_may_be_away_for_a_while() {
-    let emulators = emulators().await;
+/// A bus that breaks, and one that says nothing any more.
+pub async fn the_bus_may_be_away_for_a_while(emulators: &Arc<Emulators>) {
     let away = async |state| {
         let began = tokio::time::Instant::now();
-        is_away(&emulators, state).await;
+        is_away(emulators, state).await;
         tell(&format!("the bus was {state:?}: {:?}", began.elapsed()));
     };
     tokio::join!(away(State::Dead), away(State::Cut));

@@ -1,24 +1,19 @@
 //! Commands that outlast the invocation that began them: the next one takes them up, and nothing runs twice.
 
-use crate::{
-    lane::{emulators, script},
-    machines::Machines,
-    wishes::By,
-};
+use crate::{lane::script, machines::Machines, wishes::By};
 use futures::future::join_all;
-use journeys::Options;
-use std::time::Duration;
+use journeys::{Emulators, Options};
+use std::{sync::Arc, time::Duration};
 
 /// How long a worker works before its deadline is near.
 const WORKS: Duration = Duration::from_secs(8);
 
 /// The commands wait for leave, so each of them runs when its worker comes near its deadline. Those whose machine is there run to
 /// their end, once; of one whose machine dies meanwhile nobody says that it ran, nor that it did not, and nobody runs it again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_outlasts_its_invocation_runs_once_or_its_outcome_is_unknown() {
-    let (emulators, machines) = (emulators().await, Machines::start().await);
+pub async fn a_command_that_outlasts_its_invocation_runs_once(emulators: &Arc<Emulators>) {
+    let machines = Machines::start().await;
     let options = Options { script: script(), timeout: WORKS + cloud::worker::MARGIN, ..Options::default() };
-    let first = machines.deploy(&emulators, options).await;
+    let first = machines.deploy(emulators, options).await;
     let lanes = [first.beside().await, first.beside().await, first.beside().await, first];
     machines.may_go_on(false);
     let wants = [By::Agent, By::Flow, By::Agent, By::Flow];

@@ -1,17 +1,17 @@
 //! Files of chats on a disk that is only a cache: what is asked for each of them, and what is not.
 
-use crate::common::World;
+use crate::common::{Machine, World, path, person};
 use async_trait::async_trait;
-use domain::{FileId, FilePath, Principal, WorkspaceId};
+use domain::{FileId, FilePath, WorkspaceId};
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
+    ops::Deref,
     sync::{Arc, Mutex},
 };
-use tempfile::TempDir;
 use testkit::fakes::FakeSandboxes;
 use uuid::Uuid;
-use workspace::{Budget, Projector, Workspace, Workspaces, Writer};
+use workspace::{Budget, Projector, Workspace, Workspaces};
 
 /// Chats by the paths of their files: how often something was said, and whether something may be said at any moment.
 struct Says {
@@ -37,32 +37,30 @@ impl Projector for Says {
 
 /// Another machine with three chats.
 struct Cold {
-    all: Workspaces,
-    here: Workspace,
+    machine: Machine,
     says: Arc<Says>,
-    disk: TempDir,
 }
 
-fn path(text: &str) -> FilePath {
-    FilePath::parse(text).unwrap()
+impl Deref for Cold {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.machine
+    }
 }
 
 impl Cold {
     async fn of(world: &World, writer: &Workspace) -> Self {
         let mut said = BTreeMap::new();
         for chat in ["/chats/a.md", "/chats/b.md", "/chats/c.md"].map(path) {
-            let by = Writer::new(Principal::local());
-            writer.create_projection(&chat, FileId(Uuid::now_v7()), "", &by).await.unwrap();
+            writer.create_projection(&chat, FileId(Uuid::now_v7()), "", &person()).await.unwrap();
             said.insert(chat, (1, false));
         }
-        let disk = TempDir::new().unwrap();
-        let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
-        let all = Workspaces::new(table, blobs, clock, disk.path().join("disk")).caching(Budget::default());
+        let machine = world.machine(world.blobs.clone(), |all| all.caching(Budget::default())).await;
         let (said, refreshed) = (Mutex::new(said), Mutex::default());
-        let says = Arc::new(Says { all: all.clone(), said, refreshed });
-        all.project_on_read(says.clone());
-        let here = all.open(world.id).await.unwrap();
-        Self { all, here, says, disk }
+        let says = Arc::new(Says { all: machine.all.clone(), said, refreshed });
+        machine.all.project_on_read(says.clone());
+        Self { machine, says }
     }
 
     fn say(&self, chat: &str, is_busy: bool) {

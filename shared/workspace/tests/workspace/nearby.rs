@@ -1,50 +1,38 @@
 //! A workspace's sandbox: its mirror is told what it lacks, and nobody waits for one that is gone.
 
-use crate::common::{World, tree};
-use domain::{FileId, FilePath, Principal};
+use crate::common::{Machine, World, path, person, put, tree};
+use domain::{FileId, FilePath};
 use ports::{ManifestEntry, SandboxState};
-use std::{fs, path::PathBuf, sync::Arc};
-use tempfile::TempDir;
+use std::{fs, ops::Deref, path::PathBuf, sync::Arc};
 use testkit::fakes::{FakeMirror, FakeSandbox, FakeSandboxes};
 use uuid::Uuid;
-use workspace::{Expect, Workspace, Workspaces, Writer};
-
-fn path(text: &str) -> FilePath {
-    FilePath::parse(text).unwrap()
-}
-
-fn person() -> Writer {
-    Writer::new(Principal::local())
-}
-
-async fn put(workspace: &Workspace, at: &str, content: &str) {
-    workspace.write(&path(at), content.to_owned(), Expect::Any, &person()).await.unwrap();
-}
 
 /// Another worker, which has the use of a sandbox.
 struct Near {
     sandboxes: Arc<FakeSandboxes>,
     sandbox: Arc<FakeSandbox>,
-    all: Workspaces,
-    here: Workspace,
-    disk: TempDir,
+    machine: Machine,
+}
+
+impl Deref for Near {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.machine
+    }
 }
 
 impl Near {
     async fn of(world: &World) -> Self {
-        let disk = TempDir::new().unwrap();
+        let machine = world.machine(world.blobs.clone(), |all| all.caching(workspace::Budget::default())).await;
         let search = |folder: PathBuf, tool: String, args: String| {
             let found = format!("{tool} {args} {}", folder.is_dir());
             Box::pin(async { found }) as futures::future::BoxFuture<'static, String>
         };
-        let sandboxes = Arc::new(FakeSandboxes::default().with_mirrors(&disk.path().join("mirrors"), search));
+        let sandboxes = Arc::new(FakeSandboxes::default().with_mirrors(&machine.disk.path().join("mirrors"), search));
         let sandbox = sandboxes.come_up(world.id);
-        let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
-        let all = Workspaces::new(table, blobs, clock, disk.path().join("disk"))
-            .caching(workspace::Budget::default())
-            .with_sandboxes(sandboxes.clone());
-        let here = all.open(world.id).await.unwrap();
-        Self { sandboxes, sandbox, all, here, disk }
+        let _all = machine.all.clone().with_sandboxes(sandboxes.clone());
+        Self { sandboxes, sandbox, machine }
     }
 
     fn mirror(&self) -> &FakeMirror {

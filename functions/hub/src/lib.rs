@@ -6,6 +6,7 @@ pub mod driver;
 mod parts;
 mod secrets;
 pub mod serve;
+mod sweeping;
 
 /// Why the hub did not start or did not go on.
 #[derive(Debug, thiserror::Error)]

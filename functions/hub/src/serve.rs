@@ -1,7 +1,7 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, secrets};
-use assembly::{Config, secrets::Clean, sweeps::Sweeps};
+use crate::{Failure, assemble, assemble::Hub, secrets, sweeping};
+use assembly::{Config, secrets::Clean};
 use flow::observe::TaskMetrics;
 use ports::KnownSecrets;
 use std::{
@@ -83,14 +83,9 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
-    match context.evaluations.resume().await {
-        Ok(0) => {}
-        Ok(count) => tracing::info!(count, "evaluations go on"),
-        Err(error) => tracing::warn!(%error, "evaluations that had not ended rest until the next start"),
-    }
     let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
     let mending = tokio::spawn(mend_transcripts(context.clone(), hub.transcript.clone(), shutdown.clone()));
-    let sweeping = tokio::spawn(sweep(hub.sweeps.clone(), shutdown.clone()));
+    let sweeping = tokio::spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
     let counting = tokio::spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
     let signals = tokio::spawn({
@@ -193,22 +188,6 @@ async fn checkpoint_mirrors(workspaces: workspace::Workspaces, shutdown: Cancell
         }
         if let Err(error) = workspaces.checkpoint().await {
             tracing::warn!(%error, "the mirrors' mark did not move on");
-        }
-    }
-}
-
-/// What was left behind is looked after now and then; the timer does so in the cloud.
-async fn sweep(sweeps: Sweeps, shutdown: CancellationToken) {
-    const EVERY: Duration = Duration::from_secs(300);
-    const AT_MOST: Duration = Duration::from_secs(60);
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(EVERY) => {}
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            swept = sweeps.sweep(AT_MOST) => tracing::debug!(?swept, "swept"),
         }
     }
 }

@@ -20,7 +20,7 @@ async fn what_the_api_has_is_on_the_disk() -> Result {
     client.post(&chat, json!({ "content": "ask me" })).await?;
     let question = watch.until_event("question").await?;
     let answers = format!("{chat}/answers/{}", question.data["question_id"].as_str().unwrap_or_default());
-    client.post(&answers, json!({ "answers": { "colour": "blue" } })).await?;
+    client.answer(&answers, json!({ "colour": "blue" })).await?;
     watch.until_nth("done", 2).await?;
 
     // The chat's file follows the events; at the latest a hub that has ended in good order has written all of it.

@@ -6,4 +6,5 @@ mod lifetime;
 mod observed;
 mod providers;
 mod support;
+mod sweeps;
 mod terminal;

@@ -4,6 +4,7 @@ use crate::support::{Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use testkit::flows::APPROVAL;
 use tokio::net::TcpListener;
 
 const WORKFLOW: &str = r"
@@ -75,26 +76,14 @@ async fn s6_a_hub_tells_its_observers_what_tasks_do_and_no_secret() -> Result {
     Ok(())
 }
 
-const APPROVAL: &str = "
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: review, kind: deterministic, role: linear, context: none, ask: {approve: 'Publish {{input}}?'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges:
-  - {from: begin, to: review}
-  - {from: review, to: end}
-";
-
 #[tokio::test]
 async fn s10_4_what_tasks_do_is_counted_by_phase_also_after_a_restart() -> Result {
     let data = tempfile::tempdir()?;
     let mut hub = start(data.path(), &[]).await?;
     let client = hub.client();
-    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
-    let path = "/system/flows/approval/workflow.yaml";
-    client.post(&format!("{api}/files"), json!({ "path": path, "content": APPROVAL })).await?;
-    let made = client.post(&format!("{api}/flows/approval/tasks"), json!({ "input": "it" })).await?;
-    let task = format!("{api}/tasks/{}", made["task_id"].as_str().ok_or("no task_id")?);
+    let place = client.place().await?;
+    client.flow(&place, "approval", &[("workflow.yaml", APPROVAL)]).await?;
+    let task = client.task(&place, "approval", json!({ "input": "it" })).await?;
     client.until(&task, |task| task["phase"] == "suspended").await?;
     let counts = |line: &'static str| move |metrics: &Value| metrics.as_str().is_some_and(|text| text.contains(line));
     let one = "buildscale_tasks{flow=\"approval\",phase=\"suspended\"} 1\n";
@@ -108,7 +97,7 @@ async fn s10_4_what_tasks_do_is_counted_by_phase_also_after_a_restart() -> Resul
     hub.kill().await?;
     hub.restart().await?;
     client.until("/metrics", counts(one)).await?;
-    client.post(&format!("{task}/answers/review"), json!({ "answers": { "approved": true } })).await?;
+    client.answer(&format!("{task}/answers/review"), json!({ "approved": true })).await?;
     client.until(&task, |task| task["phase"] == "finished").await?;
     client.until("/metrics", counts("buildscale_tasks{flow=\"approval\",phase=\"suspended\"} 0\n")).await?;
     Ok(())

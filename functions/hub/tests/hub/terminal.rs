@@ -3,6 +3,7 @@
 use crate::support::{Client, PATIENCE, Result, start};
 use pty_process::{Command, Pty, Size};
 use std::{os::unix::fs::PermissionsExt, path::Path};
+use testkit::flows::APPROVAL;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const CHOICE: &str = r#"
@@ -14,15 +15,6 @@ edges:
   - {from: begin, to: say}
   - {from: say, to: end}
 "#;
-const APPROVAL: &str = "
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: review, kind: deterministic, role: linear, context: none, ask: {approve: 'Publish {{input}}?'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges:
-  - {from: begin, to: review}
-  - {from: review, to: end}
-";
 const PROFILES: &str = "
 profiles:
   - {id: usual, session_policies: {persist_history: true}}

@@ -1,98 +1,11 @@
 //! The command line against a hub, both as the real binary, with the offline demo script as the model.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
+use crate::support::{ANYWHERE, Hub, command, hub, text};
 use serde_json::Value;
 use std::{
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, Command, Output, Stdio},
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
 };
-
-const BINARY: &str = env!("CARGO_BIN_EXE_buildscale");
-
-/// A hub that runs, on a port of its own. Ends with the test.
-struct Hub {
-    process: Child,
-    address: String,
-}
-
-impl Hub {
-    fn start(data: &Path, listen: &str) -> Self {
-        let mut process = command(&["serve", "--json", "--listen", listen, "--data-dir"])
-            .arg(data)
-            .env("BUILDSCALE_LOG", "off")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        Self { address: ready["address"].as_str().unwrap().to_owned(), process }
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = command(args);
-        command.env("BUILDSCALE_URL", &self.address);
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    /// The JSON objects that a command prints.
-    fn json(&self, args: &[&str]) -> Vec<Value> {
-        let output = self.run(args);
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        lines(&output.stdout).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn run_with_input(&self, args: &[&str], input: &[u8]) -> Output {
-        let mut child =
-            self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        child.wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The binary, with nothing in its environment that could reach a model or another hub.
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
-    command.args(args).env_clear().stdin(Stdio::null());
-    for name in ["PATH", "HOME", "TMPDIR", "LLVM_PROFILE_FILE"] {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-    command
-}
-
-fn lines(bytes: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn hub() -> (tempfile::TempDir, Hub) {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = Hub::start(folder.path(), "127.0.0.1:0");
-    (folder, hub)
-}
 
 #[test]
 fn without_a_hub_it_says_how_to_start_one() {
@@ -143,12 +56,12 @@ fn one_turn_and_its_events() {
     assert!(said.contains("[3/3] 3. Find it again: done") && said.contains("tokens in"), "{said}");
     assert!(!said.contains('\x1b') && !beside.contains('\x1b'), "no colours in a pipe");
 
-    let chats = hub.json(&["chats", "--json"]);
+    let chats = hub.json(0, &["chats", "--json"]);
     let chat = chats[0]["chats"][0]["chat_id"].as_str().unwrap().to_owned();
     assert!(beside.contains(&chat), "{beside}");
 
     // A second turn of the same chat, as JSON, then all of it once more from the log.
-    let events = hub.json(&["chat", "--json", "--continue", "again"]);
+    let events = hub.json(0, &["chat", "--json", "--continue", "again"]);
     assert_eq!(events[0]["event"], "accepted");
     assert_eq!(events[0]["data"]["chat_id"], *chat);
     assert_eq!(events.last().unwrap()["event"], "done");
@@ -187,7 +100,7 @@ fn questions_are_answered_from_standard_input_or_left_open() {
 
     let output = hub.run(&["chat", "ask me"]);
     assert_eq!(output.status.code(), Some(8), "nobody is there: {}", text(&output.stderr));
-    let chat = hub.json(&["chats", "--json", "-n", "1"])[0]["chats"][0].clone();
+    let chat = hub.json(0, &["chats", "--json", "-n", "1"])[0]["chats"][0].clone();
     assert_eq!(chat["status"], "suspended");
     let chat = chat["chat_id"].as_str().unwrap();
     assert!(text(&output.stderr).contains(&format!("buildscale chat --chat {chat}")));
@@ -231,7 +144,7 @@ fn a_turn_is_stopped_by_the_command_and_by_ctrl_c() {
 #[test]
 fn a_killed_hub_is_waited_for_and_each_event_is_shown_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut hub = Hub::start(folder.path(), "127.0.0.1:0");
+    let mut hub = Hub::start(folder.path(), ANYWHERE, &[]);
     let args = ["chat", "--json", "--once", "--", "write a haiku"];
     let mut child = hub.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut events = Vec::<Value>::new();
@@ -241,7 +154,7 @@ fn a_killed_hub_is_waited_for_and_each_event_is_shown_once() {
         if !killed && events.last().unwrap()["event"] == "file_updated" {
             killed = true;
             hub.kill();
-            hub = Hub::start(folder.path(), &hub.address.clone());
+            hub = Hub::start(folder.path(), &hub.address.clone(), &[]);
         }
     }
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -249,7 +162,7 @@ fn a_killed_hub_is_waited_for_and_each_event_is_shown_once() {
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["id"].as_u64()).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "each once and in order: {numbers:?}");
     assert_eq!(events.iter().filter(|event| event["event"] == "done").count(), 1);
-    assert_eq!(hub.json(&["files", "history", "/projects/demo/hello.md", "--json"])[0]["versions"][0]["v"], 2);
+    assert_eq!(hub.json(0, &["files", "history", "/projects/demo/hello.md", "--json"])[0]["versions"][0]["v"], 2);
 }
 
 #[test]
@@ -287,7 +200,7 @@ fn files_by_path() {
     check(&["files", "restore", "/projects/kept.md"], b"", 3, "");
     check(&["files", "cat", "/../etc/passwd"], b"", 2, "");
 
-    let history = hub.json(&["files", "history", "/projects/kept.md", "--json"]);
+    let history = hub.json(0, &["files", "history", "/projects/kept.md", "--json"]);
     let versions = history[0]["versions"].as_array().unwrap();
     assert_eq!(versions.iter().map(|version| version["v"].as_u64().unwrap()).collect::<Vec<_>>(), [4, 3, 2, 1]);
 
@@ -295,7 +208,7 @@ fn files_by_path() {
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     check(&["files", "put", "-", "/data/bytes"], &bytes, 0, "wrote /data/bytes v2\n");
     assert_eq!(hub.run(&["files", "cat", "/data/bytes"]).stdout, bytes);
-    let shown = hub.json(&["files", "cat", "/projects/kept.md", "--json"]);
+    let shown = hub.json(0, &["files", "cat", "/projects/kept.md", "--json"]);
     assert_eq!(shown[0]["content"], "one\n");
 }
 
@@ -304,7 +217,7 @@ fn workspaces_by_name() {
     let (_folder, hub) = hub();
     let made = hub.run(&["workspaces", "create", "Research"]);
     let id = text(&made.stdout).trim().to_owned();
-    assert_eq!(hub.json(&["workspaces", "--json"])[0]["workspaces"][0]["workspace_id"], *id);
+    assert_eq!(hub.json(0, &["workspaces", "--json"])[0]["workspaces"][0]["workspace_id"], *id);
     for name in ["Research", &id] {
         assert_eq!(hub.run(&["chats", "-w", name]).status.code(), Some(0), "{name}");
     }

@@ -1,132 +1,14 @@
 //! `buildscale flow` and `buildscale task` as people and scripts use them: the real binary, here and against a hub.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
+use crate::support::{Hub, command, hub, text};
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader},
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::Stdio,
 };
-
-const BINARY: &str = env!("CARGO_BIN_EXE_buildscale");
-
-/// A flow that chooses by its input, and one that makes a subtask an element and joins them.
-const CHOICE: &str = "\
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - id: choose
-    kind: deterministic
-    role: decision
-    context: none
-    op: {expr: '{\"selected_edge\": input.good ? \"yes\" : \"no\"}'}
-  - {id: good, kind: deterministic, role: linear, context: none, op: {expr: '\"well done\"'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-  - {id: bad, kind: deterministic, role: exit, context: none, always_fail: true}
-edges:
-  - {from: begin, to: choose}
-  - {from: choose, to: good, label: 'yes'}
-  - {from: choose, to: bad, label: 'no'}
-  - {from: good, to: end}
-";
-const SPLIT: &str = "\
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: items, kind: deterministic, role: split, context: none, split: {over: 'input.items'}}
-  - {id: worker, kind: deterministic, role: linear, context: none, op: {expr: 'input * 2'}}
-  - {id: join, kind: deterministic, role: merge, context: none, merge: {strategy: all, on_failure: include}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges:
-  - {from: begin, to: items}
-  - {from: items, to: worker}
-  - {from: worker, to: join}
-  - {from: join, to: end}
-";
-const APPROVAL: &str = "\
-nodes:
-  - {id: begin, kind: deterministic, role: start, context: none}
-  - {id: review, kind: deterministic, role: linear, context: none, ask: {approve: 'Publish {{input}}?'}}
-  - {id: end, kind: deterministic, role: exit, context: none}
-edges:
-  - {from: begin, to: review}
-  - {from: review, to: end}
-";
-
-/// A hub that runs, on a port of its own. Ends with the test.
-struct Hub {
-    process: Child,
-    address: String,
-    folder: tempfile::TempDir,
-}
-
-impl Hub {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut process = command(&["serve", "--json", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(folder.path().join("data"))
-            .env("BUILDSCALE_LOG", "off")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        Self { address: ready["address"].as_str().unwrap().to_owned(), process, folder }
-    }
-
-    /// A folder with this workflow.
-    fn flow(&self, name: &str, workflow: &str) -> String {
-        flow(self.folder.path(), name, workflow)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = command(args);
-        command.env("BUILDSCALE_URL", &self.address).env("XDG_STATE_HOME", self.folder.path().join("state"));
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    fn run_with_input(&self, args: &[&str], input: &str) -> Output {
-        let mut child =
-            self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
-    }
-
-    /// The JSON objects that a command prints, which ends with this code.
-    fn json(&self, code: i32, args: &[&str]) -> Vec<Value> {
-        let output = self.run(args);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
-        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The binary, with nothing in its environment that could reach a model or another hub.
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
-    command.args(args).env_clear().stdin(Stdio::null());
-    for name in ["PATH", "TMPDIR", "LLVM_PROFILE_FILE"] {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use testkit::flows::{APPROVAL, CHOICE, DOUBLES};
 
 fn flow(folder: &Path, name: &str, workflow: &str) -> String {
     let folder = folder.join(name);
@@ -207,7 +89,7 @@ fn s8_a_check_tells_every_fault_with_its_place() {
     let output = command(&["flow", "check", &dir]).output().unwrap();
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("workflow.yaml:5:") && said.contains("did you mean"), "{said}");
+    assert!(said.contains("workflow.yaml:6:") && said.contains("did you mean"), "{said}");
     let output = command(&["flow", "check", &dir, "--json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), report["ok"].as_bool()), (Some(1), Some(false)));
@@ -217,8 +99,8 @@ fn s8_a_check_tells_every_fault_with_its_place() {
 
 #[test]
 fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
-    let hub = Hub::start();
-    let dir = hub.flow("choice", CHOICE);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
     let output = hub.run(&["flow", "run", &dir, "--input", r#"{"good": true}"#]);
     let (said, beside) = (text(&output.stdout), text(&output.stderr));
     assert_eq!((output.status.code(), said.as_str()), (Some(0), "well done\n"), "{beside}");
@@ -235,7 +117,7 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
     let versions = || hub.json(0, &["files", "history", "/system/flows/choice/workflow.yaml", "--json"]);
     hub.run(&["flow", "run", &dir, "--input", r#"{"good": true}"#]);
     assert_eq!(versions()[0]["versions"].as_array().unwrap().len(), 1);
-    hub.flow("choice", "nodes: []\n");
+    flow(folder.path(), "choice", "nodes: []\n");
     assert_eq!(hub.run(&["flow", "run", &dir]).status.code(), Some(2));
     assert_eq!(versions()[0]["versions"].as_array().unwrap().len(), 1);
 
@@ -248,8 +130,8 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
 
 #[test]
 fn s6_a_run_is_shown_traced_and_compared() {
-    let hub = Hub::start();
-    let dir = hub.flow("choice", CHOICE);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
     let run = |good: bool, code| {
         let input = json!({ "good": good }).to_string();
         let events = hub.json(code, &["flow", "run", &dir, "--input", &input, "--json"]);
@@ -287,8 +169,8 @@ fn s6_a_run_is_shown_traced_and_compared() {
 
 #[test]
 fn s3_3_a_split_shows_how_far_it_is() {
-    let hub = Hub::start();
-    let dir = hub.flow("split", SPLIT);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "split", DOUBLES);
     let items: Vec<u32> = (0..40).collect();
     let output = hub.run(&["flow", "run", &dir, "--input", &json!({ "items": items }).to_string()]);
     let beside = text(&output.stderr);
@@ -303,8 +185,8 @@ fn s3_3_a_split_shows_how_far_it_is() {
 
 #[test]
 fn s10_7_a_task_is_paused_stepped_and_stopped() {
-    let hub = Hub::start();
-    let dir = hub.flow("choice", CHOICE);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
     let run = ["flow", "run", &dir, "--input", r#"{"good": true}"#, "--detach", "--break", "good"];
     let task = text(&hub.run(&run).stdout).trim().to_owned();
     let mut tail = hub.command(&["task", "tail", &task, "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -343,8 +225,8 @@ fn answer_as_told(hub: &Hub, said: &str) -> usize {
 
 #[test]
 fn s10_9_a_tail_of_a_task_that_waits_says_how_to_answer_and_ends() {
-    let hub = Hub::start();
-    let dir = hub.flow("approval", APPROVAL);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "approval", APPROVAL);
     let task = text(&hub.run(&["flow", "run", &dir, "--input", "the report", "--detach"]).stdout).trim().to_owned();
     let follower = hub.command(&["task", "tail", &task, "--follow"]).stdout(Stdio::piped()).spawn().unwrap();
     let tail = hub.run(&["task", "tail", &task]);
@@ -363,9 +245,10 @@ fn s10_9_a_tail_of_a_task_that_waits_says_how_to_answer_and_ends() {
 
 #[test]
 fn s10_9_a_tail_says_what_subtasks_ask_when_nothing_else_moves() {
-    let hub = Hub::start();
+    let (folder, hub) = hub();
     let asks = "role: linear, context: none, ask: {approve: 'Is {{input}} right?'}}";
-    let dir = hub.flow("each", &SPLIT.replace("role: linear, context: none, op: {expr: 'input * 2'}}", asks));
+    let dir =
+        flow(folder.path(), "each", &DOUBLES.replace("role: linear, context: none, op: {expr: 'input * 2'}}", asks));
     let run = ["flow", "run", &dir, "--input", r#"{"items": [1, 2]}"#, "--detach"];
     let task = text(&hub.run(&run).stdout).trim().to_owned();
     let tail = hub.run(&["task", "tail", &task]);
@@ -384,8 +267,8 @@ fn s10_9_a_tail_says_what_subtasks_ask_when_nothing_else_moves() {
 
 #[test]
 fn people_are_asked_in_the_terminal_or_answer_later() {
-    let hub = Hub::start();
-    let dir = hub.flow("approval", APPROVAL);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "approval", APPROVAL);
     let run = ["flow", "run", &dir, "--input", "the report"];
     let output = hub.run_with_input(&run, "y\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -405,8 +288,8 @@ fn people_are_asked_in_the_terminal_or_answer_later() {
 
 #[test]
 fn s10_3_suites_are_run_and_failures_told() {
-    let hub = Hub::start();
-    let dir = hub.flow("choice", CHOICE);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
     let case = |id: &str, good: bool| {
         format!(
             "      - id: {id}\n        input: {{good: {good}}}\n        assertions: [{{type: status, expected: success}}]\n"
@@ -414,7 +297,7 @@ fn s10_3_suites_are_run_and_failures_told() {
     };
     let suite = format!("suites:\n  - name: first\n    cases:\n{}{}", case("right", true), case("wrong", false));
     fs::write(Path::new(&dir).join("evaluations.yaml"), suite).unwrap();
-    let junit = hub.folder.path().join("report.xml");
+    let junit = folder.path().join("report.xml");
     let output = hub.run(&["flow", "eval", &dir, "--junit", junit.to_str().unwrap()]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
@@ -426,8 +309,8 @@ fn s10_3_suites_are_run_and_failures_told() {
 
 #[test]
 fn s10_9_each_line_of_the_repl_is_one_task() {
-    let hub = Hub::start();
-    let dir = hub.flow("choice", CHOICE);
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
     let input = "/help\n{\"good\": true}\n/telemetry off\n!1\n/history\n/nothing\n/files\n";
     let output = hub.run_with_input(&["flow", "repl", &dir], input);
     let (said, beside) = (text(&output.stdout), text(&output.stderr));

@@ -17,6 +17,14 @@ pub async fn age_log(table: &dyn Table, actor: &str, by: Duration) -> Result<usi
     age(table, table.query(&Query::prefix(actor, "log/", MOST)).await?.items, by).await
 }
 
+/// The same for everything in a partition.
+///
+/// # Errors
+/// As above.
+pub async fn age_partition(table: &dyn Table, partition: &str, by: Duration) -> Result<usize> {
+    age(table, table.query(&Query::all(partition, MOST)).await?.items, by).await
+}
+
 /// The same for all that a partition of the index has by time.
 ///
 /// # Errors
@@ -69,8 +77,9 @@ mod tests {
         let hour = Duration::from_secs(3600);
         assert_eq!(age_log(&table, "chat/1", hour).await.unwrap(), 1);
         assert_eq!(age_indexed(&table, "due", hour).await.unwrap(), 1);
+        assert_eq!(age_partition(&table, "chat/1", hour).await.unwrap(), 2);
         let item = table.get(&key).await.unwrap().unwrap();
-        let expected = Timestamp::from_millis(at.as_millis() - 2 * 3_600_000);
+        let expected = Timestamp::from_millis(at.as_millis() - 3 * 3_600_000);
         assert_eq!(item.body, format!(r#"{{"at":"{expected}","n":1}}"#));
         assert_eq!(item.index, Some(Key::new("due", format!("{expected}/1"))));
     }

@@ -1,6 +1,31 @@
 //! The smallest flows that show what a flow can do, each the text of a `workflow.yaml`: for tests that need some flow, in whatever
 //! world. Those that are about what flows may say have their own.
 
+use domain::{NodeId, TaskConfig, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
+use serde_json::json;
+
+/// A task that somebody makes at the beginning of time, who wants nothing in particular.
+pub fn task(workspace: WorkspaceId, task: TaskId, flow: FlowRef, start: impl Into<NodeId>) -> TaskConfig {
+    TaskConfig {
+        workspace,
+        task,
+        flow,
+        user: UserId::from_key("test", "user"),
+        input: json!("in"),
+        start: start.into(),
+        origin: None,
+        files: Vec::new(),
+        priority: 0,
+        stepping: false,
+        breakpoints: Vec::new(),
+        replay: None,
+        keep_outputs: false,
+        keep_artifacts: false,
+        counted: false,
+        created_at: Timestamp::default(),
+    }
+}
+
 /// Chooses by its input: `{"good": true}` ends with "well done", `{"good": false}` fails.
 pub const CHOICE: &str = r#"
 nodes:

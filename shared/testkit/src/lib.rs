@@ -5,7 +5,7 @@
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
 //! * [`crash`]: decorators that count the calls of a process and end it at one of them.
 //! * [`flows`]: small flows for whoever needs one.
-//! * [`age_log`], [`age_indexed`]: time that passes for processes with clocks of their own.
+//! * [`age_log`] and its like: time that passes for processes with clocks of their own.
 //! * [`golden`]: what each version wrote, and is read for ever.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
@@ -20,6 +20,6 @@ pub mod flows;
 pub mod golden;
 mod random;
 
-pub use aging::{age_indexed, age_log};
+pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
 pub use random::Random;

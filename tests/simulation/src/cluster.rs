@@ -7,12 +7,21 @@ use crate::{
     sabotage::Safeguard,
     world::World,
 };
+use domain::{Code, Error};
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use testkit::crash::Crash;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+/// How long a client waits for an answer, and then before it asks again.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// The processes of a run.
 pub struct Cluster {
@@ -48,6 +57,29 @@ impl Cluster {
         self.front.subscribe()
     }
 
+    /// Asks whoever answers, again and again, until somebody does, as a client with an idempotency key. An answer that says that
+    /// it is our fault is none.
+    pub async fn ask<T>(&self, request: impl AsyncFn(&Process) -> Result<T, Error>) -> Result<T, Error> {
+        let mut front = self.front();
+        loop {
+            let Some(process) = front.borrow_and_update().clone() else {
+                let _ = front.changed().await;
+                continue;
+            };
+            let answer = tokio::select! {
+                answer = timeout(ANSWERED_WITHIN, request(&process)) => answer.ok(),
+                () = process.crash.died() => None,
+            };
+            match answer {
+                Some(Err(error)) if matches!(error.code, Code::Internal | Code::UpstreamUnavailable) => {}
+                Some(answer) => return answer,
+                None => {}
+            }
+            drop(process);
+            sleep(ASKED_AGAIN_AFTER).await;
+        }
+    }
+
     /// Ends the process that answers people in good order and begins the next one.
     pub async fn restart(self: &Arc<Self>) {
         let machine = usize::from(self.lock(1).is_some());
@@ -60,7 +92,7 @@ impl Cluster {
                 Ok(process) => break process,
                 Err(shared) => process = shared,
             }
-            sleep(std::time::Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         };
         process.stop().await;
         self.begin(machine);

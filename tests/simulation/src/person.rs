@@ -9,7 +9,7 @@ use crate::{
 };
 use chat::{Chats, NewChat, Post};
 use domain::{
-    ChatEvent, ChatId, Code, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TurnId,
+    ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TurnId,
     event::PermissionOutcome,
 };
 use ports::Clock as _;
@@ -20,10 +20,8 @@ use std::{
     time::Duration,
 };
 use testkit::Random;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-/// How long a client waits for an answer.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 /// How long people wait for what they expect to see; then they go on all the same.
 const WAITS: Duration = Duration::from_secs(400);
 
@@ -166,26 +164,8 @@ impl Person {
         view.waiting_for.first()?.get("data")?.get(key)?.as_str()?.parse().ok()
     }
 
-    /// Asks whoever answers, again and again, until somebody does. An answer that says that it is our fault is none.
     async fn ask<T>(&self, request: impl AsyncFn(&Chats) -> Result<T, Error>) -> Result<T, Error> {
-        let mut front = self.cluster.front();
-        loop {
-            let Some(process) = front.borrow_and_update().clone() else {
-                let _ = front.changed().await;
-                continue;
-            };
-            let answer = tokio::select! {
-                answer = timeout(ANSWERED_WITHIN, request(&process.chats)) => answer.ok(),
-                () = process.crash.died() => None,
-            };
-            match answer {
-                Some(Err(error)) if matches!(error.code, Code::Internal | Code::UpstreamUnavailable) => {}
-                Some(answer) => return answer,
-                None => {}
-            }
-            drop(process);
-            sleep(Duration::from_millis(200)).await;
-        }
+        self.cluster.ask(async |process| request(&process.chats).await).await
     }
 
     /// Waits until something is so; false when it took too long.

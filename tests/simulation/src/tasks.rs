@@ -5,7 +5,6 @@ use crate::{
     cluster::Cluster,
     invariants::{self as must, Family, Held, Violation},
     plan::Plan,
-    process::Process,
     run::Outcome,
     world::World,
 };
@@ -19,7 +18,7 @@ use testkit::{
     Random,
     flows::{AGENT, AGENTS, NUMBERS},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use workspace::{Expect, Writer};
 
 /// A flow, and what people do with a task of it.
@@ -137,9 +136,6 @@ edges: [{from: s, to: ask}, {from: ask, to: note}, {from: note, to: last}, {from
 /// Whoever asks again for a task that was made has its place already.
 const EXECUTION: &str = "max_queued: 1\n";
 const TOOLS: &str = "tools:\n- {id: put, entrypoint: write_file, permissions: {root: /data}}\n";
-
-/// How long a client waits for an answer.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Plays `scenario` under `plan` in a runtime of its own, whose time jumps. `undisturbed` is how the root has to end.
 pub fn play_tasks(
@@ -311,27 +307,8 @@ impl Person {
         }
     }
 
-    /// Asks whoever answers, again and again, until somebody does. An answer that says that it is our fault is none.
     async fn ask<T>(&self, request: impl AsyncFn(&Tasks) -> Result<T, Error>) -> Result<T, Error> {
-        let mut front = self.cluster.front();
-        loop {
-            let Some(process) = front.borrow_and_update().clone() else {
-                let _ = front.changed().await;
-                continue;
-            };
-            let process: Arc<Process> = process;
-            let answer = tokio::select! {
-                answer = timeout(ANSWERED_WITHIN, request(&process.tasks)) => answer.ok(),
-                () = process.crash.died() => None,
-            };
-            match answer {
-                Some(Err(error)) if matches!(error.code, Code::Internal | Code::UpstreamUnavailable) => {}
-                Some(answer) => return answer,
-                None => {}
-            }
-            drop(process);
-            sleep(Duration::from_millis(200)).await;
-        }
+        self.cluster.ask(async |process| request(&process.tasks).await).await
     }
 
     /// Waits until nothing moves any more. False when that takes longer than anything can.

@@ -3,7 +3,7 @@
 use actor::{Decision, EffectKey, Input, Letter, Machine, StopRequest, Target};
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
-    TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
+    TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, WorkspaceId,
     task::{AgentAnswer, ChildEnd, ChildName},
 };
 use flow::{
@@ -52,24 +52,9 @@ impl Play {
 
     fn of(flow: Flow) -> Self {
         let flows = FlowCache::default();
-        let config = TaskConfig {
-            workspace: WorkspaceId::from_key("test", "workspace"),
-            task: TaskId::from_key("test", "task"),
-            flow: flow.reference.clone(),
-            user: UserId::from_key("test", "user"),
-            input: json!({ "in": 1 }),
-            start: flow.default_start.clone(),
-            origin: None,
-            files: Vec::new(),
-            priority: 0,
-            stepping: false,
-            breakpoints: Vec::new(),
-            replay: None,
-            keep_outputs: false,
-            keep_artifacts: false,
-            counted: false,
-            created_at: Timestamp::default(),
-        };
+        let (workspace, task) = (WorkspaceId::from_key("test", "workspace"), TaskId::from_key("test", "task"));
+        let config = testkit::flows::task(workspace, task, flow.reference.clone(), flow.default_start.clone());
+        let config = TaskConfig { input: json!({ "in": 1 }), ..config };
         flows.put(Arc::new(flow));
         Self {
             machine: TaskMachine { flows },

@@ -73,24 +73,8 @@ fn at(ms: i64) -> Timestamp {
 }
 
 fn config(rig: &Rig, task: TaskId) -> TaskConfig {
-    TaskConfig {
-        workspace: rig.workspace,
-        task,
-        flow: FlowRef { name: "gone".into(), hash: Sha256::of(b"gone") },
-        user: UserId(Uuid::nil()),
-        input: json!("in"),
-        start: "begin".into(),
-        origin: None,
-        files: Vec::new(),
-        priority: 0,
-        stepping: false,
-        breakpoints: Vec::new(),
-        replay: None,
-        keep_outputs: false,
-        keep_artifacts: false,
-        counted: false,
-        created_at: at(0),
-    }
+    let flow = FlowRef { name: "gone".into(), hash: Sha256::of(b"gone") };
+    TaskConfig { user: UserId(Uuid::nil()), ..testkit::flows::task(rig.workspace, task, flow, "begin") }
 }
 
 /// Makes a task of which there is a view and no log, and gives it this log.

@@ -5,11 +5,11 @@
 
 use crate::script::{Act, Script, without_errors};
 use domain::{
-    Code, Error, NodeId, Status, TaskConfig, TaskEvent, TaskId, Timestamp, UserId, WorkspaceId,
+    Code, Error, NodeId, Status, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId,
     task::{Arrival, ChildEnd, ChildName, FlowRef, Origin},
 };
 use flow::router::{Next, Outcome, Place, Position, Post, Route, Router};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
@@ -77,24 +77,9 @@ impl<'a> Drive<'a> {
         let (dice, by_id, busy, steps) = (Dice::new(seed), HashMap::new(), Vec::new(), Vec::new());
         let mut drive = Self { script, tasks: Vec::new(), by_id, busy, steps, dice, chunk, twice };
         let task = TaskId::from_key("test", "root");
-        drive.make(TaskConfig {
-            workspace: WorkspaceId::from_key("test", "workspace"),
-            task,
-            flow: FlowRef { name: "test".into(), hash: domain::Sha256::of(b"") },
-            user: UserId::from_key("test", "user"),
-            input: json!("in"),
-            start: script.start().clone(),
-            origin: None,
-            files: Vec::new(),
-            priority: 0,
-            stepping: false,
-            breakpoints: Vec::new(),
-            replay: None,
-            keep_outputs: false,
-            keep_artifacts: false,
-            counted: false,
-            created_at: Timestamp::default(),
-        });
+        let workspace = WorkspaceId::from_key("test", "workspace");
+        let flow = FlowRef { name: "test".into(), hash: domain::Sha256::of(b"") };
+        drive.make(testkit::flows::task(workspace, task, flow, script.start().clone()));
         while !drive.busy.is_empty() {
             let next = drive.dice.below(drive.busy.len());
             let task = drive.busy.swap_remove(next);

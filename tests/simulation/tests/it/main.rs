@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod calm;
+mod common;
 mod crashes;
 mod sabotage;
 mod seeds;

@@ -1,10 +1,7 @@
 //! Flows under every death and many schedules.
 
+use crate::common::{lives, on_all_cores, only_reads};
 use simulation::{Life, Plan, Safeguard, TaskScenario, play_tasks, tasks};
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Mutex,
-};
 use testkit::{Random, crash::Side, fakes::Faults};
 
 /// Schedules in a test run; `TASK_SEEDS=100000` plays more.
@@ -15,42 +12,28 @@ fn chosen() -> Vec<TaskScenario> {
     tasks::ALL.iter().filter(|s| only.as_deref().is_none_or(|only| s.name.contains(only))).copied().collect()
 }
 
-/// Calls that change nothing: a death there is one after the change before.
-fn only_reads(call: &str) -> bool {
-    let reads =
-        ["table.get", "table.query", "table.query_index", "blobs.get", "bus.subscribe", "model.stream", "model.delta"];
-    reads.contains(&call)
-}
-
 /// How the root has to end, where it always ends the same.
 type Ended = Option<Option<(domain::Status, serde_json::Value)>>;
 
-/// What is wrong after a run.
-fn wrong(scenario: &TaskScenario, plan: &Plan, undisturbed: &Ended) -> Option<String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| play_tasks(scenario, plan, undisturbed.as_ref()).0));
-    match outcome {
-        Ok(outcome) if outcome.violations.is_empty() => None,
-        Ok(outcome) => Some(format!("{} {plan:?}:\n{outcome}", scenario.name)),
-        Err(panic) => Some(format!("{} {plan:?}: panicked: {:?}", scenario.name, panic.downcast_ref::<String>())),
-    }
-}
+/// A flow, what happens to it, and how it ends when nothing does.
+type Work = (TaskScenario, Plan, Ended);
 
-fn on_all_cores(work: Vec<(TaskScenario, Plan, Ended)>) {
-    let (work, faults) = (Mutex::new(work), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let Some((scenario, plan, undisturbed)) = work.lock().unwrap().pop() else { return };
-                    let fault = wrong(&scenario, &plan, &undisturbed);
-                    faults.lock().unwrap().extend(fault);
-                }
-            });
-        }
-    });
-    let faults = faults.into_inner().unwrap();
-    let told: String = faults.iter().map(|fault| fault.lines().take(3).collect::<Vec<_>>().join("\n") + "\n").collect();
-    assert!(faults.is_empty(), "{} end badly:\n{told}\n{}", faults.len(), faults.first().cloned().unwrap_or_default());
+fn try_each(work: Vec<Work>) {
+    on_all_cores(
+        work,
+        |(scenario, plan, _)| {
+            let again = if plan.seed > 0 {
+                format!("; again: TASK_SEED={} scripts/test replay_tasks", plan.seed)
+            } else {
+                String::new()
+            };
+            format!("{} {plan:?}{again}", scenario.name)
+        },
+        |(scenario, plan, undisturbed)| {
+            let (outcome, _) = play_tasks(scenario, plan, undisturbed.as_ref());
+            (!outcome.violations.is_empty()).then(|| outcome.to_string())
+        },
+    );
 }
 
 #[test]
@@ -82,21 +65,21 @@ fn no_death_loses_or_doubles_a_step_of_a_task() {
             work.extend(lives.map(|life| (scenario, Plan::with(life), undisturbed.clone())));
         }
     }
-    on_all_cores(work);
+    try_each(work);
 }
 
 #[test]
 fn no_schedule_loses_or_doubles_a_step_of_a_task() {
     let seeds = std::env::var("TASK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let scenarios = calm();
-    on_all_cores((0..seeds).rev().map(|seed| schedule(seed, &scenarios)).collect());
+    try_each((0..seeds).map(|seed| schedule(seed, &scenarios)).collect());
 }
 
 /// Plays the schedule of `TASK_SEED` again.
 #[test]
 fn replay_tasks() {
     let Some(seed) = std::env::var("TASK_SEED").ok().and_then(|text| text.parse().ok()) else { return };
-    on_all_cores(vec![schedule(seed, &calm())]);
+    try_each(vec![schedule(seed, &calm())]);
 }
 
 /// The scenarios with how their roots end when nothing goes wrong.
@@ -105,16 +88,10 @@ fn calm() -> Vec<(TaskScenario, Ended)> {
     chosen().into_iter().map(|scenario| (scenario, scenario.is_fixed.then(|| ended(&scenario)))).collect()
 }
 
-fn schedule(seed: u64, scenarios: &[(TaskScenario, Ended)]) -> (TaskScenario, Plan, Ended) {
+fn schedule(seed: u64, scenarios: &[(TaskScenario, Ended)]) -> Work {
     let mut random = Random::new(seed);
     let (scenario, undisturbed) = scenarios[random.below(scenarios.len() as u64) as usize].clone();
-    let mut life = || match random.below(8) {
-        0..3 => Life::Whole,
-        3 | 4 => Life::Dies(1 + random.below(150), Side::Before),
-        5 | 6 => Life::Dies(1 + random.below(150), Side::After),
-        _ => Life::CutOff(1 + random.below(150)),
-    };
-    let lives = vec![life(), life(), life()];
+    let lives = lives(&mut random, 150);
     let (faults, undisturbed) = match random.below(4) {
         0 => (Faults::none(), undisturbed),
         1 => (Faults::interleaving(), undisturbed),

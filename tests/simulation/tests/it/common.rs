@@ -1,0 +1,63 @@
+//! What all of these tests do: draw lives by seed, leave out what changes nothing, and play on all cores.
+
+use simulation::Life;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Mutex,
+    thread::available_parallelism,
+};
+use testkit::{Random, crash::Side};
+
+/// With so many faults, there is enough to look at.
+const MOST_FAULTS: usize = 20;
+
+/// The lives of three processes, which may end at one of their first `calls`.
+pub fn lives(random: &mut Random, calls: u64) -> Vec<Life> {
+    let mut life = || match random.below(8) {
+        0..3 => Life::Whole,
+        3 | 4 => Life::Dies(1 + random.below(calls), Side::Before),
+        5 | 6 => Life::Dies(1 + random.below(calls), Side::After),
+        _ => Life::CutOff(1 + random.below(calls)),
+    };
+    vec![life(), life(), life()]
+}
+
+/// Whether a call changes nothing. A death at such a call is the same as one after the change before it, so it is not
+/// tried by itself, unless `EVERY` is set.
+pub fn only_reads(call: &str) -> bool {
+    let reads =
+        ["table.get", "table.query", "table.query_index", "blobs.get", "bus.subscribe", "model.stream", "model.delta"];
+    reads.contains(&call) && std::env::var_os("EVERY").is_none()
+}
+
+/// Plays each of these on all cores, and fails if something is wrong with one: with the beginnings of what is said of each, and all
+/// that is said of the first. What panics is wrong, too; `name` says what it was.
+#[track_caller]
+pub fn on_all_cores<T: Send>(
+    work: impl IntoIterator<Item = T, IntoIter: Send>,
+    name: impl Fn(&T) -> String + Sync,
+    wrong: impl Fn(&T) -> Option<String> + Sync,
+) {
+    let (work, faults) = (Mutex::new(work.into_iter()), Mutex::new(Vec::new()));
+    let play_some = || {
+        while faults.lock().unwrap().len() < MOST_FAULTS {
+            let Some(one) = ({ work.lock().unwrap().next() }) else { return };
+            let told = match catch_unwind(AssertUnwindSafe(|| wrong(&one))) {
+                Ok(None) => continue,
+                Ok(Some(told)) => told,
+                Err(panic) => format!("panicked: {:?}", panic.downcast_ref::<String>()),
+            };
+            faults.lock().unwrap().push(format!("{}:\n{told}", name(&one)));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(2, usize::from) {
+            scope.spawn(play_some);
+        }
+    });
+    let faults = faults.into_inner().unwrap();
+    let heads: String =
+        faults.iter().map(|fault| fault.lines().take(3).collect::<Vec<_>>().join("\n") + "\n").collect();
+    let first = faults.first().cloned().unwrap_or_default();
+    assert!(faults.is_empty(), "{} end badly:\n{heads}\nThe first one:\n{first}", faults.len());
+}

@@ -3,7 +3,7 @@
 #
 # Built on the machine's own platform for the target's, since emulating a compiler takes an hour. What runs has no shell, no package
 # manager and no root.
-ARG RUST=1.91.1-slim-bookworm
+ARG RUST=1.95.0-slim-bookworm
 FROM --platform=$BUILDPLATFORM rust:${RUST} AS build
 ARG BUILDARCH
 ARG TARGETARCH
@@ -17,7 +17,7 @@ RUN case "$BUILDARCH-$TARGETARCH" in \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
 # The version of the image, whatever rust-toolchain.toml asks for.
-ENV RUSTUP_TOOLCHAIN=1.91.1 \
+ENV RUSTUP_TOOLCHAIN=1.95.0 \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc \

@@ -145,6 +145,16 @@ def reasons(stacks):
                     fault(f"{name}: {skipped['id']} is switched off without a reason")
 
 
+def toolchains():
+    """The images are built with a Rust that the code can be built with, the same one everywhere in a file."""
+    oldest = tomlkit.parse((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    parts = lambda version: [int(part) for part in version.split(".")]
+    for path in sorted((ROOT / "infra/containers").glob("*.Dockerfile")):
+        used = set(re.findall(r"(?:RUST=|RUSTUP_TOOLCHAIN=)([0-9.]+)", path.read_text()))
+        if len(used) != 1 or parts(used.pop()) < parts(oldest):
+            fault(f"{path.relative_to(ROOT)}: its Rust has to be one, and {oldest} or newer (rust-version in Cargo.toml)")
+
+
 def main():
     root = template("template.yaml")
     stacks = nested_stacks(root)
@@ -152,6 +162,7 @@ def main():
         environment(stacks)
         numbers(stacks)
     choices(root)
+    toolchains()
     reasons({"template.yaml": root, **stacks})
     for text in FAULTS:
         print(text, file=sys.stderr)

@@ -8,6 +8,7 @@ mod config;
 pub mod counters;
 mod emf;
 mod front;
+pub mod log;
 mod observing;
 mod parts;
 pub mod probes;

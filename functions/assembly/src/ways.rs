@@ -90,7 +90,7 @@ impl Ways {
     /// For those that watch, and those that look after what was begun: they accept no task.
     pub fn new(base: Base, settings: Settings) -> Self {
         let none: Play = |_| Err("no script is played here".into());
-        Self::over(base, settings, Known::default(), None, none)
+        Self::over(base, settings, Known::nothing(), None, none)
     }
 
     /// For those that accept tasks: of flows that name these models, and whose commands run on these machines.

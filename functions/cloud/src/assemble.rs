@@ -3,8 +3,8 @@
 use crate::{Failure, readonly::NoQueue, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters, probes,
-    secrets,
+    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters, log,
+    probes, secrets,
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
@@ -14,7 +14,7 @@ use std::{path::PathBuf, sync::Arc};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
 use tools::Registry;
-use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
+use tracing::level_filters::LevelFilter;
 use worker::Worker;
 
 /// Variables of what was deployed; [`aws::Config`] reads them.
@@ -66,7 +66,7 @@ impl Account {
     ///
     /// # Errors
     /// When a variable makes no sense. What is missing is said when it is needed.
-    pub async fn from_env() -> Result<Self, Failure> {
+    pub fn from_env() -> Result<Self, Failure> {
         // With two providers linked rustls would not know which one is meant, and with none nothing has TLS.
         drop(rustls::crypto::ring::default_provider().install_default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -76,11 +76,8 @@ impl Account {
         let environment: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
         let config = Config::of_environment(&environment, |name| name.starts_with(DEPLOYED))?;
         secrets::learn_environment(&environment, &config.secrets);
-        let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-        let clean = secrets::Clean(config.secrets.clone(), std::io::stdout);
-        // A test may have set one up already.
-        drop(tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(clean).finish().try_init());
-        let cloud = Cloud::connect(aws::Config::from_env()?, clock.clone()).await;
+        log::begin(std::io::stdout, LevelFilter::INFO, config.secrets.clone());
+        let cloud = Cloud::connect(aws::Config::from_env()?, clock.clone());
         Ok(Self { cloud, config, environment, clock })
     }
 

@@ -45,7 +45,7 @@ pub async fn serve() -> std::result::Result<(), Failure> {
     drop(tracing_subscriber::registry().with(tracing_subscriber::fmt::layer().json()).with(filter).try_init());
     let options = Options::from_variables(|name| std::env::var(name).ok())?;
     let mut terminated = signal(SignalKind::terminate())?;
-    let cloud = Cloud::connect(aws::Config::from_env()?, Arc::new(SystemClock)).await;
+    let cloud = Cloud::connect(aws::Config::from_env()?, Arc::new(SystemClock));
     let search: Search = Arc::new(|latest, tool, args| {
         async move {
             let outcome = tools::search_folder(&latest, &tool, &args).await;

@@ -52,7 +52,7 @@ pub enum Scenario {
 
 /// Runs the scenario and prints both lines.
 pub async fn run(args: DriverArgs) -> Result<(), Failure> {
-    crate::serve::log_to_stderr("warn", ports::KnownSecrets::default());
+    assembly::log::begin(std::io::stderr, tracing::level_filters::LevelFilter::WARN, ports::KnownSecrets::default());
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &Config::default(), &[], shutdown.clone())?;
     let worker = hub.worker.clone();

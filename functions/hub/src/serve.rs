@@ -1,7 +1,7 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
 use crate::{Failure, assemble, assemble::Hub, secrets, sweeping};
-use assembly::{Config, secrets::Clean};
+use assembly::Config;
 use flow::observe::TaskMetrics;
 use ports::KnownSecrets;
 use std::{
@@ -14,7 +14,7 @@ use std::{
 use stream::ServeOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
 
 /// How to serve.
 #[derive(Clone, Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let path = args.config.clone().unwrap_or_else(|| args.data_dir.join("buildscale.toml"));
     let mut config = Config::load(&path, &environment)?;
     let known = config.secrets.clone();
-    log_to_stderr("info", known.clone());
+    assembly::log::begin(std::io::stderr, LevelFilter::INFO, known.clone());
     if let Some(token) = &args.auth_token {
         known.learn([&ports::Secret::new(token.clone())]);
         config.server.auth_token = Some(models::Secret::new(token.clone()));
@@ -265,13 +265,4 @@ async fn ended_by_signal() {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminated.recv() => {}
     }
-}
-
-/// JSON lines on stderr, without secrets; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
-pub(crate) fn log_to_stderr(default: &str, known: KnownSecrets) {
-    let filter = EnvFilter::try_from_env("BUILDSCALE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let subscriber =
-        tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(Clean(known, std::io::stderr));
-    // A test may have set one up already.
-    drop(subscriber.try_init());
 }

@@ -3,7 +3,7 @@
 #[cfg(any(feature = "momento", feature = "redis"))]
 use crate::config::BusAddress;
 use crate::config::{Config, ConfigError};
-use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
+use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use ports::Clock;
 use std::{sync::Arc, time::Duration};
 
@@ -21,14 +21,9 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// With credentials, region and endpoints from where the SDK looks for them (`AWS_ENDPOINT_URL_<SERVICE>` replaces one).
-    pub async fn connect(config: Config, clock: Arc<dyn Clock>) -> Self {
-        let sdk = aws_config::defaults(BehaviorVersion::latest())
-            .http_client(crate::https::client())
-            .retry_config(RetryConfig::standard())
-            .load()
-            .await;
-        Self::new(config, sdk, clock)
+    /// With the credentials and the region that Lambda and ECS give a process (`AWS_ENDPOINT_URL_<SERVICE>` replaces an endpoint).
+    pub fn connect(config: Config, clock: Arc<dyn Clock>) -> Self {
+        Self::new(config, crate::sdk::from_env(), clock)
     }
 
     /// With an SDK that somebody configured.

@@ -49,6 +49,7 @@ mod redis;
 mod rest;
 #[cfg(feature = "s3")]
 mod s3;
+mod sdk;
 #[cfg(feature = "secrets")]
 mod secrets;
 #[cfg(feature = "sqs")]

@@ -6,7 +6,7 @@ use lambda_runtime::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let router = cloud::assemble::Account::from_env().await?.answering()?;
+    let router = cloud::assemble::Account::from_env()?.answering()?;
     lambda_http::run(router.layer(map_response(as_bytes))).await
 }
 

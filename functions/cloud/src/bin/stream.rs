@@ -2,5 +2,5 @@
 
 #[tokio::main]
 async fn main() -> Result<(), cloud::Failure> {
-    cloud::stream::serve(cloud::assemble::Account::from_env().await?).await
+    cloud::stream::serve(cloud::assemble::Account::from_env()?).await
 }

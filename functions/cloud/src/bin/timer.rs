@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let waking = Arc::new(cloud::assemble::Account::from_env().await?.waking()?);
+    let waking = Arc::new(cloud::assemble::Account::from_env()?.waking()?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<_>| {
         let waking = waking.clone();
         async move { cloud::timer::handle(&waking, event).await }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let working = Arc::new(cloud::assemble::Account::from_env().await?.working()?);
+    let working = Arc::new(cloud::assemble::Account::from_env()?.working()?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<_>| {
         let working = working.clone();
         async move { Ok::<_, Error>(cloud::worker::handle(&working, event).await) }

@@ -44,14 +44,6 @@ pub(super) struct Stage<'a> {
     pub clock: &'a dyn Clock,
 }
 
-/// Where a case is.
-pub(super) enum Standing {
-    /// Its task runs, or waits.
-    Playing,
-    /// Its task has ended, or cannot.
-    Over(Result<TaskView, Error>),
-}
-
 impl Stage<'_> {
     /// The workspace and the task of a case. Of the same evaluation the same ids: whoever goes on with it finds the task, and
     /// makes no other one.
@@ -61,13 +53,9 @@ impl Stage<'_> {
     }
 
     /// Brings a case on by what can be done at once: its task is made, what it asks is answered, and one whose time is up is
-    /// stopped. What goes wrong is how the case ends.
-    pub async fn advance(&self, planned: &Planned<'_>) -> Standing {
-        match self.attempt(planned).await {
-            Ok(Some(view)) => Standing::Over(Ok(view)),
-            Ok(None) => Standing::Playing,
-            Err(error) => Standing::Over(Err(error)),
-        }
+    /// stopped. None while it plays; else how it ended, which it also does by what goes wrong.
+    pub async fn advance(&self, planned: &Planned<'_>) -> Option<Result<TaskView, Error>> {
+        self.attempt(planned).await.transpose()
     }
 
     /// The task, when it has ended.

@@ -6,7 +6,7 @@
 
 use super::{
     CaseResult, Evaluation, Evaluations, Open, Outcome, Progress, Timestamp,
-    case::{Stage, Standing},
+    case::Stage,
     junit, open, open_key,
     plan::{Planned, plan},
     write,
@@ -132,9 +132,9 @@ impl Evaluations {
                             heard.push(self.tasks.listen(own, task).await?);
                         }
                         match stage.advance(one).await {
-                            Standing::Over(over) if is_first => stage.judge(one, over).await,
-                            Standing::Over(_) => continue,
-                            Standing::Playing => {
+                            Some(over) if is_first => stage.judge(one, over).await,
+                            Some(_) => continue,
+                            None => {
                                 is_first = false;
                                 continue;
                             }

@@ -49,6 +49,22 @@ impl Default for Known {
 }
 
 impl Known {
+    /// Nothing, where no flow is loaded: then nothing is linked that flows are made of.
+    pub fn nothing() -> Self {
+        let none: Syntax = |_| Err("no flow is loaded here".into());
+        Self {
+            tools: BTreeSet::new(),
+            functions: BTreeSet::new(),
+            callable: BTreeSet::new(),
+            networked: BTreeSet::new(),
+            sandbox: false,
+            personas: None,
+            models: None,
+            expression: none,
+            template: none,
+        }
+    }
+
     /// The same, with these functions and no others.
     #[must_use]
     pub fn with_functions(self, functions: &Functions) -> Self {

@@ -1,0 +1,45 @@
+//! Where a deployed process finds its credentials, its region, and other endpoints: in what Lambda and ECS give it, and nowhere else.
+//!
+//! The SDK would look in more places: a profile's files, web identities, the metadata of an instance. None of them is where
+//! this runs, each costs a client or a parser in every binary, and a start that waits.
+
+use aws_config::{
+    BehaviorVersion, Region, SdkConfig, ecs::EcsCredentialsProvider,
+    environment::EnvironmentVariableCredentialsProvider, meta::credentials::CredentialsProviderChain,
+    retry::RetryConfig,
+};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_async::{rt::sleep::TokioSleep, time::SystemTimeSource};
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+
+/// Asks nobody: credentials are fetched with the first request.
+pub(crate) fn from_env() -> SdkConfig {
+    // Lambda puts them into the environment, ECS behind an address that is there.
+    let credentials = CredentialsProviderChain::first_try("Environment", EnvironmentVariableCredentialsProvider::new())
+        .or_else("EcsContainer", EcsCredentialsProvider::builder().build());
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .http_client(crate::https::client())
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .region(variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).map(Region::new))
+        .service_config(Endpoints)
+        .retry_config(RetryConfig::standard())
+        .sleep_impl(TokioSleep::new())
+        .time_source(SystemTimeSource::new())
+        .build()
+}
+
+/// `AWS_ENDPOINT_URL_<SERVICE>`, and `AWS_ENDPOINT_URL` for the services that have none of their own.
+#[derive(Debug)]
+struct Endpoints;
+
+impl LoadServiceConfig for Endpoints {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        let own = format!("{}_{}", key.env(), key.service_id().to_uppercase().replace(' ', "_"));
+        variable(&own).or_else(|| variable(key.env()))
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

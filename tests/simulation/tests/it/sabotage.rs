@@ -1,23 +1,23 @@
 //! The simulator finds out when a safeguard is missing.
 
 use simulation::{Life, Plan, Safeguard, invariants::Violation, play, scenario};
-use std::collections::BTreeSet;
 
-/// What is found when `scenario` is played without a safeguard, with the first process cut off at each of its calls.
-fn found(name: &str, without: Safeguard) -> BTreeSet<&'static str> {
+/// Whether one of these is found broken when `scenario` is played without a safeguard, with the first process cut off at some call.
+fn finds(name: &str, without: Safeguard, invariants: &[&str]) -> bool {
     let scenario = scenario::named(name).unwrap();
     let calls = play(scenario, &Plan::calm()).calls.len() as u64;
-    let lives = std::iter::once(Life::Whole).chain((1..calls).step_by(3).map(Life::CutOff));
-    let outcome = |life| play(scenario, &Plan { without: Some(without), ..Plan::with(life) });
-    lives.flat_map(|life| outcome(life).violations).map(|violation| violation.invariant).collect()
+    let mut lives = std::iter::once(Life::Whole).chain((1..calls).step_by(3).map(Life::CutOff));
+    lives.any(|life| {
+        let outcome = play(scenario, &Plan { without: Some(without), ..Plan::with(life) });
+        outcome.violations.iter().any(|violation| invariants.contains(&violation.invariant))
+    })
 }
 
 #[test]
 fn logs_without_a_fence_are_found_out() {
     // Two workers must be at it at once: a first one that was cut off, and comes back while the second one works.
-    let found: BTreeSet<_> =
-        ["restart_streaming", "files", "two_chats"].iter().flat_map(|name| found(name, Safeguard::Fence)).collect();
-    assert!(found.contains("entries_are_contiguous") || found.contains("attempts_count_up"), "{found:?}");
+    let broken = ["entries_are_contiguous", "attempts_count_up"];
+    assert!(["restart_streaming", "files", "two_chats"].iter().any(|name| finds(name, Safeguard::Fence, &broken)));
 }
 
 #[test]

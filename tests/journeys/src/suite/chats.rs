@@ -98,9 +98,7 @@ pub(super) async fn what_is_said_right_after_a_post_counts(stage: Stage) -> Resu
     client.post(&chat, json!({ "content": "slow once more" })).await?;
     client.ask(Method::DELETE, &chat, Value::Null).await?.is(204)?;
     watch.until_nth("stopped", 6).await?;
-    if let Some(operator) = stage.shared.operator() {
-        operator.until_settled().await?;
-    }
+    stage.shared.until_settled().await?;
     let events = watch.events();
     assert_eq!(events.last().map(|event| &event.data["reason"]), Some(&json!("deleted")));
     assert_eq!((count(&events, "turn_started"), count(&events, "done")), (7, 1));

@@ -155,6 +155,18 @@ impl Deployment {
         }
     }
 
+    /// Waits until nothing waits for a worker and nothing is driven, where somebody can tell.
+    ///
+    /// # Errors
+    /// When it never comes to that.
+    pub async fn until_settled(&self) -> Result {
+        match (self, self.operator()) {
+            (Self::Aws(aws), _) => aws.until_settled().await,
+            (_, Some(operator)) => operator.until_settled().await,
+            (_, None) => Ok(()),
+        }
+    }
+
     /// Puts a secret where flows may refer to it by this name.
     ///
     /// # Errors

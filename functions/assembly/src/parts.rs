@@ -9,7 +9,7 @@ use actor::{Follow, Kind, Mailbox, NobodyFollows, Runtime, Slots};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
 use flow::{
-    TaskEffects, TaskMachine, Understudy,
+    Flows, TaskEffects, TaskMachine, Understudy,
     artifact::Artifacts,
     memory::{Bm25, Memory, Ranker},
     op::Functions,
@@ -63,6 +63,8 @@ pub struct Parts {
     pub model: Arc<dyn Model>,
     /// The tools of agents and people.
     pub tools: Arc<Registry>,
+    /// The flows that tasks run, with the providers that they bring.
+    flows: Flows,
     /// Keeps the chats' files.
     pub transcript: Arc<Transcript>,
     /// What the actors did so far.
@@ -85,12 +87,13 @@ impl Parts {
         let flows = ways.flows.clone().with_providers(Arc::new(providers));
         // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to
         // ours. None of them is told a secret of this host, and what they know of one is not written down.
-        let own = Arc::new(FlowModels::new(voices.model, flows));
+        let own = Arc::new(FlowModels::new(voices.model, flows.clone()));
         let played = Arc::new(Understudy::new(own, ways.base.table.clone(), PLAY));
         let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, voices.known.clone()));
         Self {
             model,
             tools: tools(machines.as_ref()),
+            flows,
             transcript: Arc::new(Transcript::new(ways.base.table.clone(), ways.workspaces.clone())),
             ways,
             activity: Arc::default(),
@@ -108,7 +111,7 @@ impl Parts {
 
     /// What a worker drives: chats, tasks that `follow` is told about, and evaluations.
     pub fn kinds(&self, follow: Arc<dyn Follow<TaskMachine>>) -> [Arc<dyn Kind>; 3] {
-        let Ways { base, workspaces, flows, cache, evaluations, .. } = &self.ways;
+        let Ways { base, workspaces, cache, evaluations, .. } = &self.ways;
         let Base { table, queue, bus, clock, .. } = base;
         let slots = Slots::new();
         let machine = ChatMachine {
@@ -142,7 +145,7 @@ impl Parts {
         );
         let effects = TaskEffects {
             slots,
-            flows: flows.clone(),
+            flows: self.flows.clone(),
             tools: self.tools.clone(),
             functions: Arc::new(Functions::builtin()),
             workspaces: workspaces.clone(),

@@ -93,7 +93,10 @@ impl Function {
         let _place = inner.places.acquire().await.expect("never closed");
         let idle = inner.idle.lock().unwrap().pop();
         let mut instance = match idle {
-            Some(instance) => instance,
+            Some(instance) => {
+                instance.thaw();
+                instance
+            }
             None => {
                 let instance = Instance::start(&inner.settings).await?;
                 inner.inits.lock().unwrap().push(instance.init);
@@ -104,7 +107,7 @@ impl Function {
         inner.busy.lock().unwrap().push(pid);
         let answer = instance.invoke(event.into(), inner.settings.timeout).await;
         inner.busy.lock().unwrap().retain(|busy| *busy != pid);
-        if matches!(answer, Ok(_) | Err(Failure::Function(_))) {
+        if matches!(answer, Ok(_) | Err(Failure::Function(_))) && instance.freeze().await {
             inner.idle.lock().unwrap().push(instance);
         }
         answer

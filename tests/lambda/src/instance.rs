@@ -11,6 +11,7 @@ use axum::{
     response::IntoResponse,
     routing::{get, post},
 };
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
@@ -37,6 +38,8 @@ pub(crate) const LARGEST: usize = 6 << 20;
 pub struct Instance {
     child: Child,
     invocations: mpsc::Sender<Invocation>,
+    /// Whether it waits for work.
+    polls: watch::Receiver<bool>,
     api: JoinHandle<()>,
     /// From the start of the process to its first poll.
     pub init: Duration,
@@ -54,7 +57,7 @@ type Answer = oneshot::Sender<Result<Bytes, Failure>>;
 struct Api {
     next: Queue<mpsc::Receiver<Invocation>>,
     running: Mutex<Option<(String, Answer)>>,
-    polled: watch::Sender<bool>,
+    polls: watch::Sender<bool>,
     function: String,
 }
 
@@ -64,11 +67,11 @@ impl Instance {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
         let (invocations, next) = mpsc::channel(1);
-        let (polled, mut first) = watch::channel(false);
+        let (polling, polls) = watch::channel(false);
         let api = Arc::new(Api {
             next: Queue::new(next),
             running: Mutex::new(None),
-            polled,
+            polls: polling,
             function: settings.name.clone(),
         });
         let router = Router::new()
@@ -81,7 +84,8 @@ impl Instance {
         let api = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
         let began = Instant::now();
         let child = spawn(settings, &address);
-        let mut instance = Self { child, invocations, api, init: Duration::ZERO };
+        let mut instance = Self { child, invocations, polls: polls.clone(), api, init: Duration::ZERO };
+        let mut first = polls;
         let polled = tokio::select! {
             polled = tokio::time::timeout(INIT, first.wait_for(|polled| *polled)) => polled.is_ok_and(|polled| polled.is_ok()),
             () = instance.gone() => false,
@@ -111,6 +115,27 @@ impl Instance {
             },
             () = self.gone() => Err(Failure::Exited),
         }
+    }
+
+    /// Stops the process where it is once it waits for work, as Lambda does between invocations: whatever it has left to do beside an
+    /// answer waits for the next one, or is never done. False when it has ended instead.
+    pub async fn freeze(&mut self) -> bool {
+        let mut polls = self.polls.clone();
+        let waits = tokio::select! {
+            waits = polls.wait_for(|polls| *polls) => waits.is_ok(),
+            () = self.gone() => false,
+        };
+        waits && self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) -> bool {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        group.is_some_and(|group| kill_process_group(group, signal).is_ok())
     }
 
     /// The process id, to be killed by.
@@ -168,10 +193,11 @@ fn spawn(settings: &Settings, address: &str) -> Child {
 }
 
 async fn next_invocation(State(api): State<Arc<Api>>) -> impl IntoResponse {
-    api.polled.send_replace(true);
+    api.polls.send_replace(true);
     let Some(invocation) = api.next.lock().await.recv().await else {
         return (StatusCode::GONE, axum::http::HeaderMap::new(), Bytes::new());
     };
+    api.polls.send_replace(false);
     let deadline = invocation.deadline.duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
     let arn = format!("arn:aws:lambda:eu-central-1:000000000000:function:{}", api.function);
     *api.running.lock().unwrap() = Some((invocation.id.clone(), invocation.answer));

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// How many deployments there are to die in.
-const LANES: usize = 3;
+const LANES: usize = 4;
 
 /// On which side of a call to die.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,13 @@
 //! Messages that come again: while they are worked on, and after they were deleted.
 
-use crate::lane::{Lane, chat_id, emulators};
+use crate::lane::{Lane, chat_id};
 use actor::{Content, Mail};
 use aws_sdk_sqs::Client;
 use domain::{ChatCommand, CommandId, Principal, Timestamp};
 use emulators::account;
+use journeys::Emulators;
 use ports::Outgoing;
+use std::sync::Arc;
 
 impl Lane {
     /// Puts a message into the queue as a sender would, but under an identity of its own, so that the queue takes it for a new one.
@@ -26,9 +28,8 @@ impl Lane {
 
 /// A lease runs out while its worker still works, and another one begins; the first is not let in any more. And whatever was deleted
 /// from the queue long ago comes once more, in any order.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_comes_again_is_done_once() {
-    let lane = Lane::deploy(&emulators().await, &[]).await;
+pub async fn what_comes_again_is_done_once(emulators: &Arc<Emulators>) {
+    let lane = Lane::deploy(emulators, &[]).await;
     let (chat, watch) = lane.make("large-late").await;
     lane.say(&chat, "slow please").await;
     let streams = |attempt: u64| {

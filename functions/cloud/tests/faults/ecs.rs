@@ -2,7 +2,7 @@
 //! runs once, or people read why it did not; and there is never a second machine, nor one that is left behind.
 
 use crate::{
-    lane::{Lane, emulators, script, tell},
+    lane::{Lane, script, tell},
     machines::Machines,
     wishes::{By, Wish},
 };
@@ -10,7 +10,7 @@ use domain::WorkspaceId;
 use emulators::Fate;
 use futures::future::join_all;
 use http::Method;
-use journeys::Options;
+use journeys::{Emulators, Options};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -148,11 +148,10 @@ fn plan(
     left
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_command_runs_once_or_says_why_not_whatever_ecs_does() {
-    let (emulators, machines) = (emulators().await, Machines::start().await);
+pub async fn a_command_runs_once_or_says_why_not_whatever_ecs_does(emulators: &Arc<Emulators>) {
+    let machines = Machines::start().await;
     let options = Options { script: script(), concurrency: 16, ..Options::default() };
-    let first = machines.deploy(&emulators, options).await;
+    let first = machines.deploy(emulators, options).await;
 
     // What is asked of ECS on the way, of an agent and of a flow.
     let counted = count(&machines);

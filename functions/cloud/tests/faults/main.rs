@@ -16,15 +16,26 @@ mod storms;
 mod versions;
 mod wishes;
 
-use bus::the_bus_may_be_away_for_a_while;
-use checkpoints::a_command_that_outlasts_its_invocation_runs_once;
+use tokio::join;
 
-/// Beside each other, as each of them mostly waits.
+/// What mostly waits is done beside each other, on the same emulators.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_bus_may_be_away_and_commands_may_outlast_their_invocations() {
-    let emulators = lane::emulators().await;
-    tokio::join!(
-        the_bus_may_be_away_for_a_while(&emulators),
-        a_command_that_outlasts_its_invocation_runs_once(&emulators),
+async fn ecs_may_fail_the_bus_may_be_away_and_commands_may_outlast_their_invocations() {
+    let emulators = &lane::emulators().await;
+    join!(
+        ecs::a_command_runs_once_or_says_why_not_whatever_ecs_does(emulators),
+        bus::the_bus_may_be_away_for_a_while(emulators),
+        checkpoints::a_command_that_outlasts_its_invocation_runs_once(emulators),
+    );
+}
+
+/// The same.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_may_be_storms_messages_that_come_again_and_versions_at_once() {
+    let emulators = &lane::emulators().await;
+    join!(
+        storms::a_crowd_gets_through_storms_and_throttling(emulators),
+        deliveries::what_comes_again_is_done_once(emulators),
+        versions::a_deploy_in_the_middle_of_turns_loses_nothing(emulators),
     );
 }

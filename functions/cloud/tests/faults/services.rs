@@ -13,7 +13,7 @@ use std::{
 };
 
 /// How many deployments share the cases.
-const LANES: usize = 3;
+const LANES: usize = 4;
 
 /// A service as [`Lane::services`] calls it, an operation, and what becomes of one such call.
 type Case = (&'static str, &'static str, Fate);

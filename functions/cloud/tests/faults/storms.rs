@@ -1,8 +1,9 @@
 //! Many things that fail at once, while several people talk to several chats.
 
-use crate::lane::{Lane, emulators, tell};
+use crate::lane::{Lane, tell};
 use emulators::Fate;
 use futures::future::join_all;
+use journeys::Emulators;
 use std::{
     sync::{
         Arc,
@@ -51,9 +52,8 @@ impl Lane {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_gets_through_storms_and_throttling() {
-    let lane = Lane::deploy(&emulators().await, &[]).await;
+pub async fn a_crowd_gets_through_storms_and_throttling(emulators: &Arc<Emulators>) {
+    let lane = Lane::deploy(emulators, &[]).await;
     for seed in [1, 2] {
         // What people call is answered to them when it fails, and they try again; here it is the worker that has to.
         let (number, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -6,7 +6,7 @@
 
 use crate::{
     in_flight::{InFlight, Recorder},
-    lane::{Lane, chat_id, emulators, script},
+    lane::{Lane, chat_id, script},
 };
 use domain::{ChatId, TaskId, task::ChildName};
 use journeys::{Emulators, Options, Watch};
@@ -113,14 +113,11 @@ async fn record_tasks(lane: &Lane) -> InFlight<Tasks> {
     recorder.recorded(Tasks { asking, halfway, talking, forking }).await
 }
 
-/// Beside each other, as each of them mostly waits.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deploy_in_the_middle_of_turns_loses_nothing() {
-    let emulators = emulators().await;
+pub async fn a_deploy_in_the_middle_of_turns_loses_nothing(emulators: &Arc<Emulators>) {
     tokio::join!(
-        the_version_before_left_turns_in_flight(&emulators),
-        the_version_before_left_tasks_in_flight(&emulators),
-        a_newer_version_is_at_work(&emulators),
+        the_version_before_left_turns_in_flight(emulators),
+        the_version_before_left_tasks_in_flight(emulators),
+        a_newer_version_is_at_work(emulators),
     );
 }
 

@@ -156,7 +156,7 @@ async fn sandboxes_that_nobody_uses(ground: &Ground) -> Result {
     ground.table.commit(vec![Write::delete(Key::new("sandboxes", lost.as_str()), Expect::Present)]).await?;
     assert_eq!(ground.swept().await?, json!({ "sandboxes": 2 }));
     let living: Vec<String> = ground.ecs.living().into_iter().map(|task| task.task).collect();
-    assert_eq!(living, [of_kept.clone()]);
+    assert_eq!(living, std::slice::from_ref(of_kept));
     assert_eq!(ground.client.get(kept).await?["state"], "ready");
     let view = ground.client.get(idle).await?;
     assert!(view["state"] == "cold" && view["reason"].is_string(), "{view}");

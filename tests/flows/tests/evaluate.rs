@@ -1,12 +1,15 @@
 //! Evaluations on a real hub (seed 002 §10.3): what is recorded, what is isolated, and what survives.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use actor::Kind;
 use domain::{Code, EvaluationId, NodeId};
 use flow::evaluate::{Evaluation, Outcome, Progress, Selection};
 use flows::{Ground, Hub, until};
 use models::Scripted;
+use ports::Delivery;
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// Echoes its input; remembers it for those that come after; says what it was given of them.
@@ -260,4 +263,43 @@ suites:
         assert!(evaluation.is_green(), "{evaluation:#?}");
     }
     hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_3_a_message_that_comes_late_or_twice_drives_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let evaluations =
+        "suites: [{name: s, cases: [{id: one, input: {text: x}, assertions: [{type: status, expected: success}]}]}]";
+    let ground = in_memory();
+    let hub = Hub::idle_on(ground.clone(), &folder).await;
+    put(&hub, ECHO, evaluations).await;
+    let id = EvaluationId(Uuid::now_v7());
+    hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
+
+    // Nobody works on its case's task, so it cannot end, and every message that drives it sends the next one.
+    let cut = CancellationToken::new();
+    let first = messages(&ground).await;
+    assert_eq!(first.len(), 1);
+    for _ in 0..3 {
+        assert_eq!(hub.evaluations.deliver(&first, &cut).await.done, 1);
+    }
+    ground.queue.ack(&[first[0].receipt.clone()]).await.unwrap();
+    let second = messages(&ground).await;
+    assert_eq!(second.iter().map(|message| &*message.body).collect::<Vec<_>>(), ["1"]);
+    assert_eq!(hub.evaluations.get(hub.workspace, id).await.unwrap().status, Progress::Running);
+    hub.close().await;
+}
+
+/// What comes to evaluations in the next minute.
+async fn messages(ground: &Ground) -> Vec<Delivery> {
+    let mut all = Vec::new();
+    let minute = Duration::from_secs(60);
+    let came = async {
+        loop {
+            all.extend(ground.queue.receive(10, minute * 10).await.unwrap());
+        }
+    };
+    drop::<Result<(), _>>(tokio::time::timeout(minute, came).await);
+    all.retain(|delivery| delivery.group.starts_with("evaluation/"));
+    all
 }

@@ -5,8 +5,8 @@
 
 use aws_config::{
     BehaviorVersion, Region, SdkConfig, ecs::EcsCredentialsProvider,
-    environment::EnvironmentVariableCredentialsProvider, meta::credentials::CredentialsProviderChain,
-    retry::RetryConfig,
+    environment::EnvironmentVariableCredentialsProvider, identity::IdentityCache,
+    meta::credentials::CredentialsProviderChain, provider_config::ProviderConfig, retry::RetryConfig,
 };
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_async::{rt::sleep::TokioSleep, time::SystemTimeSource};
@@ -15,14 +15,19 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 /// Asks nobody: credentials are fetched with the first request.
 pub(crate) fn from_env() -> SdkConfig {
     // Lambda puts them into the environment, ECS behind an address that is there.
+    let http = crate::https::client();
+    let asks = ProviderConfig::without_region().with_http_client(http.clone());
     let credentials = CredentialsProviderChain::first_try("Environment", EnvironmentVariableCredentialsProvider::new())
-        .or_else("EcsContainer", EcsCredentialsProvider::builder().build());
+        .or_else("EcsContainer", EcsCredentialsProvider::builder().configure(&asks).build());
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
-        .http_client(crate::https::client())
+        .http_client(http)
+        .identity_cache(IdentityCache::lazy().build())
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .region(variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).map(Region::new))
         .service_config(Endpoints)
+        .use_fips(is_on("AWS_USE_FIPS_ENDPOINT"))
+        .use_dual_stack(is_on("AWS_USE_DUALSTACK_ENDPOINT"))
         .retry_config(RetryConfig::standard())
         .sleep_impl(TokioSleep::new())
         .time_source(SystemTimeSource::new())
@@ -42,4 +47,8 @@ impl LoadServiceConfig for Endpoints {
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn is_on(name: &str) -> bool {
+    variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }

@@ -164,15 +164,27 @@ pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran
 /// Ends a command, and all that it started. What is not known, or gone, has ended.
 pub async fn kill_command(workspace: &Workspace, call: CallId) {
     let Some(sandboxes) = workspace.sandboxes() else { return };
-    let killed = async {
-        match sandboxes.ready(workspace.id()).await? {
-            Some(sandbox) => sandbox.kill(call).await,
-            None => Ok(()),
+    let mut pause = LOOKED_AT;
+    for _ in 0..FOLLOWED {
+        let killed = async {
+            match sandboxes.ready(workspace.id()).await? {
+                Some(sandbox) => sandbox.kill(call).await.map(|()| true),
+                None => {
+                    let view = sandboxes.look(workspace.id()).await?;
+                    Ok(matches!(view.state, SandboxState::Cold | SandboxState::Failed))
+                }
+            }
+        };
+        match killed.await {
+            Ok(true) => return,
+            // It is there, and too busy to say so.
+            Ok(false) => tracing::info!(%call, "a command's sandbox does not answer; it is tried again"),
+            Err(error) => tracing::warn!(%call, %error, "a command could not be ended; it is tried again"),
         }
-    };
-    if let Err(error) = killed.await {
-        tracing::warn!(%call, %error, "a command could not be ended; its time will be up");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOKED_AT_MOST);
     }
+    tracing::warn!(%call, "a command could not be ended; its time will be up");
 }
 
 impl Command {
@@ -261,7 +273,12 @@ async fn follow(
     mut again: bool,
 ) -> Result<Ran, Error> {
     let mut pause = LOOKED_AT;
-    for _ in 0..FOLLOWED {
+    for round in 0..FOLLOWED {
+        if round > 0 {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOKED_AT_MOST);
+            sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
+        }
         if let Some(sandbox) = &sandbox {
             match followed(&**sandbox, command.exec(again)).await {
                 Ok(ran) => return Ok(ran),
@@ -272,9 +289,6 @@ async fn follow(
         }
         // It may have begun.
         again = true;
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LOOKED_AT_MOST);
-        sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
     }
     Err(interrupted("the sandbox that it ran in went away"))
 }

@@ -22,7 +22,7 @@ use std::{
 const ATTEMPTS: usize = 3;
 /// How many of the calls on the way to a command are tried: a request, a look at a task that ECS does not know yet, one that waits,
 /// one that starts, and one that runs. What comes then are more looks at one that runs.
-const CALLS: usize = 5;
+const CALLS: usize = 4;
 
 /// What becomes of calls for one workspace: those of one operation, from one call on.
 #[derive(Clone, Debug)]

@@ -38,7 +38,7 @@ const READY_FOR: Duration = Duration::from_secs(1);
 /// How long one that is not there is taken for absent.
 const ABSENT_FOR: Duration = Duration::from_secs(10);
 /// How long one that starts is: somebody waits for it.
-const STARTING_FOR: Duration = Duration::from_secs(1);
+const COMES_FOR: Duration = Duration::from_secs(1);
 /// How long connections are kept for who does not use them.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 /// How often a lost race is run again.
@@ -112,7 +112,8 @@ impl EcsSandboxes {
         let until = now
             + match &standing.kept {
                 _ if is_ready => READY_FOR,
-                Some(kept) if kept.record.state().0 == SandboxState::Starting => STARTING_FOR,
+                // It comes, or it was there a moment ago and was too busy to say so.
+                Some(kept) if !matches!(kept.record.state().0, SandboxState::Cold | SandboxState::Failed) => COMES_FOR,
                 _ => ABSENT_FOR,
             };
         known.insert(workspace, Known { until, is_ready, sandbox });

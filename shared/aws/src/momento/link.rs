@@ -52,13 +52,14 @@ impl Link {
         if self.rest.is_on() {
             return Err(Error::unavailable(WHAT, Fault::unknown("it took nothing a moment ago")));
         }
-        let value = Some(TopicValue { binary: Some(content) });
-        let message = PublishRequest { cache_name: cache.to_owned(), topic, value };
         // Also where it answered: who has no right to publish would ask for the key again with every message.
-        self.send(cache, message).await.inspect_err(|_| self.rest.begin())
+        self.send(cache, topic, content).await.inspect_err(|_| self.rest.begin())
     }
 
-    async fn send(&self, cache: &str, message: PublishRequest) -> Result<()> {
+    /// The same, also to one that is left alone: to find out whether it is there.
+    pub(super) async fn send(&self, cache: &str, topic: String, content: Bytes) -> Result<()> {
+        let value = Some(TopicValue { binary: Some(content) });
+        let message = PublishRequest { cache_name: cache.to_owned(), topic, value };
         let standing = self.standing(None).await?;
         let Err(status) = standing.publish(cache, message.clone()).await else { return Ok(()) };
         let renewed = self.renewed(&standing, &status).await?;

@@ -92,7 +92,7 @@ impl Shared {
 
     /// A message that nobody subscribes to, which comes back to all who listen to the topic.
     async fn ask(&self, topic: &str) {
-        let asked = async { self.link.publish(&self.cache, topic.to_owned(), wrap("", &[])?).await };
+        let asked = async { self.link.send(&self.cache, topic.to_owned(), wrap("", &[])?).await };
         if let Err(error) = asked.await {
             tracing::debug!(
                 topic,

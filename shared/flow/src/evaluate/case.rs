@@ -44,6 +44,14 @@ pub(super) struct Stage<'a> {
     pub clock: &'a dyn Clock,
 }
 
+/// How a case ended: with its task, or by what went wrong.
+pub(super) type Ended = Result<TaskView, Error>;
+
+/// Whether it is no fault of the case: somebody did not answer, or has too much to do.
+pub(super) fn may_pass(error: &Error) -> bool {
+    matches!(error.code, Code::Internal | Code::UpstreamUnavailable | Code::RateLimited)
+}
+
 impl Stage<'_> {
     /// The workspace and the task of a case. Of the same evaluation the same ids: whoever goes on with it finds the task, and
     /// makes no other one.
@@ -52,10 +60,17 @@ impl Stage<'_> {
         (own, TaskId::from_key(&own.to_string(), "task"))
     }
 
-    /// Brings a case on by what can be done at once: its task is made, what it asks is answered, and one whose time is up is
-    /// stopped. None while it plays; else how it ended, which it also does by what goes wrong.
-    pub async fn advance(&self, planned: &Planned<'_>) -> Option<Result<TaskView, Error>> {
-        self.attempt(planned).await.transpose()
+    /// Brings a case on by what can be done at once: its task is made, and what it asks is answered. None while it plays; else how
+    /// it ended. Only one whose turn it is ends by more than its task's own end, so that how it ended is written down with its result.
+    ///
+    /// # Errors
+    /// What does not answer now and may answer later.
+    pub async fn advance(&self, planned: &Planned<'_>, is_its_turn: bool) -> Result<Option<Ended>, Error> {
+        match self.attempt(planned).await {
+            Ok(ended) => Ok(ended.map(Ok)),
+            Err(error) if may_pass(&error) => Err(error),
+            Err(error) => Ok(is_its_turn.then_some(Err(error))),
+        }
     }
 
     /// The task, when it has ended.
@@ -68,30 +83,26 @@ impl Stage<'_> {
             }
             found => found?,
         };
-        if view.phase == TaskPhase::Finished {
-            return Ok(Some(view));
-        }
-        if view.phase == TaskPhase::Parked {
-            let reason = view.parked_reason.unwrap_or_default();
-            return Err(Error::new(Code::Internal, format!("the task is parked: {reason}")));
-        }
         let limit = planned.case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
-        let result = match self.clock.now() < view.created_at + limit {
-            true => match self.answer(own, view, &planned.case.answers).await {
-                // It may have ended since it was looked at, by the answer before this one.
-                Err(error) if error.code == Code::Conflict => {
-                    let view = self.tasks.get(own, task).await?;
-                    if view.phase == TaskPhase::Finished { Ok(Some(view)) } else { Err(error) }
-                }
-                answered => answered.map(|()| None),
-            },
-            false => Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64()))),
-        };
-        if result.is_err() {
-            let stop = CommandId::from_key(&task.to_string(), "stop");
-            self.tasks.stop(own, task, stop, &self.by).await.ok();
+        // Also one that ended too late, or was stopped for it by somebody who could not write that down.
+        if view.finished_at.unwrap_or_else(|| self.clock.now()) > view.created_at + limit {
+            return Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64())));
         }
-        result
+        match view.phase {
+            TaskPhase::Finished => Ok(Some(view)),
+            TaskPhase::Parked => {
+                let reason = view.parked_reason.unwrap_or_default();
+                Err(Error::new(Code::Conflict, format!("the task is parked: {reason}")))
+            }
+            _ => self.answer(own, view, &planned.case.answers).await.map(|()| None),
+        }
+    }
+
+    /// Stops the task of a case that did not end by itself; of one that has ended nothing is left to stop.
+    pub async fn stop(&self, planned: &Planned<'_>) {
+        let (own, task) = self.place(planned);
+        let stop = CommandId::from_key(&task.to_string(), "stop");
+        self.tasks.stop(own, task, stop, &self.by).await.ok();
     }
 
     async fn begin(&self, planned: &Planned<'_>, own: WorkspaceId, task: TaskId) -> Result<(), Error> {
@@ -112,29 +123,32 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Says what came of a case that is over, and removes its workspace when nobody has to look at it.
-    pub async fn judge(&self, planned: &Planned<'_>, over: Result<TaskView, Error>) -> CaseResult {
+    /// Says what came of a case that has ended, and removes its workspace when nobody has to look at it.
+    ///
+    /// # Errors
+    /// What does not answer now and may answer later.
+    pub async fn judge(&self, planned: &Planned<'_>, ended: Ended) -> Result<CaseResult, Error> {
         let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Passed);
         let (own, task) = self.place(planned);
         result.task_id = Some(task);
-        if let Err(error) = self.compare(planned, over, &mut result).await {
-            result.outcome = Outcome::Error;
-            result.failures.push(cut(error.message));
+        match self.compare(planned, ended, &mut result).await {
+            Err(error) if may_pass(&error) => return Err(error),
+            Err(error) => {
+                result.outcome = Outcome::Error;
+                result.failures.push(cut(error.message));
+            }
+            Ok(()) => {}
         }
         match result.outcome {
             Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
+            // What it was judged by is still there, for somebody who has to judge it once more.
             Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
         }
-        result
+        Ok(result)
     }
 
-    async fn compare(
-        &self,
-        planned: &Planned<'_>,
-        over: Result<TaskView, Error>,
-        result: &mut CaseResult,
-    ) -> Result<(), Error> {
-        let view = over?;
+    async fn compare(&self, planned: &Planned<'_>, ended: Ended, result: &mut CaseResult) -> Result<(), Error> {
+        let view = ended?;
         let (own, task) = self.place(planned);
         result.status = Some(view.status);
         let took = view.finished_at.unwrap_or_else(|| self.clock.now()).as_millis() - view.created_at.as_millis();
@@ -178,7 +192,16 @@ impl Stage<'_> {
                     return Err(Error::new(Code::Unprocessable, text).hint("say it under `answers` of the case"));
                 };
                 let command = CommandId::from_key(&view.task_id.to_string(), &format!("answer/{node}"));
-                self.tasks.answer(own, view.task_id, node.as_str(), said.clone(), command, &self.by).await?;
+                match self.tasks.answer(own, view.task_id, node.as_str(), said.clone(), command, &self.by).await {
+                    // It may have ended since it was seen, by this very answer.
+                    Err(error) if error.code == Code::Conflict => {
+                        if self.tasks.get(own, view.task_id).await?.phase != TaskPhase::Finished {
+                            return Err(error);
+                        }
+                        continue;
+                    }
+                    answered => answered?,
+                }
             }
             // Who asks nobody has no children that anybody would have to look for.
             if view.children > 0 && !answers.is_empty() {

@@ -6,7 +6,7 @@
 
 use super::{
     CaseResult, Evaluation, Evaluations, Open, Outcome, Progress, Timestamp,
-    case::Stage,
+    case::{Stage, may_pass},
     junit, open, open_key,
     plan::{Planned, plan},
     write,
@@ -15,10 +15,14 @@ use crate::tasks::internal;
 use actor::{Kind, Verdict};
 use async_trait::async_trait;
 use domain::{Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
-use futures::{StreamExt, stream::SelectAll};
+use futures::{FutureExt, StreamExt, stream::SelectAll};
 use ports::{Delivery, Expect, Outgoing, Subscription, Write};
-use std::{collections::BTreeSet, time::Duration};
-use tokio::time::{Instant, timeout};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
+    time::Duration,
+};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How many cases run at once.
@@ -29,8 +33,15 @@ const WHILE: Duration = Duration::from_secs(2);
 const REST: Duration = Duration::from_secs(1);
 /// How often tasks are looked at that nothing is heard of: what is heard on the bus is a hint.
 const LOOK: Duration = Duration::from_millis(250);
-/// When one comes again that could not be driven.
-const AGAIN: Duration = Duration::from_secs(1);
+/// When one comes again that could not be driven: twice this after the first attempt, then each time twice as late, up to 51 s.
+const AGAIN: Duration = Duration::from_millis(100);
+const LONGEST: u32 = 9;
+
+/// What is kept of the evaluation that is driven, and its revision.
+struct Record {
+    evaluation: Evaluation,
+    rev: u64,
+}
 
 impl Evaluations {
     /// Sends the message with this number.
@@ -66,90 +77,113 @@ impl Evaluations {
         if newest < is_open.next {
             return Ok(());
         }
-        let Some(mut evaluation) = self.find(workspace, id).await? else {
+        let closed = || Write::delete(open_key(workspace, id), Expect::Rev(kept.rev));
+        let Some((evaluation, rev)) = self.find(workspace, id).await? else {
             // The workspace is gone, and with it whoever would look.
-            let closed = Write::delete(open_key(workspace, id), Expect::Any);
-            return self.table.commit(vec![closed]).await.map_err(internal);
+            return self.table.commit(vec![closed()]).await.map_err(internal);
         };
-        if evaluation.status == Progress::Queued {
-            evaluation.status = Progress::Running;
-            self.save(&evaluation).await?;
+        if evaluation.status == Progress::Finished {
+            return self.table.commit(vec![closed()]).await.map_err(internal);
         }
-        let is_over = match self.cases(&mut evaluation, cut).await {
+        let mut record = Record { evaluation, rev };
+        if record.evaluation.status == Progress::Queued {
+            record.evaluation.status = Progress::Running;
+            self.save(&mut record).await?;
+        }
+        let is_over = match self.cases(&mut record, cut).await {
             Ok(is_over) => is_over,
-            // What does not answer now may answer then.
-            Err(error) if matches!(error.code, Code::Internal | Code::UpstreamUnavailable) => return Err(error),
+            // What does not answer now may answer then; and who finds that somebody else drives it has another look.
+            Err(error) if may_pass(&error) => return Err(error),
             Err(error) => {
-                evaluation.error = Some(error);
+                record.evaluation.error = Some(error);
                 true
             }
         };
         if is_over {
+            let Record { mut evaluation, rev } = record;
             evaluation.status = Progress::Finished;
             evaluation.finished_at = Some(self.clock.now());
             self.report(&evaluation).await;
-            let closed = Write::delete(open_key(workspace, id), Expect::Any);
-            return self.table.commit(vec![write(&evaluation, Expect::Any)?, closed]).await.map_err(internal);
+            let last = vec![write(&evaluation, Expect::Rev(rev))?, closed()];
+            return self.table.commit(last).await.map_err(internal);
         }
         let next = Open { next: newest + 1, at: self.clock.now() + REST };
         // The message comes first: whoever dies here is followed by whoever gets this one again, and sends that one once more.
         self.tell(workspace, id, next.next, Some(next.at)).await?;
-        self.table.commit(vec![open(workspace, id, next, Expect::Any)?]).await.map_err(internal)
+        let open = open(workspace, id, next, Expect::Rev(kept.rev))?;
+        self.table.commit(vec![open]).await.map_err(internal)
     }
 
     /// Brings the cases on that have no result yet, and writes down each result as it comes. Whether all have one; the time is up
     /// otherwise.
-    async fn cases(&self, evaluation: &mut Evaluation, cut: &CancellationToken) -> Result<bool, Error> {
-        let workspace = evaluation.workspace_id;
-        let flow = self.tasks.flows().by_hash(workspace, &evaluation.flow).await?;
-        let files = self.tasks.flows().files(workspace, &evaluation.flow.name).await.unwrap_or_default();
+    async fn cases(&self, record: &mut Record, cut: &CancellationToken) -> Result<bool, Error> {
+        let Evaluation { evaluation_id, workspace_id: workspace, flow, selection, by, .. } = record.evaluation.clone();
+        let flow = self.tasks.flows().by_hash(workspace, &flow).await?;
+        let files = match self.tasks.flows().files(workspace, &flow.reference.name).await {
+            // One in the box, or one whose folder is gone.
+            Err(error) if error.code == Code::NotFound => BTreeMap::new(),
+            files => files?,
+        };
         let stage = Stage {
             tasks: &self.tasks,
             workspaces: &self.workspaces,
             table: &*self.table,
-            evaluation: evaluation.evaluation_id,
+            evaluation: evaluation_id,
             workspace,
             flow: &flow,
             files: &files,
-            bless: evaluation.selection.bless,
-            by: evaluation.by.clone(),
+            bless: selection.bless,
+            by,
             clock: &*self.clock,
         };
-        let planned: Vec<Planned<'_>> = plan(&flow, &evaluation.selection)?;
+        let planned: Vec<Planned<'_>> = plan(&flow, &selection)?;
         let until = Instant::now() + WHILE;
         let mut heard: SelectAll<Subscription> = SelectAll::new();
         let mut listened: BTreeSet<String> = BTreeSet::new();
         loop {
             // In the order of the manifest, so that the number of results says which case is the next.
             let mut is_first = true;
-            for one in planned.iter().skip(evaluation.cases.len()).take(AT_ONCE) {
-                let result = match one.is_enabled {
-                    false if is_first => CaseResult::new(&one.suite.name, &one.case.id, Outcome::Skipped),
-                    false => continue,
-                    true => {
-                        if listened.insert(one.to_string()) {
-                            let (own, task) = stage.place(one);
-                            heard.push(self.tasks.listen(own, task).await?);
-                        }
-                        match stage.advance(one).await {
-                            Some(over) if is_first => stage.judge(one, over).await,
-                            Some(_) => continue,
-                            None => {
-                                is_first = false;
-                                continue;
-                            }
-                        }
+            for one in planned.iter().skip(record.evaluation.cases.len()).take(AT_ONCE) {
+                if !one.is_enabled {
+                    if is_first {
+                        let skipped = CaseResult::new(&one.suite.name, &one.case.id, Outcome::Skipped);
+                        self.note(record, skipped).await?;
                     }
+                    continue;
+                }
+                if !listened.contains(&one.to_string()) {
+                    let (own, task) = stage.place(one);
+                    // The bus is a hint: without it the task is looked at now and then.
+                    if let Ok(subscription) = self.tasks.listen(own, task).await {
+                        heard.push(subscription);
+                        listened.insert(one.to_string());
+                    }
+                }
+                let ended = stage.advance(one, is_first).await?;
+                let Some(ended) = ended.filter(|_| is_first) else {
+                    is_first = false;
+                    continue;
                 };
-                evaluation.add(result);
-                self.save(evaluation).await?;
+                let result = stage.judge(one, ended).await?;
+                let is_lost = result.outcome == Outcome::Error;
+                self.note(record, result).await?;
+                // Not before it is written down: one that was stopped no longer tells why.
+                if is_lost {
+                    stage.stop(one).await;
+                }
             }
-            if evaluation.cases.len() >= planned.len() {
+            if record.evaluation.cases.len() >= planned.len() {
+                // Once more, for those after which somebody died.
+                let lost = |(_, result): &(&Planned<'_>, &CaseResult)| result.outcome == Outcome::Error;
+                for (one, _) in planned.iter().zip(&record.evaluation.cases).filter(lost) {
+                    stage.stop(one).await;
+                }
                 return Ok(true);
             }
             if !is_first {
                 tokio::select! {
-                    _ = timeout(LOOK, heard.next()) => {}
+                    () = hint(&mut heard) => {}
+                    () = tokio::time::sleep(LOOK) => {}
                     () = cut.cancelled() => return Ok(false),
                 }
             }
@@ -157,6 +191,19 @@ impl Evaluations {
                 return Ok(false);
             }
         }
+    }
+
+    async fn note(&self, record: &mut Record, result: CaseResult) -> Result<(), Error> {
+        record.evaluation.add(result);
+        self.save(record).await
+    }
+
+    /// Writes the record down, if nobody else did.
+    async fn save(&self, record: &mut Record) -> Result<(), Error> {
+        let write = write(&record.evaluation, Expect::Rev(record.rev))?;
+        self.table.commit(vec![write]).await.map_err(internal)?;
+        record.rev += 1;
+        Ok(())
     }
 
     /// Puts what came of it where people and build servers find it: `/tasks/evaluations/<id>/`.
@@ -184,13 +231,16 @@ impl Kind for Evaluations {
     }
 
     async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
-        match self.driven(deliveries, cut).await {
-            Ok(()) => Verdict { done: deliveries.len(), again: Duration::ZERO },
-            Err(error) => {
-                tracing::warn!(%error, "an evaluation could not be driven");
-                Verdict { done: 0, again: AGAIN }
-            }
+        // A panic is this evaluation's alone, and not that of the others that a worker drives.
+        let driven = AssertUnwindSafe(self.driven(deliveries, cut)).catch_unwind().await;
+        let group = deliveries.first().map_or("", |first| &first.group);
+        match driven {
+            Ok(Ok(())) => return Verdict { done: deliveries.len(), again: Duration::ZERO },
+            Ok(Err(error)) => tracing::warn!(group, %error, "an evaluation could not be driven"),
+            Err(_) => tracing::error!(group, "an evaluation panicked"),
         }
+        let attempt = deliveries.first().map_or(1, |first| first.attempt);
+        Verdict { done: 0, again: AGAIN * 2_u32.pow(attempt.min(LONGEST)) }
     }
 
     /// Nothing of them stays in memory.
@@ -205,8 +255,28 @@ impl Kind for Evaluations {
     }
 }
 
+/// Returns when anything is heard; never when there is nobody to hear.
+async fn hint(heard: &mut SelectAll<Subscription>) {
+    if heard.next().await.is_none() {
+        std::future::pending().await
+    }
+}
+
 /// The ids in a group, which is `evaluation/<workspace>/<evaluation>`.
 fn ids(group: &str) -> Option<(WorkspaceId, EvaluationId)> {
     let mut parts = group.split('/').skip(1);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::golden;
+
+    #[test]
+    fn what_is_open_is_read_as_every_version_wrote_it() {
+        let open = [Open::default(), Open { next: 7, at: Timestamp::from_millis(1_767_225_600_042) }];
+        golden::check(env!("CARGO_MANIFEST_DIR"), "evaluations_open", &open);
+        assert_eq!(serde_json::from_str::<Open>("{}").ok(), Some(Open::default()), "before it had a number");
+    }
 }

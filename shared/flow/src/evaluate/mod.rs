@@ -54,7 +54,7 @@ pub struct Evaluations {
 
 /// That an evaluation has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Open {
     /// The number of the message that drives it next; those before it are late.
     next: u64,
@@ -98,7 +98,7 @@ impl Evaluations {
         selection: Selection,
         by: &Principal,
     ) -> Result<Evaluation, Error> {
-        if let Some(found) = self.find(workspace, id).await? {
+        if let Some((found, _)) = self.find(workspace, id).await? {
             if found.status == Progress::Queued {
                 // Whoever accepted it may have died before its first message was sent.
                 self.tell(workspace, id, 0, None).await?;
@@ -148,7 +148,7 @@ impl Evaluations {
     /// What there is of an evaluation. `NOT_FOUND` when the workspace has none of this id.
     pub async fn get(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<Evaluation, Error> {
         let found = self.find(workspace, id).await?;
-        found.ok_or_else(|| Error::not_found("evaluation", id))
+        found.map(|(evaluation, _)| evaluation).ok_or_else(|| Error::not_found("evaluation", id))
     }
 
     /// The evaluations of a workspace, the newest first.
@@ -200,13 +200,10 @@ impl Evaluations {
         }
     }
 
-    async fn find(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<Option<Evaluation>, Error> {
+    /// What there is, and its revision.
+    async fn find(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<Option<(Evaluation, u64)>, Error> {
         let item = self.table.get(&key(workspace, id)).await.map_err(internal)?;
-        item.map(|item| serde_json::from_str(&item.body).map_err(internal)).transpose()
-    }
-
-    async fn save(&self, evaluation: &Evaluation) -> Result<(), Error> {
-        self.table.commit(vec![write(evaluation, Expect::Any)?]).await.map_err(internal)
+        item.map(|item| Ok((serde_json::from_str(&item.body).map_err(internal)?, item.rev))).transpose()
     }
 }
 

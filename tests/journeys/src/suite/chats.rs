@@ -82,7 +82,9 @@ pub(super) async fn a_goal_becomes_files_that_can_be_watched_stopped_and_found_a
 }
 
 pub(super) async fn what_is_said_right_after_a_post_counts(stage: Stage) -> Result {
-    let client = stage.client();
+    // Of its own: what is done there by nobody else comes to rest.
+    let deployment = stage.another(&[]).await?;
+    let client = deployment.client();
     let place = client.place().await?;
     let chat = client.chat(&place, "hello").await?;
     let watch = client.watch(&chat);
@@ -98,7 +100,7 @@ pub(super) async fn what_is_said_right_after_a_post_counts(stage: Stage) -> Resu
     client.post(&chat, json!({ "content": "slow once more" })).await?;
     client.ask(Method::DELETE, &chat, Value::Null).await?.is(204)?;
     watch.until_nth("stopped", 6).await?;
-    stage.shared.until_settled().await?;
+    deployment.until_settled().await?;
     let events = watch.events();
     assert_eq!(events.last().map(|event| &event.data["reason"]), Some(&json!("deleted")));
     assert_eq!((count(&events, "turn_started"), count(&events, "done")), (7, 1));

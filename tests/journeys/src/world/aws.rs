@@ -225,8 +225,8 @@ impl Aws {
         let ask = self.sqs_client().get_queue_attributes().queue_url(self.queue_url(queue));
         let answer = ask.attribute_names(Visible).attribute_names(Taken).send().await?;
         let counts = answer.attributes.unwrap_or_default();
-        let count = |name| counts.get(&name).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
-        Ok(count(Visible) + count(Taken))
+        let count = |name| -> Result<u32> { Ok(counts.get(&name).ok_or("the queue does not say")?.parse()?) };
+        Ok(count(Visible)? + count(Taken)?)
     }
 
     /// Takes every message out of a queue, those in flight among them, as somebody does who purges it.

@@ -35,6 +35,8 @@ const READ: usize = 16 * 1024;
 const LOOK: Duration = Duration::from_millis(20);
 /// At every which look the scratch folder is measured.
 const MEASURE: u32 = 25;
+/// At every which look the processes are counted, whatever the machine says.
+const COUNT: u32 = 100;
 /// For how long the end of its output is waited for when nothing runs any more: somebody else may hold the other end.
 const DRAIN: Duration = Duration::from_secs(5);
 /// After this time it is said that something of it cannot be ended.
@@ -169,8 +171,9 @@ async fn watch(group: &Group, scratch: &Path, limits: &Limits) -> &'static str {
         let now = tasks_of_the_machine();
         before = before.min(now);
         // To look at each process takes long, the longer the more there are. So that is done only when there are more than there
-        // were, and nothing of the command goes on meanwhile: else processes without end would be faster than the one that counts.
-        if now > before + limits.processes / 2 {
+        // were, and nothing of the command goes on meanwhile: else processes without end would be faster than the one that counts. Now
+        // and then it is done all the same: what others ended may hide what this one started.
+        if now > before + limits.processes / 2 || look % COUNT == 0 {
             if group.paused(|| group.members().len()) > limits.processes {
                 return "more processes than a command may have at once";
             }

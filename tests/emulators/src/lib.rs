@@ -5,6 +5,7 @@
 //! * [`Emulator`] starts one on a free port, waits until it answers, and takes its whole process group down when dropped.
 //! * [`account`] makes what the template makes: a table, queues, a bucket.
 //! * [`ecs`] runs sandboxes as processes.
+//! * [`Role`] is how a task of ECS comes by its credentials.
 //! * [`schedules`] fires what Scheduler would.
 //! * `momento` is Momento Topics, behind a feature.
 //! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts. [`Line`] is the
@@ -20,6 +21,7 @@ mod line;
 #[cfg(feature = "momento")]
 pub mod momento;
 mod proxy;
+mod role;
 pub mod schedules;
 
 pub use calls::{Call, Calls};
@@ -28,3 +30,4 @@ pub use emulator::{Emulator, Error};
 pub use fate::{Deed, Fate};
 pub use line::{Line, State};
 pub use proxy::FaultProxy;
+pub use role::Role;

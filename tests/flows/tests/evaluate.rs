@@ -201,6 +201,31 @@ suites:
     hub.close().await;
 }
 
+/// Whatever comes of what is behind a slow one, why it ended is not lost until its turn comes.
+#[tokio::test(start_paused = true)]
+async fn s10_3_a_case_that_is_late_behind_a_slow_one_has_not_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: slow, input: {text: x}, script: {rules: [{steps: [{text: late, delay_ms: 9000}]}]}, assertions: []}
+      - {id: hangs, timeout_seconds: 0.5, input: {text: x}, script: {rules: [{steps: [{hang: true}]}]}, assertions: []}
+      - {id: late, timeout_seconds: 0.5, input: {text: x}, script: {rules: [{steps: [{text: late, delay_ms: 2000}]}]}, assertions: []}
+      - {id: quick, input: {text: x}, script: {rules: [{steps: [{text: now}]}]}, assertions: []}
+";
+    let hub = Hub::on(in_memory(), &folder).await;
+    put(&hub, ECHO, evaluations).await;
+    let evaluation = hub.evaluate("echo", Selection::default()).await;
+    let expected =
+        [("slow", Outcome::Passed), ("hangs", Outcome::Error), ("late", Outcome::Error), ("quick", Outcome::Passed)];
+    assert_eq!(outcomes(&evaluation), expected, "{evaluation:#?}");
+    for late in &evaluation.cases[1..3] {
+        assert!(late.failures[0].contains("did not end within 0.5 s"), "{late:?}");
+    }
+    hub.close().await;
+}
+
 fn in_memory() -> Ground {
     Ground::in_memory(0, Arc::new(Scripted::from_yaml(REAL).unwrap()))
 }

@@ -31,8 +31,6 @@ impl Deployed {
 pub fn environment(s3: &str, bucket: &str) -> Vec<(String, String)> {
     [
         ("AWS_REGION", account::REGION),
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "test"),
         ("AWS_ENDPOINT_URL_S3", s3),
         ("BUILDSCALE__AWS__BUCKET", bucket),
         ("BUILDSCALE__SANDBOX__FOLDER", "{task}/workspace"),

@@ -10,7 +10,10 @@ mod task;
 
 pub use deployed::{Deployed, environment};
 
-use crate::account::{ACCOUNT, REGION};
+use crate::{
+    Role,
+    account::{ACCOUNT, REGION},
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
@@ -75,6 +78,7 @@ struct State {
     /// What was asked for under a client token, and what came of it.
     asked: BTreeMap<String, (Value, String)>,
     made: u16,
+    role: Role,
     /// The folders of tasks, and what they say.
     folder: TempDir,
 }
@@ -95,6 +99,9 @@ impl Ecs {
     pub async fn start(deployed: Deployed) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
+        let role = Role::serve().await?;
+        let mut deployed = deployed;
+        deployed.environment.push(role.variable());
         let state = Arc::new(Mutex::new(State {
             deployed,
             port,
@@ -102,6 +109,7 @@ impl Ecs {
             tasks: BTreeMap::new(),
             asked: BTreeMap::new(),
             made: 0,
+            role,
             folder: tempfile::tempdir()?,
         }));
         let shared = state.clone();
@@ -139,7 +147,10 @@ impl Ecs {
 
     /// Another environment for tasks that start from now on: a new revision of the task definition.
     pub fn revise(&self, environment: Vec<(String, String)>) {
-        lock(&self.state).deployed.environment = environment;
+        let mut state = lock(&self.state);
+        state.deployed.environment = environment;
+        let role = state.role.variable();
+        state.deployed.environment.push(role);
     }
 
     /// How far tasks come from now on; those that wait, too.

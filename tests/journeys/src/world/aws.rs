@@ -6,7 +6,7 @@ use aws::DynamoTable;
 use aws_sdk_sqs::types::QueueAttributeName::{
     ApproximateNumberOfMessages as Visible, ApproximateNumberOfMessagesNotVisible as Taken,
 };
-use emulators::{Calls, Emulator, account};
+use emulators::{Calls, Emulator, Role, account};
 use lambda::{Function, Gateway, Mapping, MappingSettings};
 use ports::SystemClock;
 use std::{
@@ -105,6 +105,7 @@ pub struct Aws {
     _delays: Mapping,
     _gateway: Gateway,
     _stream: Child,
+    _role: Role,
     /// Where all of it is kept.
     pub emulators: Arc<Emulators>,
     folder: TempDir,
@@ -155,7 +156,11 @@ impl Aws {
             ("BUILDSCALE_LOG", "info"),
         ];
         let environment = owned(&[&of_all, options.settings].concat());
-        let (stream, address) = launch_stream(&binaries.get("buildscale-stream")?, &environment).await?;
+        // A task of ECS has no credentials in its environment.
+        let role = Role::serve().await?;
+        let of_task = environment.iter().filter(|(name, _)| !name.starts_with("AWS_") || !name.contains("_ACCESS_KEY"));
+        let of_task: Vec<_> = of_task.cloned().chain([role.variable()]).collect();
+        let (stream, address) = launch_stream(&binaries.get("buildscale-stream")?, &of_task).await?;
         let own = owned(&[
             ("BUILDSCALE__AWS__STREAM_URL", address.as_str()),
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_of_api.endpoint()),
@@ -196,6 +201,7 @@ impl Aws {
             _delays: delays,
             _gateway: gateway,
             _stream: stream,
+            _role: role,
             emulators,
             folder,
         })

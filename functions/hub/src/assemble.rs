@@ -56,7 +56,11 @@ pub fn assemble(
         Durability::Normal => embedded::Durability::Normal,
     };
     // The runtime pauses what does not move on; only what even that cannot settle becomes a dead letter.
-    let options = embedded::Options { durability, max_attempts: 1_000 };
+    let mut working = worker::Options::default();
+    if let Some(seconds) = config.server.drain_seconds {
+        working.drain = Duration::from_secs(seconds);
+    }
+    let options = embedded::Options { durability, max_attempts: 1_000, places: working.concurrency };
     let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
     let files = data.join("workspaces");
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
@@ -78,10 +82,6 @@ pub fn assemble(
     let engine = Parts::with_machines(base, voices, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.ways.cache, keys, clock.clone())?;
 
-    let mut working = worker::Options::default();
-    if let Some(seconds) = config.server.drain_seconds {
-        working.drain = Duration::from_secs(seconds);
-    }
     let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working);
     let table = engine.ways.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);

@@ -39,7 +39,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { concurrency: 256, visibility: Duration::from_secs(30), drain: Duration::from_secs(10) }
+        Self { concurrency: 512, visibility: Duration::from_secs(30), drain: Duration::from_secs(10) }
     }
 }
 

@@ -1,26 +1,50 @@
 //! Whose turn it is among the groups that have something to deliver.
 //!
 //! Lanes take turns, a group each: a tenant with ten thousand groups that are ready holds up another one's single group for one
-//! turn only, and tasks do not hold up the chats of the same tenant. Within a lane the group goes first whose next
-//! message has the highest priority, and of these the one that has been ready longest.
+//! turn only, and tasks do not hold up the chats of the same tenant. Within a lane the group goes first that has an urgent
+//! message, then the one that has waited longest, where each point of priority counts as [`POINT_MS`] of waiting: so a higher
+//! priority goes first, and nobody starves behind it.
+//!
+//! A tenant has at most as many groups in flight as there are free places in the worker. One tenant alone gets half of them, two
+//! get a third each, and so on (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): a
+//! tenant whose model hangs never takes the last place from the others.
 
-use ports::lane;
+use ports::{lane, tenant};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
-/// Where a ready group stands in its lane.
-pub(crate) type Place = (Reverse<i8>, u64);
+/// How much waiting one point of priority stands for, in milliseconds: 100 points are a quarter of an hour.
+const POINT_MS: i64 = 10_000;
 
-#[derive(Debug, Default)]
+/// What a ready group is ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// Whether it has an urgent message, wherever that is in the group.
+    pub urgent: bool,
+    /// The priority of its next message.
+    pub priority: i8,
+    /// Since when it is ready, in milliseconds.
+    pub since: i64,
+}
+
+/// Where a ready group stands in its lane.
+pub(crate) type Place = (Reverse<bool>, i64, u64);
+
+#[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: HashMap<Arc<str>, Lane>,
     /// Lanes with ready groups, the next one first.
     turns: VecDeque<Arc<str>>,
     /// How many groups have ever become ready.
     arrived: u64,
+    /// How many groups the worker drives at once.
+    places: usize,
+    /// Groups in flight, by tenant and in all.
+    in_flight: HashMap<Arc<str>, usize>,
+    taken: usize,
 }
 
 #[derive(Debug, Default)]
@@ -31,27 +55,77 @@ struct Lane {
 }
 
 impl Lanes {
-    /// A group has something to deliver.
-    pub fn add(&mut self, group: Arc<str>, priority: i8) {
+    /// For a worker that drives so many groups at once.
+    pub fn new(places: usize) -> Self {
+        let (lanes, turns, in_flight) = (HashMap::new(), VecDeque::new(), HashMap::new());
+        Self { lanes, turns, arrived: 0, places: places.max(1), in_flight, taken: 0 }
+    }
+
+    /// A group has something to deliver. Returns where it stands.
+    pub fn add(&mut self, group: Arc<str>, claim: Claim) -> Place {
         self.arrived += 1;
-        let place = (Reverse(priority), self.arrived);
+        let place = (Reverse(claim.urgent), claim.since - i64::from(claim.priority) * POINT_MS, self.arrived);
         let name = self.name(&group);
         let entry = self.lanes.entry(name.clone()).or_default();
         if entry.ready.is_empty() {
             self.turns.push_back(name);
         }
         entry.ready.insert(place, group);
+        place
     }
 
-    /// Takes out the group whose turn it is.
-    pub fn next(&mut self) -> Option<Arc<str>> {
-        let name = self.turns.pop_front()?;
-        let entry = self.lanes.get_mut(&name)?;
-        let (_, group) = entry.ready.pop_first()?;
-        if !entry.ready.is_empty() {
-            self.turns.push_back(name);
+    /// The group that stood here has something urgent now. Returns where it stands.
+    pub fn hurry(&mut self, group: Arc<str>, place: Place) -> Place {
+        let hurried = (Reverse(true), place.1, place.2);
+        if let Some(entry) = self.lanes.get_mut(lane(&group))
+            && entry.ready.remove(&place).is_some()
+        {
+            entry.ready.insert(hurried, group);
         }
-        Some(group)
+        hurried
+    }
+
+    /// Takes out the group whose turn it is, and counts it as in flight.
+    pub fn next(&mut self) -> Option<Arc<str>> {
+        for _ in 0..self.turns.len() {
+            let name = self.turns.pop_front()?;
+            if !self.may_go(&name) {
+                self.turns.push_back(name);
+                continue;
+            }
+            let entry = self.lanes.get_mut(&name)?;
+            let (_, group) = entry.ready.pop_first()?;
+            if !entry.ready.is_empty() {
+                self.turns.push_back(name);
+            }
+            *self.in_flight.entry(tenant(&group).into()).or_default() += 1;
+            self.taken += 1;
+            return Some(group);
+        }
+        None
+    }
+
+    /// A group is in flight no more. Says whether another one may go because of it.
+    pub fn landed(&mut self, group: &str) -> bool {
+        let tenant = tenant(group);
+        self.taken = self.taken.saturating_sub(1);
+        if let Some(count) = self.in_flight.get_mut(tenant) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(tenant);
+            }
+        }
+        !self.turns.is_empty()
+    }
+
+    /// Whether the tenant of this lane may have one more in flight. An urgent message may always go: it ends what takes places.
+    fn may_go(&self, lane: &str) -> bool {
+        let urgent = || {
+            let first = self.lanes.get(lane).and_then(|lane| lane.ready.first_key_value());
+            first.is_some_and(|((Reverse(urgent), ..), _)| *urgent)
+        };
+        let taken = self.in_flight.get(tenant(lane)).copied().unwrap_or_default();
+        taken < self.places.saturating_sub(self.taken).max(1) || urgent()
     }
 
     /// The number of messages of `group` that wait was `before` and is `now`.
@@ -72,10 +146,10 @@ impl Lanes {
         self.lanes.get(lane).map_or(0, |lane| lane.waiting)
     }
 
-    /// Whether nothing is ready and nothing waits.
+    /// Whether nothing is ready, nothing waits and nothing is in flight.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.lanes.is_empty() && self.turns.is_empty()
+        self.lanes.is_empty() && self.turns.is_empty() && self.in_flight.is_empty() && self.taken == 0
     }
 
     fn name(&self, group: &str) -> Arc<str> {

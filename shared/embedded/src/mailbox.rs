@@ -3,9 +3,12 @@
 //! Nothing here does I/O or waits, so every rule of the order is in one place. Visibility and rests are measured by the
 //! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
 
-use crate::{lanes::Lanes, messages::Lazy};
+use crate::{
+    lanes::{Claim, Lanes, Place},
+    messages::Lazy,
+};
 use domain::Timestamp;
-use ports::MAX_BATCH;
+use ports::{MAX_BATCH, URGENT};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
@@ -38,7 +41,7 @@ pub(crate) struct Taken {
     pub number: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Mailbox {
     max_attempts: u32,
     groups: HashMap<Arc<str>, Group>,
@@ -49,6 +52,8 @@ pub(crate) struct Mailbox {
     /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,
     deliveries: u64,
+    /// The date as it was last told, in milliseconds: what the waiting of groups is measured by.
+    today: i64,
     /// What the store must be told, in order.
     pub lazy: Vec<(i64, Lazy)>,
     /// How many waiters have a reason to look.
@@ -64,8 +69,12 @@ struct Group {
     due: BTreeMap<i64, Message>,
     /// While some of those taken are in flight or rest: until when nothing of the group is delivered.
     until: Option<Instant>,
-    /// Whether it is among the ready ones.
-    ready: bool,
+    /// Where it stands among the ready ones.
+    ready: Option<Place>,
+    /// Whether it counts as in flight.
+    flies: bool,
+    /// How many urgent messages it has.
+    urgent: usize,
     /// How many of its messages its lane counts as waiting.
     counted: usize,
 }
@@ -81,12 +90,25 @@ struct Message {
 }
 
 impl Mailbox {
-    pub fn new(max_attempts: u32) -> Self {
-        Self { max_attempts: max_attempts.max(1), ..Self::default() }
+    /// Of messages that are put aside after so many attempts, for a worker that drives so many groups at once.
+    pub fn new(max_attempts: u32, places: usize) -> Self {
+        Self {
+            max_attempts: max_attempts.max(1),
+            groups: HashMap::new(),
+            lanes: Lanes::new(places),
+            delayed: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            deliveries: 0,
+            today: 0,
+            lazy: Vec::new(),
+            wakes: 0,
+            closed: false,
+        }
     }
 
     /// Messages of the store that nobody has taken yet.
     pub fn arrive(&mut self, arrivals: Vec<Arrival>, today: Timestamp) {
+        self.today = today.as_millis();
         for Arrival { seq, group, deliver_at, priority, attempts } in arrivals {
             let group: Arc<str> = match self.groups.get_key_value(group.as_str()) {
                 Some((known, _)) => known.clone(),
@@ -105,6 +127,7 @@ impl Mailbox {
 
     /// Lets time pass: frees groups whose time is over and takes in delayed messages whose date has come.
     pub fn advance(&mut self, now: Instant, today: Timestamp) {
+        self.today = today.as_millis();
         while self.timers.first().is_some_and(|(until, _)| *until <= now) {
             if let Some((_, group)) = self.timers.pop_first() {
                 self.free(group, today);
@@ -120,7 +143,8 @@ impl Mailbox {
     pub fn take(&mut self, now: Instant, visibility: Duration, max: usize) -> Vec<Taken> {
         let Some(name) = self.lanes.next() else { return Vec::new() };
         let Some(group) = self.groups.get_mut(&name) else { return Vec::new() };
-        group.ready = false;
+        group.ready = None;
+        group.flies = true;
         let batch = group.batch(max.min(MAX_BATCH));
         let mut taken = Vec::with_capacity(batch);
         for (position, message) in group.taken.iter_mut().take(batch).enumerate() {
@@ -141,15 +165,18 @@ impl Mailbox {
     /// The deliveries are done.
     pub fn settle(&mut self, group: &str, numbers: &[u64]) -> bool {
         let Some((name, group)) = self.known(group) else { return false };
-        let mut settled = Vec::with_capacity(numbers.len());
+        let (mut settled, mut gone) = (Vec::with_capacity(numbers.len()), 0);
         group.taken.retain(|message| {
             let is_one = message.delivery.is_some_and(|number| numbers.contains(&number));
             settled.extend(is_one.then_some((message.seq, Lazy::Settled)));
+            gone += usize::from(is_one && message.priority == URGENT);
             !is_one
         });
+        group.urgent = group.urgent.saturating_sub(gone);
         let all = settled.len() == numbers.len();
         if !settled.is_empty() && !group.in_flight() {
             self.release(&name);
+            self.land(&name);
         }
         self.lazy.append(&mut settled);
         self.offer(name);
@@ -177,6 +204,7 @@ impl Mailbox {
         group.taken.iter_mut().skip(first).for_each(|message| message.delivery = None);
         if found > 0 && !group.in_flight() {
             self.hold(&name, now + delay.min(LONGEST));
+            self.land(&name);
             self.wakes += 1;
             self.advance(now, today);
         }
@@ -208,7 +236,15 @@ impl Mailbox {
             self.lazy.push((message.seq, Lazy::Dead { attempts: message.attempts, at: today }));
             return;
         }
-        self.groups.entry(group.clone()).or_default().due.insert(message.seq, message);
+        let entry = self.groups.entry(group.clone()).or_default();
+        entry.due.insert(message.seq, message);
+        if message.priority == URGENT {
+            entry.urgent += 1;
+            if let Some(place) = entry.ready {
+                entry.ready = Some(self.lanes.hurry(group.clone(), place));
+                self.wakes += 1;
+            }
+        }
         self.offer(group);
     }
 
@@ -221,9 +257,19 @@ impl Mailbox {
         if group.taken.front().is_some_and(|first| first.attempts >= self.max_attempts)
             && let Some(first) = group.taken.pop_front()
         {
+            group.urgent = group.urgent.saturating_sub(usize::from(first.priority == URGENT));
             self.lazy.push((first.seq, Lazy::Dead { attempts: first.attempts, at: today }));
         }
+        self.land(&name);
         self.offer(name);
+    }
+
+    /// A group that was in flight is not any more.
+    fn land(&mut self, name: &Arc<str>) {
+        let flew = self.groups.get_mut(name).is_some_and(|group| std::mem::take(&mut group.flies));
+        if flew && self.lanes.landed(name) {
+            self.wakes += 1;
+        }
     }
 
     /// Puts a group where it belongs now: among the ready ones, or away when nothing is left of it.
@@ -234,10 +280,10 @@ impl Mailbox {
         self.lanes.recount(&name, std::mem::replace(&mut group.counted, waiting), waiting);
         if here == 0 {
             self.groups.remove(&name);
-        } else if group.until.is_none() && !group.ready {
-            group.ready = true;
+        } else if group.until.is_none() && group.ready.is_none() {
             let priority = group.first().map_or(0, |message| message.priority);
-            self.lanes.add(name, priority);
+            let claim = Claim { urgent: group.urgent > 0, priority, since: self.today };
+            group.ready = Some(self.lanes.add(name, claim));
             self.wakes += 1;
         }
     }
@@ -321,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_falls_due_meanwhile_does_not_overtake_a_message_that_was_delivered() {
-        let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
+        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
         let later = Arrival { deliver_at: Some(TODAY + VISIBLE), ..arrival(1, "a") };
         mailbox.arrive(vec![later, arrival(2, "a")], TODAY);
         assert_eq!(take(&mut mailbox, now).seq, 2);
@@ -334,7 +380,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_a_group_whose_messages_are_settled() {
-        let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
+        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
         mailbox.arrive(vec![arrival(1, "a"), arrival(2, "a")], TODAY);
         assert_eq!(mailbox.waiting("a"), 2);
         let taken = mailbox.take(now, VISIBLE, 9);
@@ -348,7 +394,7 @@ mod tests {
 
     #[test]
     fn used_up_attempts_of_an_earlier_process_count() {
-        let mut mailbox = Mailbox::new(5);
+        let mut mailbox = Mailbox::new(5, 1_000);
         mailbox.arrive(vec![Arrival { attempts: 5, ..arrival(1, "a") }], TODAY);
         assert_eq!(mailbox.lazy, [(1, Lazy::Dead { attempts: 5, at: TODAY })]);
         assert_eq!(mailbox.take(Instant::now(), VISIBLE, 1), []);
@@ -356,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_batch_comes_apart_at_what_failed_and_only_that_is_counted() {
-        let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
+        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
         mailbox.arrive((1..=5).map(|seq| arrival(seq, "a")).collect(), TODAY);
         let batch = mailbox.take(now, VISIBLE, 4);
         assert_eq!(seqs(&batch), [1, 2, 3, 4]);
@@ -374,8 +420,59 @@ mod tests {
     }
 
     #[test]
+    fn a_tenant_never_takes_the_last_place() {
+        let (mut mailbox, now) = (Mailbox::new(5, 9), Instant::now());
+        mailbox.arrive((1..=20).map(|n| arrival(n, &format!("chat/big/{n}"))).collect(), TODAY);
+        let first: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
+        assert_eq!(first.len(), 5, "as many as places are free, one tenant alone");
+        mailbox.arrive((21..=40).map(|n| arrival(n, &format!("task/small/{n}"))).collect(), TODAY);
+        let others: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
+        assert_eq!(others.len(), 2, "another tenant begins at once");
+        assert!(others.iter().all(|taken| taken.group.starts_with("task/small/")));
+        // A place that becomes free goes to the tenant with fewer in flight.
+        assert!(mailbox.settle(&first[0].group, &[first[0].number]));
+        assert!(take(&mut mailbox, now).group.starts_with("task/small/"));
+        assert_eq!(mailbox.take(now, VISIBLE, 1), []);
+        // Something urgent goes at once.
+        mailbox.arrive(vec![Arrival { priority: URGENT, ..arrival(41, "chat/big/41") }], TODAY);
+        assert_eq!(take(&mut mailbox, now).seq, 41);
+        // A delivery that timed out leaves its place, too.
+        mailbox.advance(now + VISIBLE, TODAY);
+        let again = std::iter::from_fn(|| mailbox.take(now + VISIBLE, VISIBLE, 1).pop());
+        let tenants = again.fold([0, 0], |[big, small], taken| match taken.group.contains("/big/") {
+            true => [big + 1, small],
+            false => [big, small + 1],
+        });
+        assert_eq!(tenants, [3, 3], "two tenants have a third each");
+    }
+
+    #[test]
+    fn something_urgent_brings_its_group_to_the_front_and_keeps_the_order_inside() {
+        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+        let mut arrivals: Vec<_> =
+            (1..=5).map(|n| Arrival { priority: 100, ..arrival(n, &format!("task/w/{n}")) }).collect();
+        arrivals.push(arrival(6, "task/w/stopped"));
+        mailbox.arrive(arrivals, TODAY);
+        mailbox.arrive(vec![Arrival { priority: URGENT, ..arrival(7, "task/w/stopped") }], TODAY);
+        assert_eq!(seqs(&mailbox.take(now, VISIBLE, 9)), [6, 7]);
+        assert_eq!(take(&mut mailbox, now).seq, 1);
+    }
+
+    #[test]
+    fn a_long_wait_makes_up_for_a_low_priority() {
+        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+        mailbox.arrive(vec![Arrival { priority: -100, ..arrival(1, "task/w/old") }], TODAY);
+        let later = TODAY + Duration::from_secs(1_999);
+        mailbox.arrive(vec![Arrival { priority: 100, ..arrival(2, "task/w/high") }], later);
+        mailbox.arrive(vec![Arrival { priority: 100, ..arrival(3, "task/w/late") }], later + Duration::from_secs(2));
+        let order: Vec<i64> =
+            std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
+        assert_eq!(order, [2, 1, 3]);
+    }
+
+    #[test]
     fn lanes_take_turns_and_within_one_the_priority_decides() {
-        let (mut mailbox, now) = (Mailbox::new(5), Instant::now());
+        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
         let mut arrivals: Vec<_> = (1..=9).map(|n| arrival(n, &format!("task/big/{n}"))).collect();
         arrivals.push(Arrival { priority: 3, ..arrival(10, "task/big/urgent") });
         arrivals.push(Arrival { priority: -3, ..arrival(11, "task/small/1") });

@@ -46,11 +46,13 @@ pub struct Options {
     pub durability: Durability,
     /// How often a message is delivered without being settled before it is put aside; at least 1.
     pub max_attempts: u32,
+    /// How many groups the worker behind the queue drives at once; see [`ports::tenant`] for whom places are left.
+    pub places: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Full, max_attempts: 5 }
+        Self { durability: Durability::Full, max_attempts: 5, places: 512 }
     }
 }
 
@@ -137,7 +139,7 @@ impl Store {
         connection.wal_hook(Some(hook)).map_err(database)?;
 
         let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
-        let mut mailbox = Mailbox::new(options.max_attempts);
+        let mut mailbox = Mailbox::new(options.max_attempts, options.places);
         mailbox.arrive(waiting, clock.now());
         let lazy: BTreeMap<_, _> = mailbox.lazy.drain(..).collect();
         let room = Arc::new(Mailroom::new(mailbox));

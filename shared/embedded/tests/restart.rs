@@ -108,7 +108,12 @@ async fn what_expired_is_removed_by_later_commits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite3");
     let clock = Arc::new(TestClock::new(1));
-    let store = Store::open(&path, clock.clone(), Options { durability: Durability::Normal, max_attempts: 3 }).unwrap();
+    let store = Store::open(
+        &path,
+        clock.clone(),
+        Options { durability: Durability::Normal, max_attempts: 3, ..Options::default() },
+    )
+    .unwrap();
     let at = clock.now() + VISIBLE;
     for n in 0..200 {
         let put = Write::put(Key::new("p", n.to_string()), "1", Expect::Absent).expiring(at);

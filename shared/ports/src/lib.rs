@@ -21,7 +21,7 @@ pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
-pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, lane};
+pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, URGENT, lane, tenant};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Sandbox, SandboxState, SandboxView, Sandboxes,
 };

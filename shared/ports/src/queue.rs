@@ -14,6 +14,16 @@ pub fn lane(group: &str) -> &str {
     second.and_then(|at| group.get(..at)).unwrap_or(group)
 }
 
+/// The tenant of a group or lane: the second part, as the workspace in `task/<workspace>/<task>`; the whole of one that has no
+/// parts.
+pub fn tenant(group: &str) -> &str {
+    group.split('/').nth(1).unwrap_or(group)
+}
+
+/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, whatever is in
+/// front of it in the group. Above every priority that people can give.
+pub const URGENT: i8 = i8::MAX;
+
 /// A message to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,8 +37,8 @@ pub struct Outgoing {
     /// Not before this time. A delayed message does not hold up those behind it: it takes its place in the order when it is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<Timestamp>,
-    /// Of the groups of a lane that wait, one whose next message has more goes first, where the adapter promises it. It never
-    /// changes the order inside a group.
+    /// Of the groups of a lane that wait, one whose next message has more goes first, where the adapter promises it; see also
+    /// [`URGENT`]. It never changes the order inside a group.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub priority: i8,
 }
@@ -82,8 +92,9 @@ pub struct DeadLetter {
 /// acknowledged. What `receive`, `ack`, `extend` and `reject` change need not survive a power cut or the end of the
 /// process, so an adapter writes it along with the next thing that must, and nobody waits for it: all that can come of
 /// its loss is a redelivery, or an attempt that is not counted. Nor is an order between groups promised. An adapter that can
-/// takes [lanes](lane) in turn, and within a lane the group of the highest priority, then the one that waits longest; SQS
-/// cannot, and is only fair enough not to starve a group.
+/// takes [lanes](lane) in turn, and within a lane the group of the highest priority, then the one that waits longest, where a
+/// long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has many groups in flight.
+/// SQS cannot, and is only fair enough not to starve a group.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends all or none of `messages`.

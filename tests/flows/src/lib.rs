@@ -82,7 +82,8 @@ impl Hub {
     /// A hub on this folder, at work. `script` is what its model plays where a case brings none.
     pub async fn open(folder: &TempDir, script: &str) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let options = embedded::Options { durability: embedded::Durability::Normal, max_attempts: 1_000 };
+        let durability = embedded::Durability::Normal;
+        let options = embedded::Options { durability, max_attempts: 1_000, ..embedded::Options::default() };
         let path = folder.path().join("hub.sqlite3");
         let store = Arc::new(Store::open(path, clock.clone(), options).unwrap());
         let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(folder.path().join("workspaces")));

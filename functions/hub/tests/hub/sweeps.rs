@@ -14,7 +14,7 @@ const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
 /// A month passes while the hub is away: whatever this actor and the trash have, they have had for that long. If `purges`, somebody
 /// takes all messages away meanwhile.
 async fn a_month_later(data: &Path, actor: &str, purges: bool) -> Result {
-    let options = Options { durability: Durability::Normal, max_attempts: 1_000 };
+    let options = Options { durability: Durability::Normal, max_attempts: 1_000, ..Options::default() };
     let store = Store::open(data.join("buildscale.sqlite3"), Arc::new(SystemClock), options)?;
     let (table, queue) = (store.table(), store.queue());
     if purges {

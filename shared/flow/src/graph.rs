@@ -32,6 +32,7 @@
 mod build;
 mod cycles;
 mod fault;
+mod joins;
 mod owner;
 
 pub use fault::{FaultAt, GraphFault, GraphFaultKind};
@@ -175,6 +176,8 @@ pub struct Graph {
     reach: Vec<Vec<u64>>,
     /// For each node whether it is a fork of which some merge takes children.
     merged: Vec<bool>,
+    /// What a task that waits asks.
+    joins: joins::Joins,
 }
 
 impl Role {
@@ -217,6 +220,53 @@ impl Graph {
         }
     }
 
+    /// The position of a node in [`Self::nodes`].
+    pub(crate) fn position(&self, id: &NodeId) -> Option<usize> {
+        work::count();
+        self.by_id.get(id).copied()
+    }
+
+    /// The node at a position.
+    pub(crate) fn at(&self, position: usize) -> Option<&GraphNode> {
+        work::count();
+        self.nodes.get(position)
+    }
+
+    /// Whether there is a way from one position to the other, maybe of no edge.
+    pub(crate) fn leads(&self, from: usize, to: usize) -> bool {
+        work::count();
+        from == to || build::has_bit(&self.reach, from, to)
+    }
+
+    /// The merges of a task with `depth` ancestors that it may come to first from this position, itself counted.
+    pub(crate) fn first_merges(&self, from: usize, depth: usize) -> &[usize] {
+        work::count();
+        self.joins.first(from, depth)
+    }
+
+    /// The merges of the same task that can follow a merge, without one between.
+    pub(crate) fn merges_after(&self, merge: usize) -> &[usize] {
+        work::count();
+        self.joins.after(merge)
+    }
+
+    /// Whether a merge of a task with fewer than `depth` ancestors can be reached from here, itself counted.
+    pub(crate) fn goes_above(&self, from: usize, depth: usize) -> bool {
+        work::count();
+        self.joins.least_depth(from) < depth
+    }
+
+    /// The nodes before a merge at which a child may be as one of several.
+    pub(crate) fn deeper_before(&self, merge: usize) -> &[usize] {
+        self.joins.deeper(merge)
+    }
+
+    /// Whether all edges of a fork lead to the same merges.
+    pub(crate) fn are_alike(&self, fork: usize) -> bool {
+        work::count();
+        self.joins.are_all_alike(fork)
+    }
+
     /// How many levels above a task with `depth` ancestors the owner of this merge is: 0 for the task itself. None when
     /// there is no such merge above a task so deep.
     pub fn owner_levels(&self, merge: &NodeId, depth: usize) -> Option<usize> {
@@ -228,5 +278,26 @@ impl Graph {
     /// the task goes on there instead of ending with them.
     pub fn is_merged(&self, fork: &NodeId) -> bool {
         self.by_id.get(fork).and_then(|position| self.merged.get(*position)).copied().unwrap_or_default()
+    }
+}
+
+/// Counts what the router looks up, so that a test can tell whether a step costs more in a larger graph.
+pub(crate) mod work {
+    #[cfg(test)]
+    thread_local! {
+        static COUNTED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+
+    /// One more. Nothing outside of tests.
+    #[inline]
+    pub fn count() {
+        #[cfg(test)]
+        COUNTED.with(|counted| counted.set(counted.get() + 1));
+    }
+
+    /// How many so far, on this thread.
+    #[cfg(test)]
+    pub fn counted() -> u64 {
+        COUNTED.with(std::cell::Cell::get)
     }
 }

@@ -166,6 +166,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = "task";
+    const VERSION: u32 = 2;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -370,7 +371,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         output: finished.map(|_| (*state.place.current).clone()),
         error: finished.and_then(|finished| finished.error.clone()),
         steps: state.steps,
-        children: state.place.forks.values().map(|fork| u64::from(fork.total)).sum(),
+        children: state.place.made,
         usage: state.usage,
         created_at: config.created_at,
         finished_at: finished.map(|finished| finished.at),

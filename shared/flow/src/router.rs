@@ -2,7 +2,11 @@
 //! just happened. It never invents a route: every node that it enters is the target of an edge.
 //!
 //! What a task keeps ([`Place`]) is the fold of its events. A merge is a set of arrivals by name, never a bare counter, so a
-//! message that comes twice changes nothing; the counts in [`Tally`] are of these sets and only save going through them.
+//! message that comes twice changes nothing; the counts beside the sets only save going through them.
+//!
+//! A step costs the same however large the graph is, and however many children came before: which merges children of a fork can
+//! come to is known when the graph is built, a fork that nothing more is expected of is set aside, and children whose edges are
+//! alike are counted together.
 //!
 //! Rules that seed 002 leaves open, and how they are decided here:
 //! - A fork is *joined* when a merge that belongs to the task that forks, or to one above it, can be reached from its edges.
@@ -17,3 +21,6 @@ mod place;
 
 pub use decide::{Next, Outcome, Post, Route, Router, selected};
 pub use place::{Fork, Place, Position};
+
+#[cfg(test)]
+mod tests;

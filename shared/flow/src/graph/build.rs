@@ -1,6 +1,8 @@
 //! Building a graph: edges are linked, every invariant is checked, and what the router asks for is computed once.
 
-use super::{Edge, FaultAt, Graph, GraphFault, GraphFaultKind as Kind, GraphNode, NewEdge, NewNode, Role, owner};
+use super::{
+    Edge, FaultAt, Graph, GraphFault, GraphFaultKind as Kind, GraphNode, NewEdge, NewNode, Role, joins::Joins, owner,
+};
 use domain::NodeId;
 use std::collections::{HashMap, HashSet};
 
@@ -219,7 +221,7 @@ impl Draft {
     fn own(&mut self, order: &[usize]) -> Graph {
         let reach = self.reach(order);
         let owned = owner::find(self, order, &reach);
-        let nodes = (0..self.nodes.len())
+        let nodes: Vec<GraphNode> = (0..self.nodes.len())
             .map(|node| {
                 let NewNode { id, role, continue_on_failure, always_fail, join } = self.nodes[node].clone();
                 GraphNode {
@@ -237,7 +239,8 @@ impl Draft {
                 }
             })
             .collect();
-        Graph { nodes, by_id: HashMap::new(), reach, merged: owned.merged }
+        let joins = Joins::find(&nodes, &self.by_id, order, &reach);
+        Graph { nodes, by_id: HashMap::new(), reach, merged: owned.merged, joins }
     }
 
     pub(super) fn reach(&self, order: &[usize]) -> Vec<Vec<u64>> {

@@ -156,7 +156,8 @@ impl Router<'_> {
     pub fn arrived(&self, arrival: Arrival) -> Route {
         let mut route = Route::default();
         // The owner itself has no name; anybody else has to be a child that was made.
-        let known = arrival.place.is_empty() || self.first_of(&arrival).is_some();
+        let known =
+            arrival.place.is_empty() || self.place.maker_of(&arrival).is_some() || self.place.is_of_spent(&arrival);
         let late = self.place.begun.contains(&arrival.merge);
         let twice = self.place.arrivals.get(&arrival.merge).is_some_and(|set| set.contains_key(&key_of(&arrival)));
         if self.place.position == Position::Ended || late || twice || !known {
@@ -183,7 +184,7 @@ impl Router<'_> {
                 && end.status == Status::Success
                 && !end.merged
                 && self.place.last_fork.as_ref() == Some(&node)
-                && !self.is_joined(fork, &node);
+                && !self.is_joined(&node);
             if wins { Join::End(self.place.status(), end.output.clone(), None) } else { self.join(&change) }
         });
         route.events.push(TaskEvent::ChildFinished { child: child.clone(), end: Box::new(end.clone()) });
@@ -198,17 +199,6 @@ impl Router<'_> {
             self.end(&mut route, Status::Failure, Value::Null, None, Some(error));
         }
         route
-    }
-
-    /// A child of this task begins its way: the direct one that `arrival` comes from.
-    fn first_of(&self, arrival: &Arrival) -> Option<ChildName> {
-        let place = *arrival.place.first()?;
-        let names = self.place.forks.iter().filter_map(|(node, fork)| fork.name(node, place));
-        let mut names = names.filter(|name| {
-            let rest = arrival.child.strip_prefix(name.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        names.next()
     }
 
     pub(super) fn depth(&self) -> usize {

@@ -1,7 +1,7 @@
 //! What a task does while none of its nodes executes: begin a merge, end, or wait.
 
 use crate::{
-    graph::{GraphNode, OnFailure, Role, Strategy},
+    graph::{GraphNode, OnFailure, Strategy},
     router::{
         Router,
         place::{Fork, failures, is_failure, key_of},
@@ -42,176 +42,205 @@ pub(super) enum Join {
     End(Status, Value, Option<Error>),
 }
 
-impl Change<'_> {
-    /// Whether this child ends with it.
-    fn ends(&self, node: &NodeId, fork: &Fork, index: u32) -> bool {
-        self.ended.is_some_and(|(ended, at, _)| ended == node && at == index)
-            || self.arrival.is_some_and(|arrival| {
-                arrival.place == [index] && fork.name(node, index).is_some_and(|name| name.as_str() == arrival.child)
-            })
-    }
+/// Children that are the same for every merge of the task: those of one fork that go along one of its edges, or along any
+/// where the edges are alike.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    node: &'a NodeId,
+    fork: &'a Fork,
+    /// The edge; none for all of them.
+    edge: Option<usize>,
+    /// The position of the node where they begin, or of one of these.
+    start: usize,
+    /// How many have not come to their end.
+    live: u32,
+    /// How many failed, they or something below them.
+    failed: u32,
+}
 
-    /// How many children of this edge end with it.
-    fn ended_on(&self, node: &NodeId, fork: &Fork, edge: usize) -> u32 {
-        let arrived = self.arrival.and_then(|arrival| arrival.place.first().copied());
-        let index = self.ended.map(|(_, index, _)| index).or(arrived);
-        u32::from(index.is_some_and(|index| fork.edge(index) == Some(edge) && self.ends(node, fork, index)))
-    }
+/// The task as it is with what just happened.
+struct Scene<'a> {
+    change: &'a Change<'a>,
+    /// The groups that something is to be expected of.
+    groups: Vec<Group<'a>>,
+    /// For each of them, the merges that these children may come to first and that have not begun.
+    first: Vec<Vec<usize>>,
 }
 
 impl Router<'_> {
     /// What the task does, given that no node of it executes.
     pub(super) fn join(&self, change: &Change<'_>) -> Join {
-        let mut candidates: Vec<&GraphNode> = self.own_merges().filter(|node| self.may_begin(node, change)).collect();
+        let scene = self.scene(change);
+        let mut candidates: Vec<(usize, &GraphNode)> = self.candidates(&scene);
         // Those of one fork form a chain, so the first is the one that no other leads to.
-        candidates.sort_by(|left, right| left.id.cmp(&right.id));
-        let first = candidates
-            .iter()
-            .find(|node| !candidates.iter().any(|other| self.graph.reaches(&other.id, &node.id)))
-            .copied();
-        match first {
-            Some(merge) => self.judge(merge, change),
-            None if self.live(change) > 0 => Join::Wait,
+        candidates.sort_by(|(_, left), (_, right)| left.id.cmp(&right.id));
+        let is_first = |(at, _): &&(usize, &GraphNode)| {
+            !candidates.iter().any(|(other, _)| other != at && self.graph.leads(*other, *at))
+        };
+        match candidates.iter().find(is_first) {
+            Some((at, merge)) => self.judge(*at, merge, &scene),
+            None if scene.groups.iter().any(|group| group.live > 0) => Join::Wait,
             None => self.complete(change),
         }
     }
 
-    /// The merges that belong to this task and have not begun.
-    fn own_merges(&self) -> impl Iterator<Item = &GraphNode> {
+    /// What is to be expected of the children. It looks at the forks that are not spent, and at the edges of one only where
+    /// they differ: so it costs the same however large the graph is.
+    fn scene<'a>(&'a self, change: &'a Change<'a>) -> Scene<'a> {
+        let gone = match (change.ended, change.arrival) {
+            (Some((node, index, end)), _) => Some((node, index, failures(end))),
+            (None, Some(arrival)) if arrival.place.len() == 1 => {
+                self.place.maker_of(arrival).map(|(node, _, index)| (node, index, 0))
+            }
+            (None, _) => None,
+        };
+        let mut groups = Vec::new();
+        for (node, fork) in &self.place.forks {
+            let gone = gone.filter(|(of, index, _)| *of == node && !fork.ended.contains_key(index));
+            let gone = gone.and_then(|(_, index, failed)| Some((fork.edge(index)?, failed)));
+            let count = |edge: Option<usize>, live: u32, failed: u32| {
+                let to = fork.to.get(edge.unwrap_or_default())?;
+                let (ends, fails) =
+                    gone.filter(|(at, _)| edge.is_none_or(|edge| edge == *at)).map_or((0, 0), |gone| (1, gone.1));
+                let (live, failed) = (live.saturating_sub(ends), failed + fails);
+                let is_expected = live > 0 || failed > 0;
+                let start = self.graph.position(to).filter(|_| is_expected)?;
+                Some(Group { node, fork, edge, start, live, failed })
+            };
+            if self.graph.position(node).is_some_and(|position| self.graph.are_alike(position)) {
+                groups.extend(count(None, fork.in_all.live, fork.in_all.failed));
+            } else {
+                let counts = fork.live.iter().zip(&fork.failed).enumerate();
+                groups.extend(counts.filter_map(|(edge, (live, failed))| count(Some(edge), *live, *failed)));
+            }
+        }
         let depth = self.depth();
-        let merges =
-            self.graph.nodes().iter().filter(move |node| node.role == Role::Merge && node.forks.len() == depth);
-        merges.filter(|node| !self.place.begun.contains(&node.id))
+        let first = groups.iter().map(|group| self.not_begun(self.graph.first_merges(group.start, depth))).collect();
+        Scene { change, groups, first }
     }
 
-    /// Whether something has come to this merge of the task, may come, or could have come and failed.
-    fn may_begin(&self, merge: &GraphNode, change: &Change<'_>) -> bool {
-        self.place.arrivals.contains_key(&merge.id)
-            || change.arrival.is_some_and(|arrival| arrival.merge == merge.id)
-            || self.is_empty_split(&merge.id)
-            || self.possible(merge, change) > 0
-            || self.failures(merge, change) > 0
+    /// These merges, and in the place of each that has begun those after it.
+    fn not_begun(&self, merges: &[usize]) -> Vec<usize> {
+        let (mut found, mut open) = (Vec::new(), merges.to_vec());
+        while let Some(merge) = open.pop() {
+            match self.graph.at(merge) {
+                Some(node) if self.place.begun.contains(&node.id) => open.extend(self.graph.merges_after(merge)),
+                Some(_) if !found.contains(&merge) => found.push(merge),
+                Some(_) | None => {}
+            }
+        }
+        found
     }
 
-    /// Whether the task waits for a split that had nothing to split, and this merge would have taken its subtasks.
-    fn is_empty_split(&self, merge: &NodeId) -> bool {
-        let fork = self.place.last_fork.as_ref().and_then(|node| self.place.forks.get_key_value(node));
-        fork.is_some_and(|(node, fork)| fork.total == 0 && self.graph.reaches(node, merge))
+    /// The merges of this task to which something has come, may come, or could have come and failed. One that only another
+    /// one of these leads to may be missing.
+    fn candidates(&self, scene: &Scene<'_>) -> Vec<(usize, &GraphNode)> {
+        let came = self.place.arrivals.keys().chain(scene.change.arrival.map(|arrival| &arrival.merge));
+        let mut all: Vec<usize> = came.filter_map(|merge| self.graph.position(merge)).collect();
+        if let Some(split) = self.empty_split() {
+            all.extend(self.not_begun(self.graph.first_merges(split, self.depth())));
+        }
+        let expected = scene.groups.iter().zip(&scene.first).flat_map(|(group, first)| {
+            first.iter().copied().filter(|merge| group.live > 0 || self.is_first_of(first, *merge))
+        });
+        all.extend(expected);
+        all.sort_unstable();
+        all.dedup();
+        let nodes = all.into_iter().filter_map(|at| Some((at, self.graph.at(at)?)));
+        nodes.filter(|(_, node)| !self.place.begun.contains(&node.id)).collect()
     }
 
-    fn leads(&self, from: &NodeId, merge: &NodeId) -> bool {
-        from == merge || self.graph.reaches(from, merge)
+    /// The split that the task waits for, if it had nothing to split.
+    fn empty_split(&self) -> Option<usize> {
+        let node = self.place.last_fork.as_ref()?;
+        let fork = self.place.forks.get(node).filter(|fork| fork.total == 0);
+        fork.and_then(|_| self.graph.position(node))
     }
 
-    /// Whether this is the first merge of the task that a child which began at `target` could have come to.
-    fn is_first_for(&self, target: &NodeId, merge: &NodeId) -> bool {
-        let mut own = self.own_merges().filter(|own| self.leads(target, &own.id));
-        self.leads(target, merge) && !own.any(|own| self.graph.reaches(&own.id, merge))
-    }
-
-    /// The edges of all forks with the nodes that they lead to.
-    fn edges(&self) -> impl Iterator<Item = (&NodeId, &Fork, usize, &NodeId)> {
-        let forks = self.place.forks.iter();
-        forks.flat_map(|(node, fork)| fork.to.iter().enumerate().map(move |(edge, to)| (node, fork, edge, to)))
+    /// Whether this merge is the first of the task that children can have come to, of those that they can come to first.
+    fn is_first_of(&self, first: &[usize], merge: usize) -> bool {
+        first.contains(&merge) && !first.iter().any(|other| *other != merge && self.graph.leads(*other, merge))
     }
 
     /// How many children may still come to this merge, or send something there.
-    fn possible(&self, merge: &GraphNode, change: &Change<'_>) -> u32 {
-        let edges = self.edges().filter(|(.., to)| self.leads(to, &merge.id));
-        edges.map(|(node, fork, edge, _)| self.live_on(node, fork, edge, change)).sum()
+    fn possible(&self, merge: usize, scene: &Scene<'_>) -> u32 {
+        let groups = scene.groups.iter().filter(|group| self.graph.leads(group.start, merge));
+        groups.map(|group| group.live).sum()
     }
 
     /// How many children may still go past this task, to a merge of one above, and not to this merge of its own. A task that
     /// left them behind would end before they are there, and what they bring would count or not as it happens.
-    fn going_up(&self, merge: &GraphNode, change: &Change<'_>) -> u32 {
+    fn going_up(&self, merge: usize, scene: &Scene<'_>) -> u32 {
         let depth = self.depth();
-        let above: Vec<&NodeId> = self
-            .graph
-            .nodes()
-            .iter()
-            .filter(|node| node.role == Role::Merge && node.forks.len() < depth)
-            .map(|node| &node.id)
-            .collect();
-        let edges = self
-            .edges()
-            .filter(|(.., to)| !self.leads(to, &merge.id) && above.iter().any(|above| self.leads(to, above)));
-        edges.map(|(node, fork, edge, _)| self.live_on(node, fork, edge, change)).sum()
-    }
-
-    fn live_on(&self, node: &NodeId, fork: &Fork, edge: usize, change: &Change<'_>) -> u32 {
-        fork.live.get(edge).copied().unwrap_or_default().saturating_sub(change.ended_on(node, fork, edge))
+        let past =
+            |group: &&Group<'_>| !self.graph.leads(group.start, merge) && self.graph.goes_above(group.start, depth);
+        scene.groups.iter().filter(past).map(|group| group.live).sum()
     }
 
     /// Whether a child may still come to this merge as several: it may fork on its way, and nobody knows into how many.
-    fn may_multiply(&self, merge: &GraphNode, change: &Change<'_>) -> bool {
-        let depth_of = |node: &GraphNode| node.forks.len() + usize::from(node.role.forks());
-        let before = || merge.inbound.iter().filter_map(|from| self.graph.node(from));
-        let deeper = || before().filter(|from| depth_of(from) > merge.forks.len() + 1);
-        let mut edges = self.edges().filter(|(.., to)| deeper().any(|from| self.leads(to, &from.id)));
-        edges.any(|(node, fork, edge, _)| self.live_on(node, fork, edge, change) > 0)
+    fn may_multiply(&self, merge: usize, scene: &Scene<'_>) -> bool {
+        let deeper = self.graph.deeper_before(merge);
+        let mut live = scene.groups.iter().filter(|group| group.live > 0);
+        live.any(|group| deeper.iter().any(|from| self.graph.leads(group.start, *from)))
     }
 
-    fn live(&self, change: &Change<'_>) -> u32 {
-        self.edges().map(|(node, fork, edge, _)| self.live_on(node, fork, edge, change)).sum()
+    /// The groups whose children can have come to no merge of the task before this one.
+    fn first_come_to<'a>(&'a self, merge: usize, scene: &'a Scene<'a>) -> impl Iterator<Item = &'a Group<'a>> {
+        let groups = scene.groups.iter().zip(&scene.first);
+        groups.filter(move |(_, first)| self.is_first_of(first, merge)).map(|(group, _)| group)
     }
 
     /// How many children failed before this merge, which is the first that they could have come to.
-    fn failures(&self, merge: &GraphNode, change: &Change<'_>) -> u32 {
-        let edges = self.edges().filter(|(.., to)| self.is_first_for(to, &merge.id));
-        let now = |node: &NodeId, fork: &Fork, edge: usize| {
-            let ended = change.ended.filter(|(ended, index, _)| *ended == node && fork.edge(*index) == Some(edge));
-            ended.map_or(0, |(.., end)| failures(end))
-        };
-        let count = |(node, fork, edge, _): (&NodeId, &Fork, usize, &NodeId)| {
-            fork.failed.get(edge).copied().unwrap_or_default() + now(node, fork, edge)
-        };
-        edges.map(count).sum()
+    fn failures(&self, merge: usize, scene: &Scene<'_>) -> u32 {
+        self.first_come_to(merge, scene).map(|group| group.failed).sum()
     }
 
     /// The same by their names.
-    fn failed(&self, merge: &GraphNode, change: &Change<'_>) -> Vec<ChildName> {
+    fn failed(&self, merge: usize, scene: &Scene<'_>) -> Vec<ChildName> {
         let mut failed = Vec::new();
-        for (node, fork, edge, _) in self.edges().filter(|(.., to)| self.is_first_for(to, &merge.id)) {
-            let now = change.ended.filter(|(ended, ..)| *ended == node).map(|(_, index, end)| (index, end));
+        for Group { node, fork, edge, .. } in self.first_come_to(merge, scene) {
+            let now = scene.change.ended.filter(|(ended, ..)| ended == node).map(|(_, index, end)| (index, end));
             let ended = fork.ended.iter().map(|(index, end)| (*index, end)).chain(now);
-            let on_edge = ended.filter(|(index, end)| is_failure(end) && fork.edge(*index) == Some(edge));
-            failed.extend(on_edge.filter_map(|(index, _)| fork.name(node, index)));
+            let of_group =
+                ended.filter(|(index, end)| is_failure(end) && edge.is_none_or(|edge| fork.edge(*index) == Some(edge)));
+            failed.extend(of_group.filter_map(|(index, _)| fork.name(node, index)));
         }
         failed
     }
 
-    fn judge(&self, merge: &GraphNode, change: &Change<'_>) -> Join {
-        let possible = self.possible(merge, change);
+    fn judge(&self, at: usize, merge: &GraphNode, scene: &Scene<'_>) -> Join {
+        let change = scene.change;
+        let possible = self.possible(at, scene);
         let takes_all = matches!(merge.join.strategy, Strategy::All | Strategy::BestOf);
-        if takes_all && (possible > 0 || self.going_up(merge, change) > 0) {
+        if takes_all && (possible > 0 || self.going_up(at, scene) > 0) {
             return Join::Wait;
         }
         let now = change.arrival.filter(|arrival| arrival.merge == merge.id);
-        let set = || self.place.arrivals.get(&merge.id).into_iter().flatten();
-        let arrived = set().count() as u32 + u32::from(now.is_some());
-        let good = set().filter(|(_, arrived)| arrived.status == Status::Success).count() as u32
+        let set = self.place.arrivals.get(&merge.id);
+        let arrived = set.map_or(0, |set| set.len() as u32) + u32::from(now.is_some());
+        let good = self.place.good.get(&merge.id).copied().unwrap_or_default()
             + u32::from(now.is_some_and(|arrival| arrival.status == Status::Success));
         // More than half of how many is not known while one that may come may come as several.
-        if merge.join.strategy == Strategy::Quorum(0) && self.may_multiply(merge, change) {
+        if merge.join.strategy == Strategy::Quorum(0) && self.may_multiply(at, scene) {
             return Join::Wait;
         }
         let wanted = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => 0,
             Strategy::FirstSuccess => 1,
-            Strategy::Quorum(0) => (arrived + possible + self.failures(merge, change)) / 2 + 1,
+            Strategy::Quorum(0) => (arrived + possible + self.failures(at, scene)) / 2 + 1,
             Strategy::Quorum(wanted) => wanted,
         };
-        if good < wanted && (possible > 0 || self.going_up(merge, change) > 0) {
+        if good < wanted && (possible > 0 || self.going_up(at, scene) > 0) {
             return Join::Wait;
         }
-        let failed = self.failed(merge, change);
+        let failed = self.failed(at, scene);
         let on_failure = merge.join.on_failure;
         let why = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => match failed.first() {
                 Some(first) if on_failure == OnFailure::Fail => {
                     Some(format!("{} of those that it joins failed, the first is {first}", failed.len()))
                 }
-                _ if arrived == 0 && !self.is_empty_split(&merge.id) && on_failure != OnFailure::Include => {
+                _ if arrived == 0 && !self.is_of_empty_split(at) && on_failure != OnFailure::Include => {
                     Some("all of those that it joins failed".to_owned())
                 }
                 _ => None,
@@ -220,14 +249,16 @@ impl Router<'_> {
             Strategy::Quorum(_) if good < wanted => Some(format!("{good} succeeded, and {wanted} are needed")),
             Strategy::FirstSuccess | Strategy::Quorum(_) => None,
         };
-        let cancelled = self.unwanted(merge, change);
+        let cancelled = self.unwanted(at, scene);
         if let Some(why) = why {
             return Join::Fail { merge: merge.id.clone(), why, failed, cancelled };
         }
         let now = now.map(|arrival| (key_of(arrival), arrival.status, arrival.child.as_str()));
         let mut came: Vec<(&str, Status, &str)> =
             now.iter().map(|(key, status, child)| (key.as_str(), *status, *child)).collect();
-        came.extend(set().map(|(key, arrived)| (key.as_str(), arrived.status, arrived.child.as_str())));
+        came.extend(
+            set.into_iter().flatten().map(|(key, arrived)| (key.as_str(), arrived.status, arrived.child.as_str())),
+        );
         came.sort_unstable_by_key(|(key, ..)| *key);
         let good = came.iter().filter(|(_, status, _)| *status == Status::Success);
         let most = match merge.join.strategy {
@@ -240,23 +271,37 @@ impl Router<'_> {
         Join::Begin { merge: merge.id.clone(), taken, failed, with_failed, cancelled }
     }
 
+    /// Whether the task waits for a split that had nothing to split, and this merge would have taken its subtasks.
+    fn is_of_empty_split(&self, merge: usize) -> bool {
+        self.empty_split().is_some_and(|split| self.graph.leads(split, merge))
+    }
+
     /// Children that could still come to a merge that waits no more.
-    fn unwanted(&self, merge: &GraphNode, change: &Change<'_>) -> Vec<ChildName> {
+    fn unwanted(&self, merge: usize, scene: &Scene<'_>) -> Vec<ChildName> {
+        let ends = |node: &NodeId, index: u32| {
+            let of_arrival = |arrival: &Arrival| {
+                arrival.place == [index] && self.place.maker_of(arrival).is_some_and(|(maker, ..)| maker == node)
+            };
+            scene.change.ended.is_some_and(|(ended, at, _)| ended == node && at == index)
+                || scene.change.arrival.is_some_and(of_arrival)
+        };
         let mut names = Vec::new();
-        for (node, fork) in &self.place.forks {
-            let sent =
-                (0..fork.spawned).filter(|index| !fork.ended.contains_key(index) && !change.ends(node, fork, *index));
-            let coming = sent.filter(|index| fork.target(*index).is_some_and(|target| self.leads(target, &merge.id)));
+        for Group { node, fork, edge, start, live, .. } in &scene.groups {
+            if *live == 0 || !self.graph.leads(*start, merge) {
+                continue;
+            }
+            let of_group = |index: &u32| edge.is_none_or(|edge| fork.edge(*index) == Some(edge));
+            let sent = (0..fork.spawned).filter(of_group);
+            let coming = sent.filter(|index| !fork.ended.contains_key(index) && !ends(node, *index));
             names.extend(coming.filter_map(|index| fork.name(node, index)));
         }
         names
     }
 
     /// Whether what this fork makes comes together again, in this task or in one above.
-    pub(super) fn is_joined(&self, fork: &Fork, node: &NodeId) -> bool {
-        let depth = self.graph.node(node).map_or(0, |node| node.forks.len());
-        let mut merges = self.graph.nodes().iter().filter(|node| node.role == Role::Merge && node.forks.len() <= depth);
-        merges.any(|merge| fork.to.iter().any(|to| self.leads(to, &merge.id)))
+    pub(super) fn is_joined(&self, node: &NodeId) -> bool {
+        let fork = self.graph.position(node).and_then(|at| Some((at, self.graph.at(at)?)));
+        fork.is_some_and(|(at, fork)| self.graph.goes_above(at, fork.forks.len() + 1))
     }
 
     /// No merge is left, and no child: the task is as its children are (seed 002 §2.1).

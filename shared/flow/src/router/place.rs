@@ -7,7 +7,7 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt::Write as _,
     sync::Arc,
 };
@@ -21,10 +21,19 @@ pub struct Place {
     pub status: Option<Status>,
     /// Its current output: the input of the node that executes, or of the next one.
     pub current: Arc<Value>,
-    /// The forks that it executed.
+    /// The forks that it executed and that something may still come of.
     pub forks: BTreeMap<NodeId, Fork>,
+    /// The others, with how many children each made: a step does not look at them, however many there are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spent: BTreeMap<NodeId, u32>,
+    /// How many children all its forks made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub made: u64,
     /// What came to its merges until they begin, under keys that sort as the merge's input does.
     pub arrivals: BTreeMap<NodeId, BTreeMap<String, Arrived>>,
+    /// How many of these came with success, a merge.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub good: BTreeMap<NodeId, u32>,
     /// Merges that have begun: what comes to them later is not waited for.
     pub begun: BTreeSet<NodeId>,
     /// The fork that it waits for; none once it has gone on at a merge.
@@ -83,8 +92,24 @@ pub struct Fork {
     pub live: Vec<u32>,
     /// How many failed, they or something below them, an edge.
     pub failed: Vec<u32>,
+    /// The sums of both over all edges.
+    #[serde(default)]
+    pub in_all: Sums,
     /// How many went on into a merge.
     pub merged: u32,
+}
+
+/// How many children of a fork, over all its edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sums {
+    /// Have not come to their end.
+    pub live: u32,
+    /// Failed, they or something below them.
+    pub failed: u32,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Fork {
@@ -110,13 +135,25 @@ impl Fork {
     /// The task goes on, so that what was not sent off yet will not be.
     fn send_off_no_more(&mut self) {
         for index in self.spawned..self.total {
-            if let Some(edge) = self.edge(index)
-                && let Some(live) = self.live.get_mut(edge)
-            {
-                *live = live.saturating_sub(1);
-            }
+            self.count_off(index);
         }
         self.total = self.total.min(self.spawned);
+    }
+
+    /// One less is expected to come.
+    fn count_off(&mut self, index: u32) {
+        if let Some(edge) = self.edge(index)
+            && let Some(live) = self.live.get_mut(edge)
+            && *live > 0
+        {
+            *live -= 1;
+            self.in_all.live = self.in_all.live.saturating_sub(1);
+        }
+    }
+
+    /// Whether all that it made has come to its end, and nothing of it failed that a merge still has to count.
+    fn is_spent(&self) -> bool {
+        self.in_all == Sums::default()
     }
 
     /// Takes in the end of a child; false when it had ended before.
@@ -125,11 +162,10 @@ impl Fork {
         if index >= self.total || self.ended.contains_key(&index) {
             return false;
         }
-        if let Some(live) = self.live.get_mut(edge) {
-            *live = live.saturating_sub(1);
-        }
+        self.count_off(index);
         if let Some(failed) = self.failed.get_mut(edge) {
             *failed += failures(&end);
+            self.in_all.failed += failures(&end);
         }
         self.merged += u32::from(end.merged);
         self.ended.insert(index, end);
@@ -147,10 +183,20 @@ pub(crate) fn failures(end: &ChildEnd) -> u32 {
     if is_failure(end) { end.lost.max(1) } else { 0 }
 }
 
+/// The forks that can have made a child of this name: what stands before one of its slashes, with what stands after it.
+fn makers<'a, 'n, T>(
+    name: &'n str,
+    forks: &'a BTreeMap<NodeId, T>,
+) -> impl Iterator<Item = (&'a NodeId, &'a T, &'n str)> {
+    name.match_indices('/').filter_map(move |(slash, _)| {
+        let (node, fork) = forks.get_key_value(&NodeId::from(name.get(..slash)?))?;
+        Some((node, fork, name.get(slash + 1..)?))
+    })
+}
+
 /// The node that made a child, and its place, by its name.
 pub(crate) fn parse(name: &ChildName, forks: &BTreeMap<NodeId, Fork>) -> Option<(NodeId, u32)> {
-    forks.iter().find_map(|(node, fork)| {
-        let rest = name.as_str().strip_prefix(node.as_str())?.strip_prefix('/')?;
+    makers(name.as_str(), forks).find_map(|(node, fork, rest)| {
         let index = match fork.kind {
             ChildKind::Clone => fork.to.iter().position(|to| to.as_str() == rest)? as u32,
             ChildKind::Subtask => rest.strip_suffix(']')?.rsplit_once('[')?.1.parse().ok()?,
@@ -160,6 +206,24 @@ pub(crate) fn parse(name: &ChildName, forks: &BTreeMap<NodeId, Fork>) -> Option<
 }
 
 impl Place {
+    /// The fork and the place of the child of this task that an arrival comes from, itself or something below it; none when
+    /// no such child was made, or its fork is spent.
+    pub(crate) fn maker_of<'a>(&'a self, arrival: &Arrival) -> Option<(&'a NodeId, &'a Fork, u32)> {
+        let index = *arrival.place.first()?;
+        let mut makers = makers(&arrival.child, &self.forks);
+        makers.find_map(|(node, fork, _)| {
+            let name = fork.name(node, index).filter(|_| index < fork.total)?;
+            let rest = arrival.child.strip_prefix(name.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then_some((node, fork, index))
+        })
+    }
+
+    /// Whether a fork that is spent can have made the child that an arrival comes from.
+    pub(crate) fn is_of_spent(&self, arrival: &Arrival) -> bool {
+        let index = arrival.place.first();
+        index.is_some_and(|index| makers(&arrival.child, &self.spent).any(|(_, made, _)| index < made))
+    }
+
     /// How the task is so far.
     pub fn status(&self) -> Status {
         self.status.unwrap_or(Status::Success)
@@ -194,8 +258,10 @@ impl Place {
                     ended: BTreeMap::new(),
                     live,
                     failed: vec![0; to.len()],
+                    in_all: Sums { live: if edges == 0 { 0 } else { *total }, failed: 0 },
                     merged: 0,
                 };
+                self.made += u64::from(*total);
                 self.forks.insert(node.clone(), fork);
                 self.last_fork = Some(node.clone());
                 self.position = Position::Waiting;
@@ -224,8 +290,17 @@ impl Place {
                 }
                 failed.iter().for_each(|child| self.settle(child));
                 cancelled.iter().for_each(|child| self.settle(child));
-                self.forks.values_mut().for_each(Fork::send_off_no_more);
+                for (fork, of) in &mut self.forks {
+                    let before = of.total;
+                    of.send_off_no_more();
+                    self.made -= u64::from(before - of.total);
+                    if of.is_spent() {
+                        self.spent.insert(fork.clone(), of.total);
+                    }
+                }
+                self.forks.retain(|_, fork| !fork.is_spent());
                 self.arrivals.remove(node);
+                self.good.remove(node);
                 self.begun.insert(node.clone());
                 self.last_fork = None;
                 self.position = Position::At(node.clone());
@@ -236,6 +311,7 @@ impl Place {
                 self.position = Position::Ended;
                 // Nobody asks for these any more, and a log of many children is long.
                 self.arrivals.clear();
+                self.good.clear();
                 self.forks.values_mut().for_each(|fork| fork.ended.clear());
             }
             TaskEvent::ContextAssembled { .. }
@@ -262,19 +338,31 @@ impl Place {
             self.position = Position::Waiting;
         }
         // A child of this very task has ended with it; of one further down its parent tells.
-        if arrival.place.len() == 1 {
-            self.settle(&ChildName(arrival.child.as_str().into()));
+        if arrival.place.len() == 1
+            && let Some((node, index)) = self.maker_of(arrival).map(|(node, _, index)| (node.clone(), index))
+        {
+            self.settle_at(&node, index);
         }
         if !self.begun.contains(&arrival.merge) {
             let set = self.arrivals.entry(arrival.merge.clone()).or_default();
-            set.entry(key_of(arrival)).or_insert_with(|| arrival.into());
+            if let Entry::Vacant(free) = set.entry(key_of(arrival)) {
+                free.insert(arrival.into());
+                if arrival.status == Status::Success {
+                    *self.good.entry(arrival.merge.clone()).or_default() += 1;
+                }
+            }
         }
     }
 
     /// Counts a child as one that nothing more is expected of, and that failed nothing.
     fn settle(&mut self, child: &ChildName) {
-        let Some((node, index)) = parse(child, &self.forks) else { return };
-        let Some(fork) = self.forks.get_mut(&node) else { return };
+        if let Some((node, index)) = parse(child, &self.forks) {
+            self.settle_at(&node, index);
+        }
+    }
+
+    fn settle_at(&mut self, node: &NodeId, index: u32) {
+        let Some(fork) = self.forks.get_mut(node) else { return };
         let settled = ChildEnd { status: Status::Success, output: Value::Null, merged: true, lost: 0, error: None };
         if let Some(end) = fork.ended.get_mut(&index) {
             if is_failure(end)
@@ -282,6 +370,7 @@ impl Place {
                 && let Some(failed) = fork.failed.get_mut(edge)
             {
                 *failed = failed.saturating_sub(failures(end));
+                fork.in_all.failed = fork.in_all.failed.saturating_sub(failures(end));
                 *end = settled;
             }
         } else {

@@ -4,7 +4,7 @@
 //! What remains open in the seed is the order in which tasks that run beside each other get on, and that is all that this
 //! model takes from the run that it checks: which task ended its node next, and who learned of whose end next.
 //!
-//! The rules, by role (`own` merges are those that belong to the task, by the depth of forks around them):
+//! The rules, by role (`own` merges are those that belong to the task, by the forks around them):
 //!
 //! * A task goes along edges. It makes children at branches and splits and waits for them.
 //! * At a merge of its own it waits; at one of a task above, it is over, and lies there with what it brings.

@@ -279,3 +279,34 @@ fn s3_3_more_than_half_counts_what_children_became_on_their_way() {
         assert!(error.message.contains("5 succeeded, and 6 are needed"), "{error:?}");
     });
 }
+
+/// A merge further down is as deep as the task, and belongs to one that another branch makes.
+#[test]
+fn s3_3_a_task_waits_at_no_merge_of_a_branch_that_it_is_not_in() {
+    let script = Script::of(
+        "
+        start s > both
+        branch both > inner other
+        branch inner > p q
+        linear p > gather
+        linear q > gather
+        linear other > gather
+        merge gather ignore > again
+        branch again > wrap side
+        branch wrap > r t
+        linear r > late
+        linear t > late
+        merge late continue > up
+        linear up > last
+        linear side > last
+        merge last > done
+        exit done",
+    );
+    always(&script.fails("p"), |drive| {
+        assert_eq!(drive.task("both/inner").path(), ["inner"]);
+        assert_eq!(brought(drive.root(), "gather"), ["both/inner/inner/q", "both/other"]);
+        assert_eq!(drive.task("again/wrap").path(), ["wrap", "late", "up"]);
+        assert_eq!(drive.root().path(), ["s", "both", "gather", "again", "last", "done"]);
+        assert_eq!(drive.root().status(), Status::Partial);
+    });
+}

@@ -29,11 +29,15 @@ impl Naive<'_> {
         false
     }
 
-    /// The merges that belong to this task.
+    /// The merges that belong to this task: those within the same forks as its nodes.
     pub(super) fn own_merges(&self, task: &str) -> Vec<GraphNode> {
-        let depth = self.tasks[task].line.len();
+        let (mut forks, mut at) = (Vec::new(), task);
+        while let Some((above, fork)) = &self.tasks[at].parent {
+            forks.insert(0, fork.clone());
+            at = above;
+        }
         let nodes = self.script.graph.nodes().iter();
-        nodes.filter(|node| node.role == Role::Merge && node.forks.len() == depth).cloned().collect()
+        nodes.filter(|node| node.role == Role::Merge && node.forks == forks).cloned().collect()
     }
 
     /// Whether what a fork makes meets again: at a merge of the task that forks, or of one above.

@@ -32,7 +32,8 @@ pub fn status_of(code: Code) -> StatusCode {
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        Code::UpstreamUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::UpstreamUnavailable | Code::NotBegun => StatusCode::SERVICE_UNAVAILABLE,
+        Code::OutcomeUnknown => StatusCode::BAD_GATEWAY,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }

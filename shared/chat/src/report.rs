@@ -43,7 +43,7 @@ impl Round {
                 self.asked = calls.iter().map(|call| (call.call_id, cut(&call.args, SHOWN))).collect();
             }
             ChatEvent::CallStarted { call_id, attempt: 1, at: Some(at), .. } => self.begun = Some((*call_id, *at)),
-            ChatEvent::Observed { call_id, tool, output, success, misuse, at, .. } => {
+            ChatEvent::Observed { call_id, tool, output, success, misuse, code, at, .. } => {
                 let args = self.asked.iter().find(|(asked, _)| asked == call_id).map(|(_, args)| args.clone());
                 let begun = self.begun.filter(|(begun, _)| begun == call_id);
                 let took = begun.map_or(0, |(_, begun)| at.since(begun).as_millis());
@@ -56,6 +56,7 @@ impl Round {
                         (false, false) => Status::Partial,
                     },
                     output: cut(output, SHOWN),
+                    code: *code,
                     duration_ms: u64::try_from(took).unwrap_or(u64::MAX),
                 });
             }

@@ -254,8 +254,8 @@ impl<'a> Step<'a> {
     pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
         let (success, misuse) = (status == Status::Success, status == Status::Failure);
-        let (truncated, seen) = (false, Vec::new());
-        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, truncated, seen, at });
+        let (truncated, seen, code) = (false, Vec::new(), None);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
     }
 
     /// Ends the turn by itself, then begins the next one that waits.
@@ -425,8 +425,9 @@ fn tool_finished(step: &mut Step<'_>, turn: &Turn, call_id: CallId, outcome: too
     let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id) else { return };
     let tools::Outcome { output, success, truncated, seen, events, error, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
-    let misuse = step.kind(&tool).is_none() || error.is_some_and(|error| is_misuse(&error));
-    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, truncated, seen, at });
+    let misuse = step.kind(&tool).is_none() || error.as_ref().is_some_and(is_misuse);
+    let code = error.map(|error| error.code);
+    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
     step.decision.events.extend(events);
     let rest = turn.calls.iter().filter(|call| call.call_id != call_id).cloned();
     match &turn.stopping {

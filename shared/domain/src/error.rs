@@ -40,6 +40,10 @@ pub enum Code {
     Timeout,
     /// A command failed again and again and was put aside.
     Paused,
+    /// It was not begun, because there was no place or no machine for it: nothing of it happened, and it can be tried again as it is.
+    NotBegun,
+    /// It was begun, and what became of it is not known: it may have taken effect or not.
+    OutcomeUnknown,
 }
 
 impl fmt::Display for Code {

@@ -4,8 +4,8 @@
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
 use crate::{
-    CallId, ChatConfig, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId, QuestionId,
-    Sha256, StopId, Timestamp, TurnId, Usage,
+    CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId,
+    QuestionId, Sha256, StopId, Timestamp, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,6 +116,10 @@ pub enum ChatEvent {
         /// take, a place that it may not touch, a tool that is not there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         misuse: bool,
+        /// Why it is no success, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and
+        /// what became of it is not known, anything else that it has ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<Code>,
         /// Whether the output was cut to its cap.
         truncated: bool,
         /// Contents that the agent has now seen, by path: later writes of it must build on these.

@@ -28,8 +28,11 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             }
             ("call", data)
         }
-        ChatEvent::Observed { call_id, tool, output, success, truncated, .. } => {
+        ChatEvent::Observed { call_id, tool, output, success, code, truncated, .. } => {
             let mut data = json!({ "call_id": call_id, "tool": tool, "output": output, "success": success });
+            if let Some(code) = code {
+                data["code"] = json!(code);
+            }
             if *truncated {
                 data["truncated"] = json!(true);
             }

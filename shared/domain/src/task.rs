@@ -354,6 +354,10 @@ pub struct ToolUse {
     pub status: Status,
     /// What it answered; cut when it is long.
     pub output: String,
+    /// Why it is no success, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what
+    /// became of it is not known, anything else that it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }

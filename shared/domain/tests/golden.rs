@@ -158,6 +158,7 @@ fn commands_of_tasks_are_read_for_ever() {
         args: "{}".into(),
         status: Status::Partial,
         output: "text".into(),
+        code: None,
         duration_ms: 12,
     };
     let answer = AgentAnswer {

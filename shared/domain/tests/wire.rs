@@ -90,6 +90,7 @@ fn events() -> Vec<ChatEvent> {
             output: "text".into(),
             success: true,
             misuse: false,
+            code: None,
             truncated: true,
             seen: vec![(path(), Some(Sha256::of(b"text"))), (path(), None)],
             at,

@@ -28,6 +28,7 @@ fn tool_use() -> ToolUse {
         args: r#"{"path":"/a.md"}"#.into(),
         status: Status::Success,
         output: "text".into(),
+        code: None,
         duration_ms: 12,
     }
 }

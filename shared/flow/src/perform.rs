@@ -118,7 +118,9 @@ struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let passing = matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::RateLimited);
+        // Not an outcome that is unknown: to do it again could do it twice.
+        let passing =
+            matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::RateLimited | Code::NotBegun);
         Self { error, passing }
     }
 }

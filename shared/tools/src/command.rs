@@ -145,7 +145,7 @@ impl Ran {
 /// Runs a command to its end, or follows the one that runs under this call.
 ///
 /// # Errors
-/// `UPSTREAM_UNAVAILABLE` with the reason when no sandbox could be started in time, and when what became of a command that was
+/// `NOT_BEGUN` with the reason when no sandbox could be started in time, `OUTCOME_UNKNOWN` when what became of a command that was
 /// begun is not known; `INVALID_ARGUMENT` for a command that makes no sense, or that this machine cannot confine.
 pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
@@ -316,12 +316,13 @@ pub(crate) fn none_configured() -> Error {
 
 fn not_started(reason: Option<String>) -> Error {
     let reason = reason.unwrap_or_else(|| "it takes longer than it may".into());
-    Error::new(Code::UpstreamUnavailable, format!("the sandbox is not ready, so the command did not run: {reason}"))
+    Error::new(Code::NotBegun, format!("the sandbox is not ready, so the command did not run: {reason}"))
         .hint("it goes on starting: try again in a minute")
 }
 
 fn not_hydrated(error: Error) -> Error {
     Error {
+        code: if error.code == Code::UpstreamUnavailable { Code::NotBegun } else { error.code },
         message: format!(
             "the sandbox has not got the workspace's files, so the command did not run: {}",
             error.message
@@ -331,6 +332,6 @@ fn not_hydrated(error: Error) -> Error {
 }
 
 fn interrupted(why: &str) -> Error {
-    Error::new(Code::UpstreamUnavailable, format!("interrupted, outcome unknown: {why}"))
+    Error::new(Code::OutcomeUnknown, format!("interrupted, outcome unknown: {why}"))
         .hint("it may have taken effect or not: look before you run it again")
 }

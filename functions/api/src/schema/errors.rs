@@ -49,6 +49,8 @@ pub enum ErrorCode {
     UpstreamUnavailable,
     Timeout,
     Paused,
+    NotBegun,
+    OutcomeUnknown,
 }
 
 /// An error inside of an answer.

@@ -1,6 +1,6 @@
 //! How stages, memory, metadata and comparisons of tasks look.
 
-use super::{ChildKind, FlowRef, InnerError, NodeRole, TaskStatus, Usage};
+use super::{ChildKind, ErrorCode, FlowRef, InnerError, NodeRole, TaskStatus, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -172,6 +172,10 @@ pub struct StageTool {
     pub status: TaskStatus,
     /// What it answered; cut when it is long.
     pub output: String,
+    /// Why it is no success: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what became of it
+    /// is not known, anything else that it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }

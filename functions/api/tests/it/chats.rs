@@ -135,6 +135,7 @@ async fn a_history_shows_what_was_said_and_not_what_only_models_read() {
             output: "/a.md".into(),
             success: true,
             misuse: false,
+            code: None,
             truncated: false,
             seen: Vec::new(),
             at,

@@ -135,7 +135,9 @@ fn every_code_has_its_status() {
         (RateLimited, 429),
         (Cancelled, 499),
         (Internal, 500),
+        (OutcomeUnknown, 502),
         (UpstreamUnavailable, 503),
+        (NotBegun, 503),
         (Timeout, 504),
     ];
     for (code, status) in all {

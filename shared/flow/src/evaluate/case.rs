@@ -49,7 +49,10 @@ pub(super) type Ended = Result<TaskView, Error>;
 
 /// Whether it is no fault of the case: somebody did not answer, or has too much to do.
 pub(super) fn may_pass(error: &Error) -> bool {
-    matches!(error.code, Code::Internal | Code::UpstreamUnavailable | Code::RateLimited)
+    matches!(
+        error.code,
+        Code::Internal | Code::UpstreamUnavailable | Code::RateLimited | Code::NotBegun | Code::OutcomeUnknown
+    )
 }
 
 impl Stage<'_> {

@@ -64,7 +64,8 @@ impl TaskEffects {
             Err(error) => tool::cut(format!("{}: {}", error.code, error.message)),
         };
         let (args, duration_ms) = (tool::cut(json!(words).to_string()), began.elapsed().as_millis() as u64);
-        gathered.tools.push(ToolUse { tool: "command".into(), args, status, output, duration_ms });
+        let code = failure.as_ref().map(|error| error.code);
+        gathered.tools.push(ToolUse { tool: "command".into(), args, status, output, code, duration_ms });
         let ran = ran?;
         let wanted = node.schema_out.as_deref().filter(|name| flow.schemas.contains_key(*name));
         match failure {

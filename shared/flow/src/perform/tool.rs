@@ -68,13 +68,16 @@ impl TaskEffects {
         };
         let duration_ms = began.elapsed().as_millis() as u64;
         let (args, output_shown) = (cut(args.to_string()), cut(shown));
-        gathered.tools.push(ToolUse { tool: tool.into(), args, status, output: output_shown, duration_ms });
+        let code = error.as_ref().or(failed.as_ref()).map(|error| error.code);
+        gathered.tools.push(ToolUse { tool: tool.into(), args, status, output: output_shown, code, duration_ms });
+        // Of a command that has not come to its end there is nothing to give on.
+        let is_command = matches!(binding.target, ToolTarget::Command(_));
         match error {
             None if node.retries > run.retry && failed.clone().is_some_and(|error| Failure::from(error).passing) => {
                 Err(failed.unwrap_or_else(command::no_sandbox).into())
             }
             None => Ok((output, false)),
-            Some(error) if is_misuse(&error) => Err(error.into()),
+            Some(error) if is_command || is_misuse(&error) || has_no_outcome(&error) => Err(error.into()),
             Some(error) if node.retries > run.retry && Failure::from(error.clone()).passing => Err(error.into()),
             Some(error) => Ok((json!({ "error": { "code": error.code, "message": error.message } }), false)),
         }
@@ -120,6 +123,11 @@ impl TaskEffects {
 /// Whether the call itself was wrong, and not merely what it met.
 pub(super) fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
+}
+
+/// Whether nothing can be said of what the call did: it was not begun, or nobody knows what became of it.
+fn has_no_outcome(error: &Error) -> bool {
+    matches!(error.code, Code::NotBegun | Code::OutcomeUnknown)
 }
 
 pub(super) fn cut(mut text: String) -> String {

@@ -75,8 +75,9 @@ pub struct Observe {
 pub struct Providers {
     /// Whether the providers that flows name in `providers.yaml` may be in private networks and on this machine.
     pub allow_private: bool,
-    /// The variables of the environment that flows may refer to for keys, such as `HOUSE_*`; all but the hub's own when nothing
-    /// is said, which is for machines whose environment belongs to the same people as the flows.
+    /// The variables of the environment that flows may refer to for keys, such as `HOUSE_*`, wherever they send them. Without
+    /// this, none on a hub with accounts; on one without, the usual variable of a provider at its own address, such as
+    /// `OPENAI_API_KEY` for `openai`.
     pub variables: Option<Vec<String>>,
 }
 

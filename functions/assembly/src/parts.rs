@@ -15,7 +15,7 @@ use flow::{
     op::Functions,
     provider::{FlowModels, FlowProviders},
 };
-use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Secret, SecretRef, Secrets};
+use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Recipient, Secret, SecretRef, Secrets};
 use std::sync::Arc;
 use tools::Registry;
 
@@ -50,7 +50,7 @@ impl ModelAdapters for Nothing {
 
 #[async_trait]
 impl Secrets for Nothing {
-    async fn get(&self, _: &SecretRef) -> ports::Result<Option<Secret>> {
+    async fn get(&self, _: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
         Ok(None)
     }
 }

@@ -1,6 +1,9 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, parts, secrets};
+use crate::{
+    Failure, parts,
+    secrets::{self, Variables},
+};
 use assembly::{
     Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters,
     sweeps::Sweeps,
@@ -71,7 +74,8 @@ pub fn assemble(
     let known = config.secrets.clone();
     assembly::secrets::learn_environment(environment, &known);
     secrets::learn_folder(data, &known);
-    let keys = secrets::of_host(data, environment, config.providers.variables.as_deref(), &known);
+    let variables = Variables::of(config.providers.variables.as_deref(), config.auth.has_accounts());
+    let keys = secrets::of_host(data, environment, variables, &known);
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));

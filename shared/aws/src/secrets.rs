@@ -3,7 +3,7 @@
 use crate::fault::unavailable;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
-use ports::{Error, Result, Secret, SecretRef, Secrets};
+use ports::{Error, Recipient, Result, Secret, SecretRef, Secrets};
 use std::{
     collections::HashMap,
     sync::{Mutex, OnceLock, PoisonError},
@@ -65,7 +65,7 @@ impl AwsSecrets {
 
 #[async_trait]
 impl Secrets for AwsSecrets {
-    async fn get(&self, reference: &SecretRef) -> Result<Option<Secret>> {
+    async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> Result<Option<Secret>> {
         let SecretRef::Named(name) = reference else {
             return Err(Error::Invalid(format!("{reference} is not for flows: in the cloud, name a secret")));
         };

@@ -161,6 +161,7 @@ impl<'a> Step<'a> {
             tools: agent::specs(&self.machine.tools, &config),
             conversation: config.chat.to_string(),
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
+            top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
         });

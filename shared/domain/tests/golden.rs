@@ -64,6 +64,7 @@ fn chat_config() -> ChatConfig {
             tool("mail", denied),
         ],
         temperature: Some(0.5),
+        top_p: None,
         max_tokens: Some(1000),
         turns: vec![("flow".into(), 4)],
         flow: Some(flow()),

@@ -1,7 +1,7 @@
 //! Secrets of this machine: variables of the environment, and files of one folder.
 
 use async_trait::async_trait;
-use ports::{Error, Result, Secret, SecretRef, Secrets};
+use ports::{Error, Recipient, Result, Secret, SecretRef, Secrets};
 use std::{
     fmt, io,
     path::{Component, Path, PathBuf},
@@ -17,8 +17,8 @@ type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The environment of the process, and a folder with one file a secret, as container platforms mount it.
 ///
-/// Whoever writes a flow can name any variable but the hub's own, so this is for machines whose environment belongs to the
-/// same people as the flows. Files are read from the folder alone, whatever a reference says.
+/// It gives any variable but those that configure the hub: a host that has flows of others puts its own rule in front. Files
+/// are read from the folder alone, whatever a reference says.
 #[derive(Clone)]
 pub struct LocalSecrets {
     folder: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl LocalSecrets {
 
 #[async_trait]
 impl Secrets for LocalSecrets {
-    async fn get(&self, reference: &SecretRef) -> Result<Option<Secret>> {
+    async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> Result<Option<Secret>> {
         let text = match reference {
             SecretRef::Env(name) if name.starts_with(OURS) => {
                 return Err(refused(reference, "it belongs to the hub itself"));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     async fn found(secrets: &LocalSecrets, reference: SecretRef) -> Option<String> {
-        secrets.get(&reference).await.unwrap().map(|secret| secret.expose().to_owned())
+        secrets.get(&reference, Recipient::Address).await.unwrap().map(|secret| secret.expose().to_owned())
     }
 
     #[tokio::test]
@@ -191,11 +191,14 @@ mod tests {
             SecretRef::Named(".".into()),
             SecretRef::Named("binary".into()),
         ] {
-            let error = secrets.get(&reference).await.unwrap_err();
+            let error = secrets.get(&reference, Recipient::Address).await.unwrap_err();
             assert!(matches!(error, Error::Invalid(_)), "{reference}: {error:?}");
             assert!(!format!("{error} {error:?}").contains("private-private"));
         }
         let none = LocalSecrets::new(None);
-        assert!(matches!(none.get(&SecretRef::Named("token".into())).await, Err(Error::Invalid(_))));
+        assert!(matches!(
+            none.get(&SecretRef::Named("token".into()), Recipient::Address).await,
+            Err(Error::Invalid(_))
+        ));
     }
 }

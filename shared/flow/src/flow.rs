@@ -181,6 +181,8 @@ pub struct Agent {
     pub persona: Option<String>,
     /// How warm.
     pub temperature: Option<f64>,
+    /// From which part of the likeliest words it chooses, from 0 to 1.
+    pub top_p: Option<f64>,
     /// The most tokens of one answer.
     pub max_tokens: Option<u32>,
     /// The schema of its answers, where the node names none.

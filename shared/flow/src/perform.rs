@@ -186,6 +186,9 @@ impl TaskEffects {
             }
             return Ok(recorded);
         }
+        if node.role == Role::Start && run.config.replay.is_none() {
+            self.flows.providers().bind(flow, &node.id).await?;
+        }
         self.permit(flow, node, &Use::Node, gathered)?;
         let input = self.input_of(run, node)?;
         fits(flow, node.schema_in.as_deref(), &input)

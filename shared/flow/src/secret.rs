@@ -3,7 +3,7 @@
 
 use crate::manifest::{Credential, SecretReference};
 use domain::{Code, Error};
-pub use ports::{Redactor, Secret, SecretRef, Secrets};
+pub use ports::{Recipient, Redactor, Secret, SecretRef, Secrets};
 use std::collections::BTreeMap;
 
 impl From<SecretReference> for SecretRef {
@@ -25,19 +25,20 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// Looks up every credential. One that is not there is noted, not refused: a flow may name a provider that it does not use.
+    /// Looks up every credential, for this recipient. One that is not there is noted, not refused: a flow may name a provider
+    /// that it does not use.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a credential that does not say where its key is, `FORBIDDEN` for one that the host refuses,
     /// `UPSTREAM_UNAVAILABLE` when the host's secrets do not answer.
-    pub async fn open(credentials: &[Credential], secrets: &dyn Secrets) -> Result<Self, Error> {
+    pub async fn open(credentials: &[Credential], to: Recipient<'_>, secrets: &dyn Secrets) -> Result<Self, Error> {
         let mut vault = Self::default();
         for credential in credentials {
             let reference = credential.reference().map(SecretRef::from).ok_or_else(|| {
                 Error::invalid("provider_credentials", format!("{} does not say where its key is", credential.id))
             })?;
             let id = credential.id.clone();
-            match secrets.get(&reference).await {
+            match secrets.get(&reference, to).await {
                 Ok(Some(secret)) => drop(vault.secrets.insert(id, secret)),
                 Ok(None) => drop(vault.missing.insert(id, reference)),
                 Err(error) if error.kind() == ports::Kind::Reject => {
@@ -80,7 +81,7 @@ mod tests {
 
     #[async_trait]
     impl Secrets for Host {
-        async fn get(&self, reference: &SecretRef) -> ports::Result<Option<Secret>> {
+        async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
             match reference {
                 SecretRef::Env(name) if name == "A_KEY" => Ok(Some(Secret::new("planted-secret"))),
                 SecretRef::File(_) => Err(ports::Error::Invalid(format!("{reference} cannot be used"))),
@@ -98,7 +99,7 @@ mod tests {
     #[tokio::test]
     async fn s10_11_references_become_values_only_here_and_values_are_never_shown() {
         let credentials = [credential("a", Some("A_KEY"), None, None), credential("b", Some("B_KEY"), None, None)];
-        let vault = Vault::open(&credentials, &Host).await.unwrap();
+        let vault = Vault::open(&credentials, Recipient::Address, &Host).await.unwrap();
         assert_eq!(vault.get("a").unwrap().expose(), "planted-secret");
         assert_eq!((vault.get("b"), vault.missing("b")), (None, Some(&SecretRef::Env("B_KEY".into()))));
         assert_eq!(vault.redactor().text("it is planted-secret"), "it is [redacted]");
@@ -107,7 +108,9 @@ mod tests {
 
     #[tokio::test]
     async fn s10_11_what_the_host_refuses_or_cannot_say_is_an_error() {
-        let code = async |credential: Credential| Vault::open(&[credential], &Host).await.unwrap_err().code;
+        let code = async |credential: Credential| {
+            Vault::open(&[credential], Recipient::Address, &Host).await.unwrap_err().code
+        };
         assert_eq!(code(credential("a", None, Some("/etc/shadow"), None)).await, Code::Forbidden);
         assert_eq!(code(credential("a", None, None, Some("x"))).await, Code::UpstreamUnavailable);
         assert_eq!(code(credential("a", None, None, None)).await, Code::InvalidArgument);

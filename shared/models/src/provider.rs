@@ -146,6 +146,7 @@ impl Provider {
         // What the hub's owner set is what the server takes; a request only narrows it.
         options.max_tokens = [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min();
         options.temperature = request.temperature;
+        options.top_p = request.top_p;
         options.reasoning_effort = self.effort(model);
         match self.kind {
             // Says where requests with the same beginning should go, so that they meet their cache.
@@ -258,9 +259,9 @@ mod tests {
     #[test]
     fn a_request_says_how_warm_and_only_narrows_the_length() {
         let check = |config: serde_json::Value, asked: Option<u32>, expected: Option<u32>| {
-            let request = ModelRequest { temperature: Some(0.5), max_tokens: asked, ..request() };
+            let request = ModelRequest { temperature: Some(0.5), top_p: Some(0.9), max_tokens: asked, ..request() };
             let options = provider(Kind::OpenAi, config).options("m", &request);
-            assert_eq!((options.temperature, options.max_tokens), (Some(0.5), expected));
+            assert_eq!((options.temperature, options.top_p, options.max_tokens), (Some(0.5), Some(0.9), expected));
         };
         check(json!({}), None, None);
         check(json!({}), Some(500), Some(500));

@@ -25,6 +25,6 @@ pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, URGEN
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
-pub use secrets::{KnownSecrets, Noted, REDACTED, Redactor, Secret, SecretRef, Secrets};
+pub use secrets::{KnownSecrets, Noted, REDACTED, Recipient, Redactor, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

@@ -22,6 +22,8 @@ pub struct ModelRequest {
     pub conversation: String,
     /// How warm, where somebody chose; the model's own default when none.
     pub temperature: Option<f64>,
+    /// From which part of the likeliest words to choose, from 0 to 1, where somebody chose.
+    pub top_p: Option<f64>,
     /// The most tokens of the answer, where somebody chose.
     pub max_tokens: Option<u32>,
     /// The flow whose `providers.yaml` says how the model is reached, and the workspace that it is of; for anybody but an agent

@@ -70,15 +70,24 @@ impl fmt::Display for SecretRef {
     }
 }
 
+/// The party that a secret will be sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipient<'a> {
+    /// A well-known provider of models at its own address, by the name of its adapter, such as `openai`.
+    Provider(&'a str),
+    /// An address that a flow names.
+    Address,
+}
+
 /// The secrets of the host.
 ///
 /// Guarantees: what is returned is never empty and has no white space around it; an error names the reference and never
-/// the secret. An adapter may refuse a reference ([`crate::Error::Invalid`]): who writes a flow does not choose what of the
-/// host it reads.
+/// the secret. An adapter may refuse a reference ([`crate::Error::Invalid`]): the author of a flow does not choose which
+/// secrets of the host it reads, nor where they go.
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// The secret; none when there is none.
-    async fn get(&self, reference: &SecretRef) -> Result<Option<Secret>>;
+    /// The secret, for this recipient; none when there is none.
+    async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>>;
 }
 
 /// Takes known secrets out of whatever is about to be written where people or programs read it: logs, histories, events,
@@ -255,8 +264,8 @@ impl Noted {
 
 #[async_trait]
 impl Secrets for Noted {
-    async fn get(&self, reference: &SecretRef) -> Result<Option<Secret>> {
-        let found = self.inner.get(reference).await?;
+    async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>> {
+        let found = self.inner.get(reference, to).await?;
         self.known.learn(&found);
         Ok(found)
     }
@@ -295,7 +304,7 @@ mod tests {
         struct Host;
         #[async_trait]
         impl Secrets for Host {
-            async fn get(&self, _: &SecretRef) -> Result<Option<Secret>> {
+            async fn get(&self, _: &SecretRef, _: Recipient<'_>) -> Result<Option<Secret>> {
                 Ok(Some(Secret::new("looked-up-secret")))
             }
         }
@@ -303,7 +312,7 @@ mod tests {
         known.learn(&[Secret::new("first-secret"), Secret::new("first-secret")]);
         let secrets = Noted::new(Arc::new(Host), known.clone());
         assert_eq!(known.redactor().text("looked-up-secret"), "looked-up-secret");
-        secrets.get(&SecretRef::Named("x".into())).now_or_never().unwrap().unwrap();
+        secrets.get(&SecretRef::Named("x".into()), Recipient::Address).now_or_never().unwrap().unwrap();
         assert_eq!(known.redactor().text("looked-up-secret first-secret"), "[redacted] [redacted]");
         assert!(!format!("{known:?}").contains("secret"), "{known:?}");
     }

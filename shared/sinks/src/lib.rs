@@ -20,7 +20,7 @@ use flow::{
     manifest::{Plugin, PluginKind},
     observe::{Lost, Sink, Sinks},
 };
-use ports::{Clock, Secret, SecretRef, Secrets};
+use ports::{Clock, Recipient, Secret, SecretRef, Secrets};
 use std::{path::PathBuf, sync::Arc};
 
 /// Opens the sinks that flows list in `plugins.yaml`.
@@ -88,7 +88,7 @@ impl Credential {
     async fn get(&self) -> Result<Secret, Lost> {
         match self {
             Self::Given(secret) => Ok(secret.clone()),
-            Self::Named(secrets, reference) => match secrets.get(reference).await {
+            Self::Named(secrets, reference) => match secrets.get(reference, Recipient::Address).await {
                 Ok(Some(secret)) => Ok(secret),
                 Ok(None) => Err(Lost::for_now(format!("{reference} is empty or missing"))),
                 Err(error) => Err(Lost::for_now(format!("{reference} cannot be looked up: {error}"))),

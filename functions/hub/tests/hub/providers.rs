@@ -48,6 +48,7 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
     let secrets = data.path().join("secrets");
     std::fs::create_dir_all(&secrets)?;
     std::fs::write(secrets.join("house"), "the-first-key\n")?;
+    std::fs::write(data.path().join("buildscale.toml"), "[providers]\nvariables = [\"NO_SUCH_KEY\"]\n")?;
     let allowed = [("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")];
     let hub = start(data.path(), &allowed).await?;
     let client = hub.client();
@@ -95,10 +96,79 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
     Ok(())
 }
 
+/// `think` could be asked and paid; the key of the agent after it is missing.
+#[tokio::test]
+async fn s10_11_a_key_that_is_missing_is_found_before_any_agent_is_asked() -> Result {
+    let stub = stub().await?;
+    let data = tempfile::tempdir()?;
+    std::fs::create_dir_all(data.path().join("secrets"))?;
+    std::fs::write(data.path().join("secrets/house"), "the-key\n")?;
+    let hub = start(data.path(), &[("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")]).await?;
+    let client = hub.client();
+    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
+    let workflow = WORKFLOW
+        .replace(
+            "  - {id: look,",
+            "  - {id: check, kind: agent, role: linear, context: none, agent_id: checker}\n  - {id: look,",
+        )
+        .replace("{from: think, to: look}", "{from: think, to: check}\n  - {from: check, to: look}");
+    let agents = format!("{AGENTS}  - {{id: checker, llm: other/small}}\n");
+    let credentials = "provider_credentials:\n  - {id: key, secret: house}\n  - {id: none, secret: no-such-secret}\n";
+    let providers = format!(
+        "{}  - {{id: other, adapter: openai, base_url: '{}', credentials: none}}\n",
+        providers(&stub.base, "key"),
+        stub.base
+    );
+    let files = [
+        ("workflow.yaml", workflow.as_str()),
+        ("agents.yaml", agents.as_str()),
+        ("tools.yaml", TOOLS),
+        ("provider_credentials.yaml", credentials),
+        ("providers.yaml", providers.as_str()),
+    ];
+    client.flow(&api, "chain", &files).await?;
+    let failed = client.run(&api, "chain", json!("x")).await?;
+    let error = failed["error"]["message"].as_str().unwrap_or_default();
+    assert!(error.contains("the provider other") && error.contains("no-such-secret"), "{failed}");
+    assert_eq!(stub.keys(), Vec::<String>::new(), "nobody was asked, and nothing was paid");
+    Ok(())
+}
+
+/// A flow names the hub's own key, or any variable, and an address of its own.
+#[tokio::test]
+async fn s10_11_a_flow_sends_no_variable_of_the_hub_to_an_address_of_its_own() -> Result {
+    let stub = stub().await?;
+    let data = tempfile::tempdir()?;
+    let environment =
+        [("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true"), ("OPENAI_API_KEY", "sk-the-hubs-own"), ("OTHER", "other")];
+    let hub = start(data.path(), &environment).await?;
+    let client = hub.client();
+    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
+    for name in ["OPENAI_API_KEY", "OTHER", "PATH"] {
+        let credentials = format!("provider_credentials:\n  - {{id: key, env: {name}}}\n");
+        let providers = providers(&stub.base, "key");
+        let files = [
+            ("workflow.yaml", WORKFLOW),
+            ("agents.yaml", AGENTS),
+            ("tools.yaml", TOOLS),
+            ("provider_credentials.yaml", credentials.as_str()),
+            ("providers.yaml", providers.as_str()),
+        ];
+        let flow = format!("thief-{}", name.to_lowercase());
+        client.flow(&api, &flow, &files).await?;
+        let failed = client.run(&api, &flow, json!("x")).await?;
+        let error = failed["error"]["message"].as_str().unwrap_or_default();
+        assert!(error.contains(name) && error.contains("providers.variables"), "{failed}");
+        assert_eq!(stub.keys(), Vec::<String>::new(), "{name}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn s10_6_a_provider_in_a_private_network_is_refused_unless_allowed() -> Result {
     let stub = stub().await?;
     let data = tempfile::tempdir()?;
+    std::fs::write(data.path().join("buildscale.toml"), "[providers]\nvariables = [\"HOUSE_KEY\"]\n")?;
     let hub = start(data.path(), &[("HOUSE_KEY", "some-house-key")]).await?;
     let client = hub.client();
     let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
@@ -147,7 +217,7 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
     std::fs::write(data.path().join(LOG), "")?;
     std::fs::create_dir_all(data.path().join("secrets"))?;
     std::fs::write(data.path().join("secrets/nobody-names-it"), "pl4nted-in-the-folder\n")?;
-    let file = "[ai.anthropic]\napi_key = \"pl4nted-in-the-file\"\n[ai.ollama]\nbase_url = \"http://u:pl4nted-in-an-address@127.0.0.1:1/v1\"\n";
+    let file = "[ai.anthropic]\napi_key = \"pl4nted-in-the-file\"\n[ai.ollama]\nbase_url = \"http://u:pl4nted-in-an-address@127.0.0.1:1/v1\"\n[providers]\nvariables = [\"HOUSE_WORD\"]\n";
     std::fs::write(data.path().join("buildscale.toml"), file)?;
     let environment = [
         ("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true"),

@@ -31,6 +31,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
             node: "code".into(),
             tools,
             temperature: None,
+            top_p: None,
             max_tokens: None,
             turns: Vec::new(),
             flow: None,

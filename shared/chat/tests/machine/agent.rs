@@ -224,7 +224,7 @@ fn s5_an_agent_has_the_tools_that_its_node_lists_and_no_others() {
         (request.tools[3].description.as_str(), &request.tools[3].parameters),
         ("The lines of a text.", &parameters)
     );
-    assert_eq!((request.temperature, request.max_tokens), (Some(0.25), Some(77)));
+    assert_eq!((request.temperature, request.top_p, request.max_tokens), (Some(0.25), Some(0.5), Some(77)));
 
     let look = ("look", json!({ "path": "/" }));
     let happened = play.answer("", &[ls(), ask(), ("nonsense", json!({})), look]);

@@ -97,6 +97,7 @@ impl Play {
             node: "code".into(),
             tools,
             temperature: Some(0.25),
+            top_p: Some(0.5),
             max_tokens: Some(77),
             turns: Vec::new(),
             flow: None,

@@ -161,6 +161,7 @@ pub(super) fn agent(agent: &AgentManifest) -> Agent {
         system: agent.system.clone(),
         persona: agent.persona.clone(),
         temperature: agent.config.temperature,
+        top_p: agent.config.top_p,
         max_tokens: agent.config.max_tokens,
         schema_out: agent.schema_out.clone(),
         limits: Limits {

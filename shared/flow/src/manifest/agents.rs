@@ -51,6 +51,9 @@ pub struct AgentConfig {
     /// How warm.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
+    /// From which part of the likeliest words it chooses.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub top_p: Option<f64>,
     /// The most tokens of one answer.
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,

@@ -92,6 +92,7 @@ impl TaskEffects {
                 node: node.id.clone(),
                 tools,
                 temperature: agent.temperature,
+                top_p: agent.top_p,
                 max_tokens: agent.max_tokens,
                 turns: model_turns(config, flow, node, agent.model.as_deref()),
                 flow: own_provider,

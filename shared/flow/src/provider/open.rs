@@ -1,8 +1,13 @@
 //! Opening the models of a flow's own providers: adapter, address and key come together here, right before they are needed.
 
-use super::{Adapters, Bound};
-use crate::{Flow, secret::Vault};
-use domain::{Code, Error, Sha256};
+use super::{Adapters, Bound, adapter_name};
+use crate::{
+    Flow,
+    flow::Op,
+    manifest::ProviderManifest,
+    secret::{Recipient, Vault},
+};
+use domain::{Code, Error, NodeId, Sha256};
 use ports::{Endpoint, Model, ModelAdapters, ModelError, Secrets};
 use std::{
     collections::HashMap,
@@ -67,6 +72,23 @@ impl FlowProviders {
         self.opened(flow, model, FRESH).await
     }
 
+    /// Opens the provider of every agent that a task may come to from `start`, so that a key that is missing is found before any
+    /// model is asked and any tool is called (seed 002 §10.11).
+    ///
+    /// # Errors
+    /// As [`FlowProviders::open`], of the first that cannot be used.
+    pub async fn bind(&self, flow: &Flow, start: &NodeId) -> Result<(), Error> {
+        let reached = flow.graph.nodes().iter().filter(|node| flow.graph.reaches(start, &node.id));
+        for node in reached.filter_map(|node| flow.nodes.get(&node.id)) {
+            let Op::Agent { agent, .. } = &node.op else { continue };
+            let model = flow.agents.get(agent).and_then(|agent| agent.model.as_deref());
+            if let Some(model) = model.filter(|model| flow.declares_provider_of(model)) {
+                self.open(flow, model).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The same with a key that is looked up now; none when it is the one that was used already.
     pub(super) async fn renewed<'a>(
         &self,
@@ -102,7 +124,10 @@ impl FlowProviders {
         }
         let is_its = |credential: &&crate::manifest::Credential| manifest.credentials.as_ref() == Some(&credential.id);
         let credentials: Vec<_> = flow.settings.credentials.iter().filter(is_its).cloned().collect();
-        let vault = Vault::open(&credentials, &**secrets).await?;
+        let vault = Vault::open(&credentials, recipient(manifest), &**secrets).await.map_err(|error| {
+            let message = format!("the provider {id} cannot be used: {}", error.message);
+            Error { message, ..error }
+        })?;
         let bound = self.adapters.bind(std::slice::from_ref(manifest), &credentials, &vault)?;
         // The same key again is the same connection.
         let same = known.filter(|known| *known.bound == bound).map(|known| known.model);
@@ -118,6 +143,14 @@ impl FlowProviders {
         }
         open.insert(place, Opened { looked_up: Instant::now(), bound, model: opened.clone() });
         Ok((opened, name))
+    }
+}
+
+/// Where the key of a provider goes: to the adapter's own address, unless the manifest names another.
+fn recipient(provider: &ProviderManifest) -> Recipient<'_> {
+    match provider.base_url {
+        None => Recipient::Provider(adapter_name(provider)),
+        Some(_) => Recipient::Address,
     }
 }
 

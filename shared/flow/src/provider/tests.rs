@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::secret::{SecretRef, Secrets};
+use crate::secret::{Recipient, SecretRef, Secrets};
 use async_trait::async_trait;
 use serde_json::json;
 
@@ -9,7 +9,7 @@ struct Host(&'static str);
 
 #[async_trait]
 impl Secrets for Host {
-    async fn get(&self, reference: &SecretRef) -> ports::Result<Option<Secret>> {
+    async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
         Ok((*reference == SecretRef::Env("A_KEY".into())).then(|| Secret::new(self.0)))
     }
 }
@@ -24,7 +24,7 @@ fn credential(id: &str, env: &str) -> Credential {
 
 async fn bind(providers: &[ProviderManifest], secret: &'static str) -> Result<Bound, Error> {
     let credentials = [credential("key", "A_KEY"), credential("lost", "NO_KEY")];
-    let vault = Vault::open(&credentials, &Host(secret)).await.unwrap();
+    let vault = Vault::open(&credentials, Recipient::Address, &Host(secret)).await.unwrap();
     Adapters::builtin().bind(providers, &credentials, &vault)
 }
 

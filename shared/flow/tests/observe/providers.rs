@@ -10,7 +10,8 @@ use flow::{
 };
 use futures::{StreamExt, stream};
 use ports::{
-    Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream, Secret, SecretRef, Secrets,
+    Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream, Recipient, Secret, SecretRef,
+    Secrets,
 };
 use std::{
     sync::{Arc, Mutex},
@@ -39,7 +40,7 @@ struct Host {
 
 #[async_trait]
 impl Secrets for Host {
-    async fn get(&self, reference: &SecretRef) -> ports::Result<Option<Secret>> {
+    async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
         let there = *reference == SecretRef::Env("HOUSE_KEY".into());
         Ok(there.then(|| Secret::new(self.key.lock().unwrap().clone())))
     }

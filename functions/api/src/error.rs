@@ -33,7 +33,7 @@ pub fn status_of(code: Code) -> StatusCode {
         Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         Code::UpstreamUnavailable | Code::NotBegun => StatusCode::SERVICE_UNAVAILABLE,
-        Code::OutcomeUnknown => StatusCode::BAD_GATEWAY,
+        Code::OutcomeUnknown | Code::UpstreamRefused => StatusCode::BAD_GATEWAY,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }

@@ -66,36 +66,40 @@ impl ChatEffects {
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
+        let mut pieces = Pieces::new(message_id);
         let answering = async {
             // Always in the same order, so that no two wait for each other.
             let mut slots = Vec::new();
             for (name, limit) in turns {
                 slots.push(self.slots.acquire(name, *limit as usize).await);
             }
-            self.read_answer(message_id, request, context).await
+            self.read_answer(message_id, request, &mut pieces, context).await
         };
-        tokio::select! {
+        let report = tokio::select! {
             answer = answering => match answer {
-                Ok(answer) => Report::ModelFinished(Box::new(answer)),
+                Ok(answer) => return Report::ModelFinished(Box::new(answer)),
                 Err(error) => {
                     tracing::warn!(%message_id, %error, "a model call failed");
                     failed(for_people(&error), false)
                 }
             },
             // Nobody reads this report any more.
-            () = context.cancelled.cancelled() => failed(Error::new(Code::Cancelled, "stopped"), false),
+            () = context.cancelled.cancelled() => return failed(Error::new(Code::Cancelled, "stopped"), false),
             () = tokio::time::sleep(left) => failed(Error::new(Code::Timeout, "the turn's time is up"), true),
-        }
+        };
+        // The pieces that were still being joined: the message keeps everything that arrived.
+        pieces.report(context).await;
+        report
     }
 
     async fn read_answer(
         &self,
         message_id: MessageId,
         request: ModelRequest,
+        pieces: &mut Pieces,
         context: &EffectContext<ChatMachine>,
     ) -> Result<ModelAnswer, ModelError> {
         let mut stream = self.model.stream(request).await?;
-        let mut pieces = Pieces::new(message_id);
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
         loop {
             let delta = tokio::select! {
@@ -157,18 +161,25 @@ impl ChatEffects {
 }
 
 /// What people read when a model did not answer. The provider's own words are in it, redacted by the adapter.
+/// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
+/// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
 fn for_people(error: &ModelError) -> Error {
     let (code, hint) = match error {
         ModelError::RateLimited { .. } => (Code::RateLimited, "wait a little, then send the message again"),
-        ModelError::Unavailable(_) | ModelError::Broken(_) => {
-            (Code::UpstreamUnavailable, "nothing is lost: send the message again")
-        }
+        ModelError::Unavailable(_) => (Code::UpstreamUnavailable, "nothing is lost: send the message again"),
+        ModelError::Broken(_) => (Code::UpstreamUnavailable, "the text that arrived is kept: send the message again"),
         ModelError::Unauthorized(_) => {
-            (Code::UpstreamUnavailable, "check the provider's key in the hub's configuration")
+            (Code::UpstreamRefused, "check the provider's key and credit in the hub's configuration")
         }
         ModelError::Rejected(_) => (Code::Unprocessable, "check the chat's model and its limits"),
     };
-    Error::new(code, error.to_string()).hint(hint)
+    let told = Error::new(code, error.to_string()).hint(hint);
+    match error {
+        ModelError::RateLimited { retry_after: Some(after) } => {
+            told.detail("retry_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+        }
+        _ => told,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -209,12 +220,14 @@ impl Pieces {
         if self.joined.is_empty() {
             return;
         }
-        let (message_id, text) = (self.message_id, std::mem::take(&mut self.joined));
+        let (message_id, text) = (self.message_id, self.joined.clone());
         let report = match self.kind {
             Kind::Text => Report::Wrote { message_id, text },
             Kind::Reasoning => Report::Reasoned { message_id, text },
         };
         context.report(report).await;
+        // After the report: the turn's time may end while it waits for its place, and then it is made again.
+        self.joined.clear();
         self.due = Instant::now() + JOINED_FOR;
     }
 

@@ -36,6 +36,9 @@ pub enum Code {
     Internal,
     /// A model or another service that we depend on did not answer as it should.
     UpstreamUnavailable,
+    /// A model or another service that we depend on refuses us: our key, or an account without credit. The same request fails
+    /// until somebody changes that.
+    UpstreamRefused,
     /// It took too long.
     Timeout,
     /// A command failed again and again and was put aside.

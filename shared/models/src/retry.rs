@@ -52,9 +52,17 @@ impl RetryPolicy {
         Duration::from_millis(self.stall_ms)
     }
 
-    /// The wait after this failed attempt: at least what the provider asked for, else between half and the whole of the
+    /// Whether to ask again after this failed attempt (the first is 1), and after how long; none for no more. Only while
+    /// nothing of the answer has been passed on: what was said cannot be taken back.
+    ///
+    /// The wait is at least what the provider asked for within `retry_after_cap_ms`, else between half and the whole of the
     /// doubled base. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.
+    pub fn again(&self, error: &ModelError, attempt: u32, conversation: &str) -> Option<Duration> {
+        (error.is_transient() && attempt < self.attempts).then(|| self.wait(error, attempt, conversation))
+    }
+
     fn wait(&self, error: &ModelError, attempt: u32, conversation: &str) -> Duration {
+        let attempt = attempt.max(1);
         let doubled = self.base_ms.saturating_mul(1_u64.checked_shl(attempt - 1).unwrap_or(u64::MAX)).min(self.cap_ms);
         let mut hasher = DefaultHasher::new();
         (conversation, attempt).hash(&mut hasher);
@@ -134,10 +142,8 @@ impl Attempts {
             };
             // Before the wait, so that the broken request does not stay open meanwhile.
             self.state = State::Over;
-            if self.passed_on || self.attempt >= self.policy.attempts || !failure.is_transient() {
-                return Some(Err(failure));
-            }
-            let wait = self.policy.wait(&failure, self.attempt, &self.request.conversation);
+            let again = self.policy.again(&failure, self.attempt, &self.request.conversation);
+            let Some(wait) = again.filter(|_| !self.passed_on) else { return Some(Err(failure)) };
             tracing::warn!(
                 model = self.request.model.as_deref(), conversation = self.request.conversation,
                 attempt = self.attempt, wait_ms = wait.as_millis() as u64, error = %failure, "a model failed; trying again"

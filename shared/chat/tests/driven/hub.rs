@@ -58,6 +58,10 @@ pub struct Hub {
 
 impl Hub {
     pub async fn new() -> Self {
+        Self::with(Arc::new(LooksAround)).await
+    }
+
+    pub async fn with(model: Arc<dyn Model>) -> Self {
         let (clock, root) = (Arc::new(TestClock::new(1)), TempDir::new().unwrap());
         let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
         let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
@@ -73,7 +77,7 @@ impl Hub {
             question_timeout: Duration::from_secs(60),
         };
         let perform = Arc::new(ChatEffects {
-            model: Arc::new(LooksAround),
+            model,
             tools,
             workspaces: workspaces.clone(),
             clock: clock.clone(),

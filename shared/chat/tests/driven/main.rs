@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent;
+mod breaks;
 mod cold;
 mod hub;

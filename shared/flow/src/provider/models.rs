@@ -61,6 +61,7 @@ impl Model for FlowModels {
 fn told(error: Error) -> ModelError {
     match error.code {
         Code::UpstreamUnavailable | Code::Internal => ModelError::Unavailable(error.message),
+        Code::UpstreamRefused => ModelError::Unauthorized(error.message),
         _ => ModelError::Rejected(error.message),
     }
 }

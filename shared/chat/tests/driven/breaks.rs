@@ -1,0 +1,91 @@
+//! Answers that break off: everything that arrived is shown and kept.
+
+use crate::hub::Hub;
+use actor::{Content, Mail};
+use async_trait::async_trait;
+use chat::actor_id;
+use domain::{
+    ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, Principal, Timestamp, native,
+};
+use futures::{StreamExt, stream};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue};
+use std::sync::Arc;
+
+/// Says its pieces at once, then breaks off as its user says.
+struct BreaksOff;
+
+#[async_trait]
+impl Model for BreaksOff {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let Some(Message::User { content, .. }) = request.messages.last().map(AsRef::as_ref) else { panic!() };
+        let pieces = ["All ", "that ", "arrived"].map(|piece| Ok(Delta::Text(piece.into())));
+        let pieces = stream::iter([Ok(Delta::Reasoning("First, ".into())), Ok(Delta::Reasoning("think.".into()))])
+            .chain(stream::iter(pieces));
+        Ok(match content.as_str() {
+            "error" => pieces.chain(stream::iter([Err(ModelError::Broken("reset".into()))])).boxed(),
+            "refused" => pieces.chain(stream::iter([Err(ModelError::Unauthorized("401".into()))])).boxed(),
+            "silence" => pieces.chain(stream::pending()).boxed(),
+            _ => pieces.boxed(),
+        })
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
+    for (how, reason, code) in [
+        ("error", "error", Some(Code::UpstreamUnavailable)),
+        ("end", "error", Some(Code::UpstreamUnavailable)),
+        ("refused", "error", Some(Code::UpstreamRefused)),
+        ("silence", "time_limit", None),
+    ] {
+        let hub = Hub::with(Arc::new(BreaksOff)).await;
+        let chat = ChatId(hub.clock.id());
+        let config = ChatConfig {
+            workspace: hub.workspace,
+            chat,
+            user: Principal::local().user(),
+            title: how.into(),
+            role: "coder".into(),
+            model: None,
+            mode: Mode::Chat,
+            limits: Limits { max_wall_ms: 40, ..Limits::default() },
+            system: String::new(),
+            context_tokens: 10_000,
+            created_at: Timestamp::default(),
+            agent: None,
+        };
+        let body = ChatCommand::StartTurn {
+            content: how.into(),
+            files: Vec::new(),
+            context: String::new(),
+            create: Some(Box::new(config)),
+            limits: None,
+            interrupt: false,
+        };
+        let id = CommandId(hub.clock.id());
+        let mail = Mail { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };
+        hub.queue.send(vec![mail.to(&actor_id(hub.workspace, chat)).unwrap()]).await.unwrap();
+        hub.drive().await;
+
+        let history = hub.chats.history(hub.workspace, chat, 0, 10).await.unwrap();
+        let said = history.messages.iter().find_map(|numbered| match &numbered.message {
+            Message::Assistant { content, .. } => Some(content.as_str()),
+            _ => None,
+        });
+        assert_eq!(said, Some("All that arrived"), "{how}: the message");
+        let log = actor::read_after::<ChatEvent>(&*hub.table, &actor_id(hub.workspace, chat), 0, 100).await.unwrap();
+        let events: Vec<_> = log.entries.iter().flat_map(|entry| &entry.events).filter_map(native::encode).collect();
+        let of = |name: &str, field: &str| -> String {
+            let ours = events.iter().filter(|(known, _)| *known == name);
+            ours.filter_map(|(_, data)| data[field].as_str()).collect()
+        };
+        assert_eq!(of("chunk", "text"), "All that arrived", "{how}: the log");
+        assert_eq!(of("thought", "text"), "First, think.", "{how}: the log");
+        assert_eq!(of("error", "code"), code.map(|code| code.to_string()).unwrap_or_default(), "{how}");
+        assert_eq!(of("done", "stop_reason"), reason, "{how}");
+    }
+}

@@ -254,6 +254,13 @@ pub enum TaskCommand {
         /// One value a question, by its name; for an approval `{"approved": bool, "comment": text}`.
         answers: Map<String, Value>,
     },
+    /// What a node waited for is there, or its time has come.
+    Wake {
+        /// The node.
+        node: NodeId,
+        /// The attempt that it waits after.
+        attempt: u32,
+    },
     /// A human step was not answered in time.
     Expire {
         /// Which questions.
@@ -371,6 +378,19 @@ pub struct Retry {
     pub error: Error,
 }
 
+/// What a node waits for that holds no worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Wait {
+    /// It failed, and is tried again then.
+    Backoff {
+        /// When.
+        until: Timestamp,
+        /// The retry that follows, with what went wrong.
+        retry: Retry,
+    },
+}
+
 /// What one execution of a node used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -427,7 +447,7 @@ pub enum TaskPhase {
     Queued,
     /// A node is executing, or children are.
     Running,
-    /// A node waits for an agent's or a person's answer.
+    /// A node waits for an agent's or a person's answer, or until it is tried again.
     Suspended,
     /// Paused by the inspector.
     Paused,
@@ -459,6 +479,9 @@ pub struct TaskView {
     /// What is asked, as its event, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
+    /// What its node waits for, where that is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
     /// Where it comes from, for a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,

@@ -14,6 +14,7 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
         | TaskEvent::Archived { .. }
         | TaskEvent::PauseRequested { .. }
         | TaskEvent::StopRequested { .. }
+        | TaskEvent::HeldBack { .. }
         | TaskEvent::Unparked { .. } => return None,
         TaskEvent::Created { config } => ("task_started", started(config)),
         TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at } => {
@@ -57,6 +58,16 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
                 error.as_ref(),
             ),
         ),
+        TaskEvent::Waiting { node, attempt, wait, at } => {
+            let mut data = json!(wait);
+            data["node"] = json!(node);
+            data["attempt"] = json!(attempt);
+            data["at"] = json!(at);
+            ("waiting", data)
+        }
+        TaskEvent::Caught { node, error, .. } => ("caught", json!({ "node": node, "error": error })),
+        TaskEvent::StatusSet { status } => ("status", json!({ "status": status })),
+        TaskEvent::Diverged { at } => ("diverged", json!({ "at": at })),
         TaskEvent::Routed { from, to } => ("routed", json!({ "from": from, "to": to })),
         TaskEvent::Forked { node, kind, to, total } => {
             ("forked", json!({ "node": node, "kind": kind, "to": to, "total": total }))

@@ -8,7 +8,7 @@ use domain::{
     TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
-    task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, ToolUse},
+    task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Retry, ToolUse, Wait},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
@@ -199,6 +199,7 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Pause { before: vec!["writer".into()] },
         TaskCommand::Step,
         TaskCommand::Resume,
+        TaskCommand::Wake { node: "writer".into(), attempt: 2 },
     ];
     let known = |command: &TaskCommand| match command {
         TaskCommand::Start { .. } => 0,
@@ -212,8 +213,9 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Pause { .. } => 8,
         TaskCommand::Step => 9,
         TaskCommand::Resume => 10,
+        TaskCommand::Wake { .. } => 11,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
     check("task_commands", &commands);
 }
 
@@ -271,6 +273,10 @@ fn views_are_read_for_ever() {
         node: Some("writer".into()),
         parked_reason: Some("it panics".into()),
         waiting_for: vec![json!({ "event": "question" })],
+        wait: Some(Wait::Backoff {
+            until: AT,
+            retry: Retry { number: 1, error: Error::new(Code::Timeout, "too slow") },
+        }),
         origin: Some(origin()),
         output: Some(json!("text")),
         error: Some(Error::new(Code::Cancelled, "stopped: user_cancelled")),

@@ -1,6 +1,7 @@
 //! A loaded flow: everything a running task needs of its manifests, checked and immutable (seed 002 §2.2, §8).
 
 use crate::{
+    failure::Handling,
     graph::{Graph, Role},
     manifest::{Settings, Trigger},
     op,
@@ -75,8 +76,8 @@ pub struct Node {
     pub remember: Option<Remember>,
     /// How long it may take.
     pub timeout: Option<Duration>,
-    /// How often it is tried again when it fails for a passing reason, or runs out of time.
-    pub retries: u32,
+    /// What becomes of its failures.
+    pub failures: Handling,
     /// How many of it may run at once, over all tasks of the flow.
     pub max_concurrency: Option<u32>,
 }

@@ -14,6 +14,7 @@ pub mod artifact;
 mod cache;
 pub mod draw;
 pub mod evaluate;
+pub mod failure;
 pub mod flow;
 pub mod flows;
 pub mod graph;

@@ -97,8 +97,10 @@ pub struct Done {
     pub node: Option<NodeId>,
     /// Why it failed; none when it did not.
     pub error: Option<Error>,
-    /// Whether it may well succeed when it is tried again.
-    pub passing: bool,
+    /// The status that it has where its failure is neither tried again nor taken by an edge; `Failure` when none.
+    pub tolerated: Option<Status>,
+    /// Whether it is the failure of a recorded task, which is not tried again.
+    pub recorded: bool,
     /// What it gave.
     pub output: Value,
     /// Whether only some of it succeeded.
@@ -252,6 +254,7 @@ impl TaskMachine {
             TaskCommand::Answer { node, answers } => {
                 self.with(state, stamp, |step| step.answered(&node, answers, &by.to_string()))
             }
+            TaskCommand::Wake { node, attempt } => self.with(state, stamp, |step| step.wake(&node, attempt)),
             TaskCommand::Expire { question_id } => self.with(state, stamp, |step| step.expired(question_id)),
             TaskCommand::Stop { stop_id, reason } => self.with(state, stamp, |step| step.stop(stop_id, &reason)),
             TaskCommand::Pause { before } => self.with(state, stamp, |step| step.pause(before)),
@@ -342,7 +345,7 @@ pub(crate) fn phase(state: &TaskState) -> TaskPhase {
         _ if state.parked.is_some() => TaskPhase::Parked,
         _ if state.finished.is_some() => TaskPhase::Finished,
         _ if state.inspector.paused_at.is_some() || state.is_held() => TaskPhase::Paused,
-        Some(Mode::Agent { .. } | Mode::Asking { .. }) => TaskPhase::Suspended,
+        Some(Mode::Agent { .. } | Mode::Asking { .. } | Mode::Waiting { .. }) => TaskPhase::Suspended,
         Some(Mode::Running) | None => TaskPhase::Running,
     }
 }
@@ -355,7 +358,11 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
             "event": "question",
             "data": { "node": execution.node, "question_id": question_id, "questions": questions, "expires_at": expires_at },
         })),
-        Mode::Running | Mode::Agent { .. } => None,
+        Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. } => None,
+    });
+    let wait = execution.and_then(|execution| match &execution.mode {
+        Mode::Waiting { wait } => Some(wait.clone()),
+        Mode::Running | Mode::Agent { .. } | Mode::Asking { .. } => None,
     });
     let finished = state.finished.as_ref();
     TaskView {
@@ -367,6 +374,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),
         parked_reason: state.parked.clone(),
         waiting_for: asked.into_iter().collect(),
+        wait,
         origin: config.origin.clone(),
         output: finished.map(|_| (*state.place.current).clone()),
         error: finished.and_then(|finished| finished.error.clone()),

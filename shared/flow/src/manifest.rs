@@ -25,7 +25,7 @@ pub(crate) use schema::raw as schema_of;
 pub use schema::schemas;
 pub use workflow::{
     AskManifest, EdgeManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpName, OpSpec, QuestionManifest,
-    RememberManifest, SplitManifest, StrategyName, Trigger, TriggerPattern, Workflow,
+    RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger, TriggerPattern, Workflow,
 };
 
 /// What a flow is configured with beside its graph, its agents, its tools and its memory. Parsed and checked by shape;

@@ -27,7 +27,7 @@ use crate::{
 use actor::{ActorId, EffectContext, Mailbox, Perform, Slots};
 use async_trait::async_trait;
 use domain::{
-    Code, Error, NodeId, TaskCommand, TaskConfig,
+    Code, Error, NodeId, Status, TaskCommand, TaskConfig,
     task::{AssembledContext, FlowRef, Replay, ToolUse},
 };
 use ports::{Clock, Table};
@@ -110,25 +110,30 @@ struct Gathered {
     failed_with: Value,
 }
 
-/// A failed node: why, and whether it may well succeed when it is tried again.
+/// A failed node.
 struct Failure {
     error: Error,
-    passing: bool,
+    /// Whether it failed so in the recorded task.
+    recorded: bool,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // Not an outcome that is unknown: to do it again could do it twice.
-        let passing =
-            matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::RateLimited | Code::NotBegun);
-        Self { error, passing }
+        Self { error, recorded: false }
     }
 }
 
 /// What a node's operation came to.
 enum Came {
-    Output { output: Value, elements: Option<u32>, partial: bool },
+    Output { output: Value, elements: Option<u32>, partial: bool, tolerated: Option<Tolerated> },
     Instead(TaskReport),
+}
+
+/// What went wrong and still gave an output: a node whose policy neither tries it again nor takes it along an edge has that, and
+/// this status.
+struct Tolerated {
+    error: Error,
+    status: Status,
 }
 
 impl TaskEffects {
@@ -164,11 +169,12 @@ impl TaskEffects {
         let done = Done { node: Some(run.node.clone()), context, denied, tools, rejected, ..Done::default() };
         match outcome {
             Ok(Came::Instead(report)) => report,
-            Ok(Came::Output { output, elements, partial }) => {
-                TaskReport::Done(Box::new(Done { output, elements, partial, ..done }))
+            Ok(Came::Output { output, elements, partial, tolerated }) => {
+                let (error, tolerated) = tolerated.map(|it| (it.error, it.status)).unzip();
+                TaskReport::Done(Box::new(Done { output, elements, partial, error, tolerated, ..done }))
             }
-            Err(Failure { error, passing }) => {
-                TaskReport::Done(Box::new(Done { error: Some(error), passing, output: failed_with, ..done }))
+            Err(Failure { error, recorded }) => {
+                TaskReport::Done(Box::new(Done { error: Some(error), recorded, output: failed_with, ..done }))
             }
         }
     }
@@ -211,23 +217,29 @@ impl TaskEffects {
             }
             Op::Ask(rule) => return Ok(Came::Instead(self.questions(run, rule, &scope)?)),
             pure => match op::pure(pure, &self.functions, &scope) {
-                Some(output) => (output?, false),
+                Some(output) => (output?, None),
                 None => return Err(Error::new(Code::Internal, "the node has no operation").into()),
             },
         };
-        let (output, partial) = came;
-        fits(flow, node.schema_out.as_deref(), &output).map_err(|errors| {
+        let (output, tolerated) = came;
+        if let Err(errors) = fits(flow, node.schema_out.as_deref(), &output) {
+            // What stands in for an output says why there is none.
+            if let Some(Tolerated { error, .. }) = tolerated {
+                return Err(error.into());
+            }
             gathered.rejected.clone_from(&errors);
-            schema_mismatch("output", node.schema_out.as_deref(), &errors)
-        })?;
+            return Err(schema_mismatch("output", node.schema_out.as_deref(), &errors).into());
+        }
         let (output, elements) = split(node, output, &scope)?;
         let bytes = size_of(&output);
         if bytes > MAX_OUTPUT && node.role != Role::Merge && node.role != Role::Split && node.role != Role::Exit {
             let text = format!("the output of {} is {bytes} bytes long; {MAX_OUTPUT} fit", node.id);
             return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
         }
-        self.remember(run, node, &output).await?;
-        Ok(Came::Output { output, elements, partial })
+        if tolerated.is_none() {
+            self.remember(run, node, &output).await?;
+        }
+        Ok(Came::Output { output, elements, partial: false, tolerated })
     }
 
     fn input_of(&self, run: &Run, node: &Node) -> Result<Arc<Value>, Failure> {

@@ -354,6 +354,7 @@ fn first_view(config: &TaskConfig) -> TaskView {
         node: None,
         parked_reason: None,
         waiting_for: Vec::new(),
+        wait: None,
         origin: None::<Origin>,
         output: None,
         error: None,

@@ -88,7 +88,10 @@ fn s8_a_folder_without_a_fault_loads() {
     let think = &flow.nodes[&"think".into()];
     assert_eq!(think.op, Op::Agent { agent: "thinker".into(), prompt: Some("Think of {{input}}".into()) });
     assert_eq!(think.context, ContextUse::Profile("notes".into()));
-    assert_eq!((think.timeout, think.retries, think.max_concurrency), (Some(Duration::from_secs(30)), 2, Some(4)));
+    assert_eq!(
+        (think.timeout, think.failures.retry.times, think.max_concurrency),
+        (Some(Duration::from_secs(30)), 2, Some(4))
+    );
     assert_eq!(flow.nodes[&"right".into()].tools, ["look"], "to call a tool is to list it");
     assert_eq!(flow.nodes[&"right".into()].remember.as_ref().unwrap().store, StoreKind::Project);
     assert_eq!(flow.nodes[&"each".into()].split.as_ref().unwrap().max_subtasks, 50);

@@ -108,6 +108,7 @@ impl Ran {
             ExecEnd { code: Some(0), .. } => return None,
             ExecEnd { code: Some(code), .. } => {
                 Error::new(Code::Unprocessable, format!("the command ended with exit code {code}"))
+                    .detail("exit_code", *code)
             }
             ExecEnd { signal, .. } => {
                 let signal = signal.map_or_else(String::new, |signal| format!(" ({signal})"));

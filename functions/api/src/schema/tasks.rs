@@ -132,6 +132,8 @@ pub struct Task {
     /// What people are asked, as `{event, data}`.
     #[schema(value_type = Vec<Object>, required = false)]
     pub waiting_for: Vec<Value>,
+    /// What its node waits for, where that is no answer.
+    pub wait: Option<TaskWait>,
     /// Where it comes from, for a clone or a subtask.
     pub origin: Option<Origin>,
     /// Its output, once it is finished.
@@ -151,6 +153,27 @@ pub struct Task {
     /// When it ended.
     #[schema(format = DateTime)]
     pub finished_at: Option<String>,
+}
+
+/// What a node waits for; no worker is held for it.
+#[derive(Serialize, ToSchema)]
+pub struct TaskWait {
+    /// `backoff`: it failed, and is tried again at `until`.
+    pub reason: String,
+    /// When it goes on at the latest.
+    #[schema(format = DateTime)]
+    pub until: Option<String>,
+    /// The retry that follows, with what went wrong.
+    pub retry: Option<TaskRetry>,
+}
+
+/// A retry of a node.
+#[derive(Serialize, ToSchema)]
+pub struct TaskRetry {
+    /// Counts from 1.
+    pub number: u32,
+    /// What went wrong before.
+    pub error: InnerError,
 }
 
 /// A page of tasks.

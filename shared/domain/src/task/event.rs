@@ -2,7 +2,7 @@
 
 use super::{
     AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry, Status,
-    TaskConfig, ToolUse,
+    TaskCommand, TaskConfig, ToolUse, Wait,
 };
 use crate::{ChatId, Error, QuestionId, StopId, TaskId, Timestamp, event::Question};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,42 @@ pub enum TaskEvent {
         error: Option<Error>,
         /// What it used.
         metrics: NodeMetrics,
+        /// When.
+        at: Timestamp,
+    },
+    /// A node waits, and nothing is held for it: a letter to itself wakes the task.
+    Waiting {
+        /// The node.
+        node: NodeId,
+        /// The attempt that it waits after.
+        attempt: u32,
+        /// For what.
+        wait: Wait,
+        /// Since when.
+        at: Timestamp,
+    },
+    /// A failure of the node that has just ended is taken by an edge of its own (`on_error`): the task goes on there with the
+    /// error and the node's input, as it was before the node.
+    Caught {
+        /// The node.
+        node: NodeId,
+        /// Its error.
+        error: Error,
+        /// How the task was before the node.
+        status: Status,
+    },
+    /// The task is like this from here on.
+    StatusSet {
+        /// How.
+        status: Status,
+    },
+    /// A re-run was told something that the recorded task was told later, or never: it is kept until its turn.
+    HeldBack {
+        /// What it was told.
+        command: Box<TaskCommand>,
+    },
+    /// A re-run cannot go on as the recorded task did: from here on it decides by itself.
+    Diverged {
         /// When.
         at: Timestamp,
     },

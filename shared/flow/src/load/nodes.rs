@@ -2,9 +2,10 @@
 
 use super::{Loader, report::listed};
 use crate::{
+    failure::{self, FailureName, Handling, RetryPolicy},
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
     graph::{Join, NewNode, Role, Strategy},
-    manifest::{AskManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, StrategyName},
+    manifest::{AskManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest, StrategyName},
 };
 use domain::{NodeId, event::Question};
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ impl Loader<'_> {
             let mut check = NodeCheck { loader: self, pointer: format!("/nodes/{place}"), node: manifest };
             check.role();
             check.failure_handling();
+            check.retries();
             check.merge();
             let op = check.op();
             if let (Some(id), Some(role)) = (manifest.id.as_deref(), manifest.role) {
@@ -156,6 +158,28 @@ impl NodeCheck<'_, '_> {
         }
     }
 
+    fn retries(&mut self) {
+        let RetriesManifest::Policy(policy) = &self.node.retries else { return };
+        self.failure_names("retries/on", &policy.on);
+        if policy.backoff_seconds > policy.max_backoff_seconds {
+            let message = format!("the first pause of `{}` is longer than its longest", self.name());
+            self.fault("retries/max_backoff_seconds", "wrong_value", message, "raise it, or shorten `backoff_seconds`");
+        }
+    }
+
+    /// Names of failures that there are.
+    fn failure_names(&mut self, key: &str, names: &[String]) {
+        for (place, name) in names.iter().enumerate() {
+            if let Err(message) = name.parse::<FailureName>() {
+                self.fault(&format!("{key}/{place}"), "unknown_failure", message, failure::NAMES);
+            }
+        }
+        if names.is_empty() {
+            let message = format!("`{}` of `{}` names no failure", key.replace('/', "."), self.name());
+            self.fault(key, "wrong_value", message, failure::NAMES);
+        }
+    }
+
     fn merge(&mut self) {
         let Some(merge) = self.node.merge.as_ref() else { return };
         let name = self.name().to_string();
@@ -280,6 +304,26 @@ fn continues(node: &NodeManifest) -> bool {
     node.continue_on_failure.unwrap_or(node.fail_on_failure == Some(false))
 }
 
+/// What becomes of the node's failures.
+fn handling(manifest: &NodeManifest) -> Handling {
+    let retry = match &manifest.retries {
+        RetriesManifest::Times(times) => RetryPolicy { times: *times, ..RetryPolicy::default() },
+        RetriesManifest::Policy(policy) => {
+            let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            RetryPolicy {
+                times: policy.times,
+                on: policy.on.iter().filter_map(|name| name.parse().ok()).collect(),
+                backoff: duration(policy.backoff_seconds),
+                rate: policy.backoff_rate,
+                longest: duration(policy.max_backoff_seconds),
+                jitter: policy.jitter,
+                within: seconds(policy.within_seconds),
+            }
+        }
+    };
+    Handling { retry, routes: Vec::new() }
+}
+
 fn seconds(seconds: Option<f64>) -> Option<Duration> {
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
@@ -332,7 +376,7 @@ fn node(manifest: &NodeManifest, id: NodeId, role: Role, op: Op) -> Node {
             tags: remember.tags,
         }),
         timeout: seconds(manifest.timeout_seconds),
-        retries: manifest.retries,
+        failures: handling(manifest),
         max_concurrency: manifest.max_concurrency,
     }
 }

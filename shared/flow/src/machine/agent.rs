@@ -47,11 +47,10 @@ impl Step<'_> {
         let node = execution.node.clone();
         self.push(TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer.clone()) });
         if answer.stop_reason != "end_turn" {
-            let error = answer.error.unwrap_or_else(|| not_to_its_end(&answer.stop_reason));
-            let passing = matches!(error.code, Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout);
-            return self.done(Done { node: Some(node), error: Some(error), passing, ..Done::default() });
+            let error = answer.error.unwrap_or_else(|| self.not_to_its_end(&node, &answer.stop_reason));
+            return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
         }
-        if let Some(misused) = misused(&answer.tools) {
+        if let Some(misused) = self.misused(&node, &answer.tools) {
             let text = format!("the agent misused the tool {}: {}", misused.tool, misused.output);
             let error = Error::new(Code::Forbidden, text)
                 .hint("tools.yaml says what the tool may touch, and the node lists what its agent has");
@@ -106,26 +105,39 @@ impl Step<'_> {
         self.decision.effects.push((key, TaskEffect::StopAgent(to, request)));
     }
 
+    /// A use of a tool that was a misuse and that the agent did not put right: nothing that it called the tool for later went
+    /// well. A node inherits it (seed 002 §3.4). A name that the node does not list calls no tool, so any listed tool that goes well
+    /// afterwards puts it right.
+    fn misused<'t>(&self, node: &NodeId, tools: &'t [ToolUse]) -> Option<&'t ToolUse> {
+        let listed = |tool: &String| self.node(node).is_some_and(|node| node.tools.contains(tool));
+        let put_right = |position: usize, misused: &ToolUse| {
+            let meant = |later: &ToolUse| later.tool == misused.tool || (!listed(&misused.tool) && listed(&later.tool));
+            tools.iter().skip(position + 1).any(|later| meant(later) && later.status != Status::Failure)
+        };
+        let mut misuses = tools.iter().enumerate().filter(|(_, used)| used.status == Status::Failure);
+        misuses.find(|(position, used)| !put_right(*position, used)).map(|(_, used)| used)
+    }
+
+    /// Why a turn is no answer. The time of the node is a limit of its conversation; one that agents.yaml has for the agent is the
+    /// agent's own, and no other try has more of it.
+    fn not_to_its_end(&self, node: &NodeId, stop_reason: &str) -> Error {
+        if stop_reason == "time_limit"
+            && let Some((agent, node)) = self.agent_of(node)
+            && let Some(limit) = node.timeout
+            && limit.as_millis() <= u128::from(agent.limits.max_wall_ms)
+        {
+            return Error::new(Code::Timeout, format!("the agent did not answer within {} s", limit.as_secs_f64()))
+                .hint("raise the node's timeout_seconds, or give it less to do");
+        }
+        let code = if stop_reason == "stopped" { Code::Cancelled } else { Code::LimitReached };
+        Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
+            .hint("raise the limits of the agent in agents.yaml, or give it less to do")
+    }
+
     /// Whether an agent is being asked by this node.
     pub fn is_asking(&self, node: &NodeId) -> bool {
         self.state.execution.as_ref().is_some_and(|execution| execution.node == *node)
     }
-}
-
-/// A use of a tool that was a misuse and that the agent did not put right: nothing that it called the tool for later went
-/// well. A node inherits it (seed 002 §3.4).
-fn misused(tools: &[ToolUse]) -> Option<&ToolUse> {
-    let put_right = |position: usize, misused: &ToolUse| {
-        tools.iter().skip(position).any(|later| later.tool == misused.tool && later.status != Status::Failure)
-    };
-    let mut misuses = tools.iter().enumerate().filter(|(_, used)| used.status == Status::Failure);
-    misuses.find(|(position, used)| !put_right(*position, used)).map(|(_, used)| used)
-}
-
-fn not_to_its_end(stop_reason: &str) -> Error {
-    let code = if stop_reason == "stopped" { Code::Cancelled } else { Code::LimitReached };
-    Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
-        .hint("raise the limits of the agent in agents.yaml, or give it less to do")
 }
 
 /// The JSON of an answer: the whole text, or its one fenced block, or what stands between its outermost brackets.

@@ -43,7 +43,7 @@ impl Step<'_> {
                     self.take(node, answers, by.to_owned());
                 }
             }
-            Some(Mode::Running | Mode::Agent { .. }) | None => {
+            Some(Mode::Running | Mode::Agent { .. } | Mode::Waiting { .. }) | None => {
                 let (node, by, at) = (node.clone(), by.to_owned(), self.stamp.at);
                 self.push(TaskEvent::Answered { node, answers, by, at });
             }

@@ -2,7 +2,8 @@
 
 use crate::router::{Place, Position};
 use domain::{
-    ChatId, Error, NodeId, QuestionId, Status, StopId, TaskConfig, TaskEvent, Timestamp, Usage, event::Question,
+    ChatId, Error, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
+    event::Question, task::Wait,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,6 +24,12 @@ pub struct TaskState {
     pub early: BTreeMap<NodeId, (Map<String, Value>, String)>,
     /// What the inspector wants.
     pub inspector: Inspector,
+    /// For a re-run, what it was told before its turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<TaskCommand>,
+    /// Whether a re-run could not go on as the recorded task did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub diverged: bool,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
     /// How it ended.
@@ -70,6 +77,11 @@ pub struct Execution {
 pub enum Mode {
     /// A worker runs it.
     Running,
+    /// Nothing is held for it until a letter wakes the task.
+    Waiting {
+        /// For what.
+        wait: Wait,
+    },
     /// Its agent answers.
     Agent {
         /// The chat.
@@ -169,6 +181,13 @@ impl TaskState {
                     execution.mode = Mode::Asking { question_id, questions, expires_at };
                 }
             }
+            TaskEvent::Waiting { wait, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.mode = Mode::Waiting { wait: wait.clone() };
+                }
+            }
+            TaskEvent::HeldBack { command } => self.held.push((**command).clone()),
+            TaskEvent::Diverged { .. } => self.diverged = true,
             TaskEvent::Answered { node, answers, by, .. } => {
                 let waits = self
                     .execution
@@ -203,12 +222,15 @@ impl TaskState {
                 self.archiving = self.has_artifacts || self.config.as_ref().is_some_and(|config| config.keep_artifacts);
                 self.finished = Some(Finished { error: error.clone(), at: *at });
                 self.outputs.clear();
+                self.held.clear();
             }
             TaskEvent::Archived { .. } => self.archiving = false,
             TaskEvent::Parked { reason, .. } => self.parked = Some(reason.clone()),
             TaskEvent::Unparked { .. } => self.parked = None,
             TaskEvent::Denied { .. }
             | TaskEvent::OutputRejected { .. }
+            | TaskEvent::Caught { .. }
+            | TaskEvent::StatusSet { .. }
             | TaskEvent::Routed { .. }
             | TaskEvent::Forked { .. }
             | TaskEvent::Spawned { .. }

@@ -2,18 +2,19 @@
 
 use crate::{
     Flow,
+    failure::Verdict,
     flow::{Node, Op},
-    machine::{Done, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    machine::{Done, Execution, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
     perform::{call_of, runs_command},
     router::{Next, Outcome, Post, Route, selected},
 };
 use actor::{ActorId, Decision, EffectKey, Letter};
 use domain::{
     Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    task::{ChildKind, ChildName, NodeMetrics, Origin, Retry, stopped},
+    task::{ChildKind, ChildName, NodeMetrics, Origin, Retry, Wait, stopped},
 };
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Children that are sent off in one step; the others follow in steps of their own, so that no entry grows without bound and
 /// a stop is heard in between.
@@ -136,7 +137,7 @@ impl<'a> Step<'a> {
         else {
             return;
         };
-        let Done { error, passing, output, partial, elements, context, denied, tools, rejected, .. } = done;
+        let Done { error, tolerated, recorded, output, partial, elements, context, denied, tools, rejected, .. } = done;
         let node = execution.node.clone();
         let mut metrics = NodeMetrics {
             duration_ms: self.stamp.at.since(execution.started_at).as_millis() as u64,
@@ -163,27 +164,26 @@ impl<'a> Step<'a> {
         if !rejected.is_empty() {
             self.push(TaskEvent::OutputRejected { node: node.clone(), round: 1, errors: rejected });
         }
-        let allowed = self.node(&node).map_or(0, |node| node.retries);
-        if let Some(error) =
-            error.clone().filter(|_| passing && execution.retries < allowed && self.state.stopping.is_none())
-        {
-            let retry = Retry { number: execution.retries + 1, error };
-            let input = self.state.place.current.clone();
-            return self.begin_node(&node, input, execution.attempt + 1, Some(retry), 0);
-        }
         let selects = self.flow.graph.node(&node).filter(|node| node.role == crate::graph::Role::Decision);
         let astray = selects.filter(|node| error.is_none() && selected(node, &output).is_none());
-        let error = error.or_else(|| {
+        let mut error = error.or_else(|| {
             astray.map(|node| {
                 Error::new(Code::Unprocessable, format!("the decision {} selected no edge that exists", node.id))
                     .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {}", node.choices()))
             })
         });
-        let status = match (&error, partial) {
+        let verdict = error.as_ref().map_or(Verdict::Stands, |error| self.verdict(error, execution, recorded));
+        if let (Verdict::Retry(after), Some(error)) = (&verdict, &error) {
+            return self.back_off(execution, *after, error.clone());
+        }
+        let mut status = match (&error, partial) {
             (Some(_), _) => Status::Failure,
             (None, true) => Status::Partial,
             (None, false) => Status::Success,
         };
+        if let Some(tolerated) = tolerated.filter(|_| verdict == Verdict::Stands) {
+            (status, error) = (tolerated, error.filter(|_| tolerated == Status::Failure));
+        }
         let attempt = execution.attempt;
         let at = self.stamp.at;
         let route = match &self.state.stopping {
@@ -195,6 +195,41 @@ impl<'a> Step<'a> {
         };
         self.push(TaskEvent::NodeFinished { node, attempt, status, output, error, metrics, at });
         self.carry_out(route, 0);
+    }
+
+    /// What becomes of a failure of the node that executes.
+    fn verdict(&self, error: &Error, execution: &Execution, recorded: bool) -> Verdict {
+        let Some(node) = self.node(&execution.node).filter(|_| self.state.stopping.is_none()) else {
+            return Verdict::Stands;
+        };
+        if recorded {
+            return node.failures.route(error);
+        }
+        let elapsed = self.stamp.at.since(execution.started_at);
+        node.failures.decide(error, execution.retries, elapsed, chance(self.stamp))
+    }
+
+    /// The node that executes is tried again then. Until then it is rows, and a letter that is under way.
+    fn back_off(&mut self, execution: &Execution, after: Duration, error: Error) {
+        let (node, attempt) = (execution.node.clone(), execution.attempt);
+        let retry = Retry { number: execution.retries + 1, error };
+        if after.is_zero() {
+            let input = self.state.place.current.clone();
+            return self.begin_node(&node, input, attempt + 1, Some(retry), 0);
+        }
+        let (at, until) = (self.stamp.at, self.stamp.at + after);
+        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait: Wait::Backoff { until, retry }, at });
+        let to = actor_id(self.config.workspace, self.config.task);
+        self.send(to, &TaskCommand::Wake { node, attempt }, Some(until));
+    }
+
+    /// The time of a node that waits has come. A letter that comes twice, or after a stop, wakes nobody.
+    pub fn wake(&mut self, node: &NodeId, attempt: u32) {
+        let waits = |execution: &&Execution| execution.node == *node && execution.attempt == attempt;
+        let Some(execution) = self.state.execution.as_ref().filter(waits) else { return };
+        let Mode::Waiting { wait: Wait::Backoff { retry, .. } } = &execution.mode else { return };
+        let input = self.state.place.current.clone();
+        self.begin_node(node, input, attempt + 1, Some(retry.clone()), 0);
     }
 
     pub fn denied(&mut self, node: &NodeId, denied: Vec<(String, String)>) {
@@ -350,4 +385,11 @@ impl<'a> Step<'a> {
             _ => None,
         }
     }
+}
+
+/// Between 0 and 1, the same for the same step: chance that was drawn before it.
+fn chance(stamp: &Stamp) -> f64 {
+    let bytes = stamp.id(2).into_bytes();
+    let drawn = bytes.iter().skip(12).fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    f64::from(drawn) / f64::from(u32::MAX)
 }

@@ -131,12 +131,70 @@ pub struct NodeManifest {
     /// How long it may take, in seconds.
     #[schemars(range(min = 0.001, max = 604800.0))]
     pub timeout_seconds: Option<f64>,
-    /// How often it is tried again when it fails for a passing reason, or runs out of time.
-    #[schemars(range(max = 20))]
-    pub retries: u32,
+    /// How often it is tried again when its failure may pass by itself (a limit of rate, a service that does not answer, its own
+    /// time that was up), with growing pauses; or a policy that says which failures, how often and when.
+    pub retries: RetriesManifest,
     /// How many of it may run at once, over all tasks of the flow, in each worker process.
     #[schemars(range(min = 1))]
     pub max_concurrency: Option<u32>,
+}
+
+/// How often a node is tried again: a number, or a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RetriesManifest {
+    /// So often, and all else as it is by default.
+    Times(#[schemars(range(max = 20))] u32),
+    /// With more to say.
+    Policy(Box<RetryManifest>),
+}
+
+impl Default for RetriesManifest {
+    fn default() -> Self {
+        Self::Times(0)
+    }
+}
+
+/// Which failures are tried again, how often and when. A node that pauses holds nothing, and a stop ends it at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryManifest {
+    /// How often, at most.
+    #[schemars(range(min = 1, max = 100))]
+    pub times: u32,
+    /// Which failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN and TIMEOUT), `any`, `exit`
+    /// (a command that ends with another code than 0), `exit:22` (with this one), or codes of errors. OUTCOME_UNKNOWN, of a command
+    /// that was interrupted, is tried again only where it is named: the command may have taken effect.
+    pub on: Vec<String>,
+    /// The first pause, in seconds.
+    #[schemars(range(min = 0.0, max = 86400.0))]
+    pub backoff_seconds: f64,
+    /// By how much each pause is longer than the one before.
+    #[schemars(range(min = 1.0, max = 10.0))]
+    pub backoff_rate: f64,
+    /// The longest pause, in seconds.
+    #[schemars(range(min = 0.0, max = 604800.0))]
+    pub max_backoff_seconds: f64,
+    /// How much of each pause is drawn: 0 for none, 1 for all of it. What was drawn is in the log.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub jitter: f64,
+    /// How long after the node first began the last retry may begin, in seconds; no limit when nothing is said.
+    #[schemars(range(min = 0.001, max = 2592000.0))]
+    pub within_seconds: Option<f64>,
+}
+
+impl Default for RetryManifest {
+    fn default() -> Self {
+        Self {
+            times: 3,
+            on: vec!["passing".into()],
+            backoff_seconds: 1.0,
+            backoff_rate: 2.0,
+            max_backoff_seconds: 60.0,
+            jitter: 0.5,
+            within_seconds: None,
+        }
+    }
 }
 
 /// One edge.

@@ -184,6 +184,11 @@ impl<'a> History<'a> {
             }
             TaskEvent::Created { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::Waiting { .. }
+            | TaskEvent::Caught { .. }
+            | TaskEvent::StatusSet { .. }
+            | TaskEvent::HeldBack { .. }
+            | TaskEvent::Diverged { .. }
             | TaskEvent::WentUp { .. }
             | TaskEvent::PauseRequested { .. }
             | TaskEvent::StopRequested { .. }

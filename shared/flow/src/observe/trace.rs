@@ -167,6 +167,11 @@ impl Open {
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::Waiting { .. }
+            | TaskEvent::Caught { .. }
+            | TaskEvent::StatusSet { .. }
+            | TaskEvent::HeldBack { .. }
+            | TaskEvent::Diverged { .. }
             | TaskEvent::Spawned { .. }
             | TaskEvent::ChildArrived { .. }
             | TaskEvent::ChildFinished { .. }

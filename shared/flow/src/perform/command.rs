@@ -8,7 +8,7 @@ use crate::{
     flow::{Node, Op, Permissions, ToolTarget},
     machine::Run,
     op::{self, Scope},
-    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects, tool},
+    perform::{Failure, Gathered, NO_SANDBOX, TaskEffects, Tolerated, tool},
 };
 use domain::{CallId, Code, Error, FilePath, NodeId, Status, TaskId, WorkspaceId, task::ToolUse};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl TaskEffects {
         words: &[String],
         scope: &Scope<'_>,
         gathered: &mut Gathered,
-    ) -> Result<(Value, bool), Failure> {
+    ) -> Result<(Value, Option<Tolerated>), Failure> {
         let began = Instant::now();
         let ran = self.run_words(run, node, words, &Permissions::default(), scope).await;
         let failure = match &ran {
@@ -66,14 +66,7 @@ impl TaskEffects {
         let (args, duration_ms) = (tool::cut(json!(words).to_string()), began.elapsed().as_millis() as u64);
         let code = failure.as_ref().map(|error| error.code);
         gathered.tools.push(ToolUse { tool: "command".into(), args, status, output, code, duration_ms });
-        let ran = ran?;
-        let wanted = node.schema_out.as_deref().filter(|name| flow.schemas.contains_key(*name));
-        match failure {
-            None => Ok((given(&ran, wanted.is_some()), false)),
-            Some(error) if wanted.is_some() => Err(with_what_it_said(error, &ran).into()),
-            Some(error) if node.retries > run.retry && Failure::from(error.clone()).passing => Err(error.into()),
-            Some(_) => Ok((ran.data(), true)),
-        }
+        come_of(&ran?, wants_schema(flow, node))
     }
 
     /// Runs a command under the call of its node.
@@ -110,8 +103,23 @@ impl TaskEffects {
     }
 }
 
+/// What a node gives whose command ended, its own or that of its tool. One that failed gives on what it said, for the flow to
+/// decide about; where a schema says what the node gives, it has given nothing.
+pub(super) fn come_of(ran: &Ran, wants_schema: bool) -> Result<(Value, Option<Tolerated>), Failure> {
+    match ran.failure() {
+        None => Ok((given(ran, wants_schema), None)),
+        Some(error) if wants_schema => Err(with_what_it_said(error, ran).into()),
+        Some(error) => Ok((ran.data(), Some(Tolerated { error, status: Status::Partial }))),
+    }
+}
+
+/// Whether a schema says what this node gives.
+pub(super) fn wants_schema(flow: &Flow, node: &Node) -> bool {
+    node.schema_out.as_deref().is_some_and(|name| flow.schemas.contains_key(name))
+}
+
 /// What a command that succeeded gives on.
-pub(super) fn given(ran: &Ran, as_json: bool) -> Value {
+fn given(ran: &Ran, as_json: bool) -> Value {
     let json = as_json.then(|| serde_json::from_str(ran.stdout.trim()).ok()).flatten();
     json.unwrap_or_else(|| ran.data())
 }

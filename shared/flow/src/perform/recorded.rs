@@ -69,12 +69,12 @@ impl TaskEffects {
             Some(Recorded { status: Status::Failure, error, output, .. }) => {
                 gathered.failed_with = output;
                 let error = error.unwrap_or_else(|| Error::new(Code::Unprocessable, "it failed in the recorded task"));
-                Err(Failure { error, passing: false })
+                Err(Failure { error, recorded: true })
             }
             Some(Recorded { status, output, .. }) => {
                 let over = node.role == Role::Split && node.split.as_ref().is_some_and(|rule| rule.over.is_some());
                 let elements = output.as_array().filter(|_| over).map(|elements| elements.len() as u32);
-                Ok(Some(Came::Output { output, elements, partial: status == Status::Partial }))
+                Ok(Some(Came::Output { output, elements, partial: status == Status::Partial, tolerated: None }))
             }
             // It went another way then, or was given something else: now it has to run.
             None if !replay.repeats() => Ok(None),

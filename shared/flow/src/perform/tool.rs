@@ -5,7 +5,7 @@ use crate::{
     flow::{Node, ToolTarget},
     machine::Run,
     op::{self, Scope},
-    perform::{Failure, Gathered, TaskEffects, command},
+    perform::{Failure, Gathered, TaskEffects, Tolerated, command},
     policy::{self, Use},
 };
 use domain::{Code, Error, FilePath, Principal, Status, task::ToolUse};
@@ -18,8 +18,9 @@ use tools::Call;
 const SHOWN: usize = 4096;
 
 impl TaskEffects {
-    /// Calls the tool. A misuse (arguments that it does not take, a path that it may not touch) fails the node; what merely
-    /// went wrong is recorded, and given on as `{"error": …}`, for the flow to decide about.
+    /// Calls the tool. A misuse (arguments that it does not take, a path that it may not touch) fails the node, and so does what
+    /// nobody knows the outcome of. A command is as one of the node's own. What merely went wrong elsewhere is given on as
+    /// `{"error": …}`, for the flow to decide about, unless the node tries it again or has an edge for it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one execution, each used once")]
     pub(super) async fn call_tool(
         &self,
@@ -30,57 +31,47 @@ impl TaskEffects {
         args: &Map<String, Value>,
         scope: &Scope<'_>,
         gathered: &mut Gathered,
-    ) -> Result<(Value, bool), Failure> {
+    ) -> Result<(Value, Option<Tolerated>), Failure> {
         let Some(binding) = flow.tools.get(tool) else {
             return Err(Error::new(Code::NotFound, format!("the flow has no tool {tool}")).into());
         };
         self.permit(flow, node, &Use::Tool(binding), gathered)?;
         let args = op::template::render(&Value::Object(args.clone()), scope)?;
         let began = Instant::now();
-        // Why a command that ran is no success; what it gave says it, too.
-        let mut failed = None;
-        let (output, error) = match &binding.target {
-            ToolTarget::Function(name) => match self.functions.call(name, &args, scope) {
-                Ok(output) => (output, None),
-                Err(error) => (Value::Null, Some(error)),
-            },
+        let (came, shown) = match &binding.target {
+            ToolTarget::Function(name) => told(self.functions.call(name, &args, scope)),
+            ToolTarget::Builtin(name) => told(self.call_builtin(run, node, name, &binding.permissions, &args).await),
             ToolTarget::Command(words) => {
                 let with_args = scope.with_input(&args);
                 match self.run_words(run, node, words, &binding.permissions, &with_args).await {
                     Ok(ran) => {
-                        failed = ran.failure();
-                        (command::given(&ran, node.schema_out.is_some() && failed.is_none()), None)
+                        let came = command::come_of(&ran, command::wants_schema(flow, node));
+                        let shown = match &came {
+                            Ok((output, _)) => output.to_string(),
+                            Err(failure) => in_words(&failure.error),
+                        };
+                        (came, shown)
                     }
-                    Err(error) => (Value::Null, Some(error)),
+                    Err(error) => {
+                        let shown = in_words(&error);
+                        (Err(error.into()), shown)
+                    }
                 }
             }
-            ToolTarget::Builtin(name) => self.call_builtin(run, node, name, &binding.permissions, &args).await,
         };
-        let status = match &error {
-            None if failed.is_some() => Status::Partial,
-            None => Status::Success,
-            Some(error) if is_misuse(error) => Status::Failure,
-            Some(_) => Status::Partial,
-        };
-        let shown = match &error {
-            Some(error) => format!("{}: {}", error.code, error.message),
-            None => output.to_string(),
+        let status = match &came {
+            Ok((_, None)) => Status::Success,
+            Err(failure) if is_misuse(&failure.error) => Status::Failure,
+            Ok((_, Some(_))) | Err(_) => Status::Partial,
         };
         let duration_ms = began.elapsed().as_millis() as u64;
-        let (args, output_shown) = (cut(args.to_string()), cut(shown));
-        let code = error.as_ref().or(failed.as_ref()).map(|error| error.code);
-        gathered.tools.push(ToolUse { tool: tool.into(), args, status, output: output_shown, code, duration_ms });
-        // Of a command that has not come to its end there is nothing to give on.
-        let is_command = matches!(binding.target, ToolTarget::Command(_));
-        match error {
-            None if node.retries > run.retry && failed.clone().is_some_and(|error| Failure::from(error).passing) => {
-                Err(failed.unwrap_or_else(command::no_sandbox).into())
-            }
-            None => Ok((output, false)),
-            Some(error) if is_command || is_misuse(&error) || has_no_outcome(&error) => Err(error.into()),
-            Some(error) if node.retries > run.retry && Failure::from(error.clone()).passing => Err(error.into()),
-            Some(error) => Ok((json!({ "error": { "code": error.code, "message": error.message } }), false)),
-        }
+        let (args, output) = (cut(args.to_string()), cut(shown));
+        let code = match &came {
+            Ok((_, tolerated)) => tolerated.as_ref().map(|tolerated| tolerated.error.code),
+            Err(failure) => Some(failure.error.code),
+        };
+        gathered.tools.push(ToolUse { tool: tool.into(), args, status, output, code, duration_ms });
+        came
     }
 
     async fn call_builtin(
@@ -90,22 +81,16 @@ impl TaskEffects {
         name: &str,
         permissions: &crate::flow::Permissions,
         args: &Value,
-    ) -> (Value, Option<Error>) {
+    ) -> Result<Value, Error> {
         let mut args = match args {
             Value::Object(fields) => Value::Object(op::alias::arguments(name, fields.clone())),
             other => other.clone(),
         };
         if let Some(root) = &permissions.root {
             let root = FilePath::parse(root).map_err(Error::from);
-            args = match root.and_then(|root| policy::confined(name, args, &root)) {
-                Ok(confined) => confined,
-                Err(error) => return (Value::Null, Some(error)),
-            };
+            args = root.and_then(|root| policy::confined(name, args, &root))?;
         }
-        let workspace = match self.workspaces.open(run.config.workspace).await {
-            Ok(workspace) => workspace,
-            Err(error) => return (Value::Null, Some(error)),
-        };
+        let workspace = self.workspaces.open(run.config.workspace).await?;
         // The same call after a crash, another one when it is tried again by decision.
         let call_id = command::call_of(run.config.task, &node.id, run.retry);
         let by = Principal::Task { task: run.config.task, user: run.config.user };
@@ -113,11 +98,32 @@ impl TaskEffects {
         let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None };
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
         match outcome.error {
-            Some(error) => (Value::Null, Some(error)),
-            None if outcome.result.is_null() => (Value::String(outcome.output), None),
-            None => (outcome.result, None),
+            Some(error) => Err(error),
+            None if outcome.result.is_null() => Ok(Value::String(outcome.output)),
+            None => Ok(outcome.result),
         }
     }
+}
+
+/// What a tool that is no command gave, and how history shows it.
+fn told(called: Result<Value, Error>) -> (Result<(Value, Option<Tolerated>), Failure>, String) {
+    match called {
+        Ok(output) => {
+            let shown = output.to_string();
+            (Ok((output, None)), shown)
+        }
+        Err(error) => {
+            let shown = in_words(&error);
+            let output = json!({ "error": { "code": error.code, "message": error.message } });
+            let fails = is_misuse(&error) || has_no_outcome(&error);
+            let tolerated = Tolerated { error, status: Status::Success };
+            (if fails { Err(tolerated.error.into()) } else { Ok((output, Some(tolerated))) }, shown)
+        }
+    }
+}
+
+fn in_words(error: &Error) -> String {
+    format!("{}: {}", error.code, error.message)
 }
 
 /// Whether the call itself was wrong, and not merely what it met.

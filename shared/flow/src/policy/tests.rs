@@ -18,7 +18,7 @@ fn node(id: &str, role: Role, tools: &[&str]) -> Node {
         score: None,
         remember: None,
         timeout: None,
-        retries: 0,
+        failures: Default::default(),
         max_concurrency: None,
     }
 }

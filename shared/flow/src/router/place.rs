@@ -1,7 +1,7 @@
 //! Where a task is: the fold of the events that the router decides by.
 
 use domain::{
-    NodeId, Status, TaskEvent,
+    Error, NodeId, Status, TaskEvent,
     task::{Arrival, ChildEnd, ChildKind, ChildName},
 };
 use serde::{Deserialize, Serialize};
@@ -246,6 +246,11 @@ impl Place {
                 // What failed and is gone past gives its input on.
                 Status::Failure => self.status = Some(Status::Partial),
             },
+            TaskEvent::Caught { error, status, .. } => {
+                self.status = (*status != Status::Success).then_some(*status);
+                self.current = Arc::new(caught(error, &self.current));
+            }
+            TaskEvent::StatusSet { status } => self.status = Some(*status),
             TaskEvent::Routed { to, .. } => self.position = Position::At(to.clone()),
             TaskEvent::Forked { node, kind, to, total } => {
                 let edges = to.len() as u32;
@@ -323,6 +328,9 @@ impl Place {
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::Waiting { .. }
+            | TaskEvent::HeldBack { .. }
+            | TaskEvent::Diverged { .. }
             | TaskEvent::WentUp { .. }
             | TaskEvent::PauseRequested { .. }
             | TaskEvent::PausedBefore { .. }
@@ -400,6 +408,11 @@ impl Place {
         }
         entries.into_values().collect()
     }
+}
+
+/// What goes on along an edge that takes failures: why the node failed, and what it was given.
+pub(crate) fn caught(error: &Error, input: &Value) -> Value {
+    json!({ "error": error, "input": input })
 }
 
 /// The key of an arrival in its set. A child comes once. The owner, which waits at a merge while

@@ -69,12 +69,35 @@ fn a_turn_that_fails_for_a_passing_reason_is_tried_again_in_a_chat_of_its_own() 
     play.agent_ready();
     let chat = play.chat("write", 0);
     let error = || Some(Error::new(Code::RateLimited, "busy"));
-    assert_eq!(play.turn_ends(chat, 1, "", "error", error()), ["replied", "write 2 retry 1"]);
+    assert_eq!(play.turn_ends(chat, 1, "", "error", error()), ["replied", "write waits"]);
+    assert_eq!(play.wakes(), ["write 2 retry 1"]);
     play.agent_ready();
     let next = play.chat("write", 1);
     assert_ne!(chat, next);
     assert!(play.says(chat, 1, "late").is_empty());
     assert_eq!(play.turn_ends(next, 1, "", "error", error())[1], "write failure");
+}
+
+#[test]
+fn a_key_that_is_refused_is_not_tried_again() {
+    let mut play = agent(json!({ "retries": 3 }));
+    play.agent_ready();
+    let chat = play.chat("write", 0);
+    let refused = Error::new(Code::UpstreamRefused, "refused");
+    assert_eq!(play.turn_ends(chat, 1, "", "error", Some(refused))[1], "write failure");
+}
+
+#[test]
+fn s3_5_an_agent_that_runs_out_of_the_nodes_time_is_asked_again() {
+    let mut play = agent(json!({ "retries": 1, "timeout_seconds": 2 }));
+    play.agent_ready();
+    let chat = play.chat("write", 0);
+    assert_eq!(play.turn_ends(chat, 1, "I was", "time_limit", None), ["replied", "write waits"]);
+    assert_eq!(play.wakes(), ["write 2 retry 1"]);
+    play.agent_ready();
+    let chat = play.chat("write", 1);
+    assert_eq!(play.turn_ends(chat, 1, "I was", "time_limit", None)[1], "write failure");
+    assert_eq!(play.end().unwrap().2.unwrap().code, Code::Timeout);
 }
 
 #[test]

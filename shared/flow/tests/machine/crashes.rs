@@ -14,7 +14,8 @@ fn s2_1_after_a_crash_comes_attempt_two_of_the_same_try() {
     assert_eq!(play.dies(), ["a 2"]);
     let run = play.run();
     assert_eq!((run.attempt, run.retry, run.input.as_str()), (2, 0, Some("s")));
-    assert_eq!(play.fails(Error::new(Code::Timeout, "slow"), true), ["a 3 retry 1"]);
+    assert_eq!(play.fails(Error::new(Code::Timeout, "slow")), ["a waits"]);
+    assert_eq!(play.wakes(), ["a 3 retry 1"]);
     assert_eq!(play.dies(), ["a 4"]);
     assert_eq!((play.run().attempt, play.run().retry), (4, 1), "the try counts, the deaths do not");
     assert_eq!(play.gives(json!("a")), ["a success", "a > done", "done 1"]);
@@ -32,7 +33,8 @@ fn deaths_are_counted_until_the_next_step_forward() {
     play.gives(json!("s"));
     assert_eq!(TaskMachine::attempt(&play.state), 1);
     play.dies();
-    play.fails(Error::new(Code::Timeout, "slow"), true);
+    play.fails(Error::new(Code::Timeout, "slow"));
+    play.wakes();
     assert_eq!(TaskMachine::attempt(&play.state), 1, "a retry was decided on, no death caused it");
 }
 

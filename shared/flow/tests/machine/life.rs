@@ -1,8 +1,12 @@
 //! From start to exit; retries; stops.
 
 use crate::play::{Play, node};
-use domain::{Code, Error, Status, TaskCommand, TaskEvent};
-use flow::machine::Done;
+use actor::Machine;
+use domain::{Code, Error, Status, TaskCommand, TaskEvent, TaskPhase, TaskView, task::Wait};
+use flow::{
+    TaskMachine,
+    machine::{Done, Mode},
+};
 use serde_json::json;
 
 fn two() -> Play {
@@ -45,10 +49,12 @@ fn s3_5_a_passing_failure_is_tried_again_as_often_as_the_node_says() {
     play.start();
     play.gives(json!("s"));
     let busy = || Error::new(Code::RateLimited, "busy");
-    assert_eq!(play.fails(busy(), true), ["a 2 retry 1"]);
+    assert_eq!(play.fails(busy()), ["a waits"]);
+    assert_eq!(play.wakes(), ["a 2 retry 1"]);
     assert_eq!((play.run().attempt, play.run().retry, play.run().input.as_str()), (2, 1, Some("s")));
-    assert_eq!(play.fails(busy(), true), ["a 3 retry 2"]);
-    assert_eq!(play.fails(busy(), true), ["a failure", "finished failure"]);
+    assert_eq!(play.fails(busy()), ["a waits"]);
+    assert_eq!(play.wakes(), ["a 3 retry 2"]);
+    assert_eq!(play.fails(busy()), ["a failure", "finished failure"]);
     assert_eq!(play.end().unwrap().2, Some(busy()));
     play.check_fold();
 }
@@ -58,7 +64,83 @@ fn s3_5_a_failure_that_does_not_pass_is_not_tried_again() {
     let mut play = two();
     play.start();
     play.gives(json!("s"));
-    assert_eq!(play.fails(Error::new(Code::Unprocessable, "no"), false), ["a failure", "finished failure"]);
+    assert_eq!(play.fails(Error::new(Code::Unprocessable, "no")), ["a failure", "finished failure"]);
+}
+
+#[test]
+fn s3_5_a_node_that_backs_off_is_rows_and_a_letter_that_is_due_then() {
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.fails(Error::new(Code::Timeout, "slow")), ["a waits"]);
+    assert!(!TaskMachine::in_flight(&play.state), "no worker is held");
+    let Some(Mode::Waiting { wait: Wait::Backoff { until, retry } }) = play.state.execution.clone().map(|it| it.mode)
+    else {
+        panic!("{:?}", play.state.execution)
+    };
+    let waited = until.since(play.at()).as_millis();
+    assert!((500..=1_000).contains(&waited), "half of the first second is drawn: {waited}");
+    assert_eq!((retry.number, retry.error.code), (1, Code::Timeout));
+    let view = TaskMachine::view(&play.state).and_then(|view| view.body).unwrap();
+    let view: TaskView = serde_json::from_str(&view).unwrap();
+    assert_eq!((view.phase, view.wait), (TaskPhase::Suspended, Some(Wait::Backoff { until, retry })));
+    let letter = play.sent.last().cloned().unwrap();
+    assert_eq!(letter.deliver_at, Some(until));
+    // A worker that finds it so has nothing to run.
+    assert!(play.dies().is_empty());
+    assert_eq!(play.wakes(), ["a 2 retry 1"]);
+    let again: TaskCommand = serde_json::from_value(letter.command).unwrap();
+    assert!(play.command(again).is_empty(), "a letter that comes twice wakes once");
+    play.check_fold();
+}
+
+#[test]
+fn a_stop_ends_a_node_that_backs_off_at_once() {
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    play.fails(Error::new(Code::Timeout, "slow"));
+    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert!(play.wakes().is_empty());
+    assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
+    play.check_fold();
+}
+
+#[test]
+fn s3_5_a_node_says_which_failures_are_tried_again_and_for_how_long() {
+    let retries = json!({ "times": 9, "on": ["exit:22", "OUTCOME_UNKNOWN"], "within_seconds": 10, "backoff_seconds": 4, "jitter": 0 });
+    let play = || {
+        let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": retries }))]));
+        play.start();
+        play.gives(json!("s"));
+        play
+    };
+    let exit = |code: i64| Error::new(Code::Unprocessable, "it failed").detail("exit_code", code);
+    for error in [Error::new(Code::Timeout, "slow"), exit(1)] {
+        assert_eq!(play().fails(error), ["a failure", "finished failure"]);
+    }
+    let mut one = play();
+    assert_eq!(one.fails(exit(22)), ["a waits"]);
+    assert_eq!(one.wakes(), ["a 2 retry 1"]);
+    // The second pause would be 8 s, and end after the 10 s.
+    assert_eq!(one.fails(Error::new(Code::OutcomeUnknown, "who knows")), ["a failure", "finished failure"]);
+}
+
+#[test]
+fn s3_4_what_is_tolerated_keeps_its_status_unless_it_is_tried_again() {
+    let failed = || Error::new(Code::Unprocessable, "it failed").detail("exit_code", 22);
+    let done =
+        || Done { output: json!(22), error: Some(failed()), tolerated: Some(Status::Partial), ..Done::default() };
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.ends(done()), ["a partial", "a > done", "done 1"]);
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": { "times": 1, "on": ["exit"] } }))]));
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.ends(done()), ["a waits"]);
+    play.wakes();
+    assert_eq!(play.ends(done()), ["a partial", "a > done", "done 1"]);
 }
 
 #[test]
@@ -79,7 +161,7 @@ fn a_stop_waits_for_the_node_that_runs() {
     assert_eq!(play.stop(), ["stop"]);
     assert!(play.stop().is_empty(), "once is enough");
     // It is not tried again, and it does not go on.
-    assert_eq!(play.fails(Error::new(Code::RateLimited, "busy"), true), ["a failure", "finished failure"]);
+    assert_eq!(play.fails(Error::new(Code::RateLimited, "busy")), ["a failure", "finished failure"]);
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
     play.check_fold();
 }

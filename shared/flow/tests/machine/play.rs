@@ -146,8 +146,16 @@ impl Play {
         self.ends(Done { output, ..Done::default() })
     }
 
-    pub fn fails(&mut self, error: Error, passing: bool) -> Vec<String> {
-        self.ends(Done { error: Some(error), passing, ..Done::default() })
+    pub fn fails(&mut self, error: Error) -> Vec<String> {
+        self.ends(Done { error: Some(error), ..Done::default() })
+    }
+
+    /// The letter that wakes a node that waits comes, when it is due.
+    pub fn wakes(&mut self) -> Vec<String> {
+        let place = self.sent.iter().position(|letter| letter.command["command"] == "wake").expect("a letter");
+        let letter = self.sent.remove(place);
+        self.now = self.now.max(letter.deliver_at.expect("a time").as_millis());
+        self.command(serde_json::from_value(letter.command).unwrap())
     }
 
     /// The node that runs reports something else than its end.
@@ -293,6 +301,8 @@ fn word(event: &TaskEvent) -> String {
         TaskEvent::StopRequested { .. } => "stop".into(),
         TaskEvent::Finished { status, .. } => format!("finished {status}"),
         TaskEvent::Archived { .. } => "archived".into(),
+        TaskEvent::Waiting { node, .. } => format!("{node} waits"),
+        TaskEvent::Caught { node, error, .. } => format!("{node} caught {}", error.code),
         other => format!("{other:?}"),
     }
 }

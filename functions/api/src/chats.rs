@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Converse, Read},
+    access::{Access, Converse, Read, demand},
     error::Answer,
     extract::{Json, Query},
     idempotency::Ids,
@@ -14,6 +14,7 @@ use axum::{extract::State, response::IntoResponse};
 use chat::HistoryPage;
 use domain::{ChatId, ChatView, CommandId, Error, FileId, Limits, Message, Mode, TurnId, WorkspaceId};
 use http::StatusCode;
+use identity::Action;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -57,6 +58,12 @@ pub(crate) struct NewChat {
     /// What each of its turns may use; what is left out has its default.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
+    /// The plan that it works on, a Markdown checklist.
+    #[schema(value_type = Option<Uuid>)]
+    plan_id: Option<FileId>,
+    /// The version of that plan that is approved: needed for `build` mode, and only for that.
+    #[schema(minimum = 1)]
+    plan_v: Option<u64>,
 }
 
 /// A chat that was made.
@@ -66,7 +73,8 @@ pub(crate) struct Made {
     #[schema(value_type = Uuid)]
     chat_id: ChatId,
     /// Its plan; none before there is one.
-    plan_id: Option<Uuid>,
+    #[schema(value_type = Option<Uuid>)]
+    plan_id: Option<FileId>,
     /// Always `queued`.
     status: &'static str,
     /// Its first turn.
@@ -82,7 +90,8 @@ pub(crate) struct Setup {
     title: Option<String>,
     /// Another model.
     model: Option<String>,
-    /// Another mode.
+    /// Another mode. One that lets the agent do more than the present one needs the right to approve; `build` begins with
+    /// `POST …/approve` instead.
     #[schema(value_type = Option<schema::Mode>)]
     mode: Option<Mode>,
 }
@@ -108,22 +117,26 @@ struct WithHistory {
     history: HistoryPage,
 }
 
-/// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists.
+/// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists. One in `build` mode
+/// carries out `plan_v` of `plan_id`, which needs the right to approve.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace),
     request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
 pub(crate) async fn create_chat(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Converse, InWorkspace>,
+    Access { at, by, caller, role, .. }: Access<Converse, InWorkspace>,
     _: Paced,
     ids: Ids,
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
-    let NewChat { goal, files, role, model, mode, limits } = new;
+    let NewChat { goal, files, role: persona, model, mode, limits, plan_id, plan_v } = new;
+    if mode.is_wider_than(Mode::default()) {
+        demand(&caller, role, Action::Approve)?;
+    }
     check_model(&context, model.as_deref())?;
-    let new = chat::NewChat { goal, files, role, model, mode, limits };
+    let new = chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
-    let made = Made { chat_id: accepted.chat_id, plan_id: None, status: "queued", turn_id: accepted.turn_id };
+    let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))
 }
 
@@ -177,12 +190,12 @@ fn shown(message: &mut Message) {
     }
 }
 
-/// Changes title, model or mode, from the next step on.
+/// Changes title, model or mode, from the next step on. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     request_body = Setup, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn configure_chat(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Converse, InChat>,
+    Access { at, by, caller, role, .. }: Access<Converse, InChat>,
     Json(setup): Json<Setup>,
 ) -> Answer<impl IntoResponse> {
     let Setup { title, model, mode } = setup;
@@ -196,7 +209,9 @@ pub(crate) async fn configure_chat(
         return Err(Error::invalid("title", format!("a title has 1 to {MAX_TITLE} characters")).into());
     }
     check_model(&context, model.as_deref())?;
-    context.chats.configure(at.workspace_id, at.chat_id, title, model, mode, &by).await?;
+    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let setup = chat::Setup { title, model, mode, may_approve };
+    context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 

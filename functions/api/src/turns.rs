@@ -81,6 +81,23 @@ pub(crate) struct Decision {
     outcome: PermissionOutcome,
 }
 
+/// The approval of a plan.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approval {
+    /// The version of the plan that is approved: the one that was read.
+    #[schema(minimum = 1, example = 3)]
+    v: u64,
+    /// The plan; the chat's own by default.
+    #[schema(value_type = Option<Uuid>)]
+    plan_id: Option<FileId>,
+    /// The words with which the agent is told; by default that the plan is approved.
+    content: Option<String>,
+    /// What the turn that carries it out may use.
+    #[schema(value_type = Option<schema::Limits>)]
+    limits: Option<Limits>,
+}
+
 /// How to go on after a pause.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -181,6 +198,26 @@ pub(crate) async fn decide_permission(
         .decide(at.workspace_id, at.chat_id, CommandId(ids.id("command")), at.permission_id, decision.outcome, &by)
         .await?;
     Ok(schema::Accepted::of(at.chat_id))
+}
+
+/// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. Commands run
+/// unasked while the plan stays what was approved, but for the marks of its steps. `NOT_FOUND` when there is no such plan or
+/// version, `STALE_VERSION` when the plan says something else by now, `UNPROCESSABLE` when it has no steps.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve", tag = "chats", params(InChat),
+    request_body = Approval, responses((status = 202, description = "It is accepted.", body = Turn)))]
+pub(crate) async fn approve_plan(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Approve, InChat>,
+    _: Paced,
+    ids: Ids,
+    Json(approval): Json<Approval>,
+) -> Answer<impl IntoResponse> {
+    let Approval { v, plan_id: plan, content, limits } = approval;
+    let approve = chat::Approve { plan, v, content, limits };
+    let command = CommandId(ids.id("command"));
+    let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
+    let turn = Turn { chat_id: accepted.chat_id, turn_id: accepted.turn_id, status: "queued" };
+    Ok((StatusCode::ACCEPTED, axum::Json(turn)))
 }
 
 /// Goes on with a chat that was paused because a command failed again and again. `CONFLICT` when it is not paused.

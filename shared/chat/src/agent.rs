@@ -1,6 +1,7 @@
 //! The chat of a task's agent (seed 002): what is different about it. Its tools are those that the node lists, under their ids in
 //! `tools.yaml`, each confined to its root, and only the task talks to it.
 
+use crate::ChatMachine;
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatView, Code, Error, FilePath, Principal, Status,
     TaskId, ToolCall, ToolSpec,
@@ -9,12 +10,25 @@ use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
 use tools::{CommandTool, Kind, Registry};
 
-/// The tools that a model is told of in this chat: all of them, or those of the node in the order of its list.
-pub(crate) fn specs(registry: &Registry, config: &ChatConfig) -> Arc<[ToolSpec]> {
-    match &config.agent {
-        None => registry.specs(),
-        Some(agent) => agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect(),
-    }
+/// The tools that a model is told of in this chat: those that its persona and its mode allow, or those of the node in the order
+/// of its list.
+pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec]> {
+    let registry = &machine.tools;
+    let Some(agent) = &config.agent else {
+        let all = registry.specs();
+        let offered = |spec: &ToolSpec| {
+            let kind = registry.kind(&spec.name);
+            has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, &spec.name, kind))
+        };
+        // Nearly always the same list for everybody, and then nothing is copied.
+        return if all.iter().all(offered) { all } else { all.iter().filter(|spec| offered(spec)).cloned().collect() };
+    };
+    agent.tools.iter().filter_map(|tool| spec(registry, tool)).collect()
+}
+
+/// Whether a chat's persona allows a built-in tool.
+fn has(config: &ChatConfig, tool: &str) -> bool {
+    config.tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
 }
 
 /// What a model is told of a tool; none for one that it cannot call.
@@ -90,7 +104,12 @@ impl From<Error> for Refusal {
 
 /// What a call runs. Refuses a tool that the node does not list like one that does not exist, and whatever leaves the root.
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
-    let Some(agent) = &config.agent else { return Ok(Runs::Builtin(&call.tool, Cow::Borrowed(&call.args))) };
+    let Some(agent) = &config.agent else {
+        if let Some(allowed) = config.tools.as_ref().filter(|_| !has(config, &call.tool)) {
+            return Err(tools::unknown(&call.tool, allowed.iter().map(String::as_str)).into());
+        }
+        return Ok(Runs::Builtin(&call.tool, Cow::Borrowed(&call.args)));
+    };
     let Some(tool) = named(agent, &call.tool) else {
         let callable = agent.tools.iter().filter(|tool| !matches!(tool.runs, AgentToolRuns::Denied { .. }));
         return Err(tools::unknown(&call.tool, callable.map(|tool| tool.name.as_str())).into());

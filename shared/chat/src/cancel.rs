@@ -2,7 +2,7 @@
 //! once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
-    machine::{ChatMachine, just, model_key},
+    machine::{ChatMachine, just, model_key, plan_key},
     state::{ChatState, Phase, Turn},
     turn::Step,
 };
@@ -53,9 +53,14 @@ fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
             step.decision.cancel.push(model_key(*message_id, *attempt));
             end_at_once(step, turn, Some(stop_id), reason);
         }
-        Phase::Permission { .. } | Phase::Question { .. } | Phase::Begun => {
+        Phase::Begun => {
+            // What a turn waits for then is a look at the plan.
+            if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
+                step.decision.cancel.push(plan_key(call.call_id));
+            }
             end_at_once(step, turn, Some(stop_id), reason);
         }
+        Phase::Permission { .. } | Phase::Question { .. } => end_at_once(step, turn, Some(stop_id), reason),
     }
 }
 

@@ -3,7 +3,9 @@
 //! A command is accepted when the queue has it; what comes of it is told by the chat's events.
 
 use crate::{
-    agent, cancel,
+    agent,
+    approve::check_mode,
+    attached, cancel,
     machine::{actor_id, view, view_index, view_key},
     prompt,
     state::ChatState,
@@ -11,22 +13,18 @@ use crate::{
 };
 use actor::{Content, Mail, Mailbox, StopRequest, Target};
 use domain::{
-    ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits, Mode,
-    OnBusy, PermissionId, Principal, QuestionId, StopId, TurnId, WorkspaceId, event::PermissionOutcome,
+    ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode, OnBusy,
+    PermissionId, PlanFile, Principal, QuestionId, StopId, TurnId, WorkspaceId, event::PermissionOutcome,
     event::Question,
 };
 use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::{fmt::Write as _, sync::Arc, time::Duration};
-use workspace::{Workspace, Workspaces};
+use std::{sync::Arc, time::Duration};
+use workspace::Workspaces;
 
 /// The longest message of a person, in bytes.
 const MAX_CONTENT: usize = 200 * 1024;
-/// How much of one attached file, and of all of them and the plan, the model reads at once, in bytes; it can read the rest
-/// with `read`. A command has to fit into a message of the queue (SQS: 256 KiB).
-const ATTACHED: u64 = 32 * 1024;
-const ATTACHED_IN_ALL: u64 = 64 * 1024;
 
 /// Chats, for those who talk to them.
 #[derive(Clone)]
@@ -34,7 +32,7 @@ pub struct Chats {
     pub(crate) table: Arc<dyn Table>,
     mailbox: Mailbox,
     pub(crate) workspaces: Workspaces,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     settings: Settings,
 }
 
@@ -70,6 +68,23 @@ pub struct NewChat {
     pub mode: Mode,
     /// What its turns may use.
     pub limits: Option<Limits>,
+    /// The plan that it works on.
+    pub plan: Option<FileId>,
+    /// The version of that plan that is approved, for a chat that begins in `build` mode.
+    pub plan_v: Option<u64>,
+}
+
+/// What of a chat's setup to change.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// A new title.
+    pub title: Option<String>,
+    /// Another model.
+    pub model: Option<String>,
+    /// Another mode.
+    pub mode: Option<Mode>,
+    /// Whether whoever asks may approve.
+    pub may_approve: bool,
 }
 
 /// A message to a chat.
@@ -109,7 +124,7 @@ impl Chats {
     }
 
     /// Makes a chat and begins its first turn. Its view and its file exist when this returns. The same ids again have no
-    /// further effect.
+    /// further effect. In `build` mode it carries out a version of a plan: the caller has seen to it that `by` may approve.
     pub async fn create(
         &self,
         workspace: WorkspaceId,
@@ -122,16 +137,34 @@ impl Chats {
         check_limits(new.limits)?;
         let files = self.workspaces.open(workspace).await?;
         let role = new.role.unwrap_or_else(|| prompt::DEFAULT_ROLE.into());
-        let (attached, context) = self.context(&files, &new.files, None).await?;
+        let plan = match new.plan {
+            Some(id) => Some(PlanFile { path: files.by_id(id).await?.path, id }),
+            None => None,
+        };
+        let approval = match (new.mode, new.plan, new.plan_v) {
+            (Mode::Build, Some(plan), Some(v)) => Some(Box::new(self.approval(&files, plan, v, by).await?)),
+            (Mode::Build, ..) => {
+                return Err(Error::invalid("plan_id", "build mode carries out a plan that is approved")
+                    .hint("name it by plan_id, and the version that you approve by plan_v; or begin in plan mode"));
+            }
+            (Mode::Chat | Mode::Plan, _, Some(_)) => {
+                return Err(Error::invalid("plan_v", "a version is approved for build mode alone"));
+            }
+            (Mode::Chat | Mode::Plan, _, None) => None,
+        };
+        let (attached, context) = attached::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
+        let persona = prompt::persona(&files, &role).await?;
         let now = self.clock.now();
         let config = ChatConfig {
             workspace,
             chat,
             user: by.user(),
             title: title_of(&new.goal),
-            system: prompt::system_text(&files, &role).await?,
+            system: prompt::system(&files, &persona).await?,
             role,
-            model: new.model,
+            model: new.model.or(persona.model),
+            tools: persona.tools,
+            plan,
             mode: new.mode,
             limits: new.limits.unwrap_or(self.settings.limits),
             context_tokens: self.settings.context_tokens,
@@ -143,8 +176,15 @@ impl Chats {
         let head = transcript::head(&config);
         let create = Some(Box::new(config));
         let content = new.goal;
-        let start =
-            ChatCommand::StartTurn { content, files: attached, context, create, limits: None, interrupt: false };
+        let start = ChatCommand::StartTurn {
+            content,
+            files: attached,
+            context,
+            create,
+            limits: None,
+            interrupt: false,
+            approval,
+        };
         // What cannot be sent must leave nothing behind, so it is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
 
@@ -190,7 +230,7 @@ impl Chats {
             (Vec::new(), String::new())
         } else {
             let files = self.workspaces.open(workspace).await?;
-            self.context(&files, &post.files, view.plan_path.as_ref()).await?
+            attached::context(&files, &post.files, view.plan_path.as_ref()).await?
         };
         let start = ChatCommand::StartTurn {
             content: post.content,
@@ -199,6 +239,7 @@ impl Chats {
             create: None,
             limits: post.limits,
             interrupt,
+            approval: None,
         };
         let message = self.message(workspace, chat, command, by, start)?;
         if interrupt {
@@ -298,18 +339,23 @@ impl Chats {
         if done.map_err(internal)? { Ok(()) } else { Err(refusal) }
     }
 
-    /// Changes the title, the model or the mode, from the next step on. `CONFLICT` when the chat belongs to a task.
+    /// Changes the title, the model or the mode, from the next step on. `CONFLICT` when the chat belongs to a task; `FORBIDDEN` for a
+    /// mode that lets the agent do more than the present one, unless whoever asks `may_approve`; `INVALID_ARGUMENT` for `build`,
+    /// which begins with [`Chats::approve`].
     pub async fn configure(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
-        title: Option<String>,
-        model: Option<String>,
-        mode: Option<Mode>,
+        Setup { title, model, mode, may_approve }: Setup,
         by: &Principal,
     ) -> Result<(), Error> {
-        agent::check_not_of_task(&self.get(workspace, chat).await?)?;
-        let command = ChatCommand::Configure { title, model, mode };
+        let view = self.get(workspace, chat).await?;
+        agent::check_not_of_task(&view)?;
+        if let Some(error) = mode.and_then(|mode| check_mode(view.mode, mode, may_approve)) {
+            return Err(error);
+        }
+        // The view may be behind: the chat itself asks the same again.
+        let command = ChatCommand::Configure { title, model, mode, may_approve };
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
 
@@ -355,7 +401,7 @@ impl Chats {
         removed.map_err(internal)
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
@@ -385,40 +431,9 @@ impl Chats {
         }
         Ok(message)
     }
-
-    /// What the model reads after a message: the attached files and the plan, as they are now.
-    async fn context(
-        &self,
-        workspace: &Workspace,
-        files: &[FileId],
-        plan: Option<&FilePath>,
-    ) -> Result<(Vec<FilePath>, String), Error> {
-        let (mut paths, mut text) = (Vec::new(), String::new());
-        for file in files {
-            let info = workspace.by_id(*file).await?;
-            append_file(workspace, "attached", &info.path, &mut text).await?;
-            paths.push(info.path);
-        }
-        if let Some(plan) = plan {
-            match append_file(workspace, "plan", plan, &mut text).await {
-                Err(error) if error.code != Code::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok((paths, text))
-    }
 }
 
-async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &mut String) -> Result<(), Error> {
-    let room = ATTACHED.min(ATTACHED_IN_ALL.saturating_sub(text.len() as u64));
-    let content = workspace.read(path, Some(0..room)).await?;
-    let shown = String::from_utf8_lossy(&content.bytes);
-    let cut = if content.info.size > room { "\n[… cut; read the file for the rest]" } else { "" };
-    let _ = write!(text, "<file path=\"{path}\" role=\"{what}\">\n{}{cut}\n</file>\n", shown.trim_end());
-    Ok(())
-}
-
-fn check_content(field: &str, content: &str) -> Result<(), Error> {
+pub(crate) fn check_content(field: &str, content: &str) -> Result<(), Error> {
     if content.trim().is_empty() {
         return Err(Error::invalid(field, format!("{field} is empty")).hint("say what the agent is to do"));
     }
@@ -429,7 +444,7 @@ fn check_content(field: &str, content: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_limits(limits: Option<Limits>) -> Result<(), Error> {
+pub(crate) fn check_limits(limits: Option<Limits>) -> Result<(), Error> {
     match limits {
         Some(Limits { max_steps: 0, .. } | Limits { max_tokens: 0, .. } | Limits { max_wall_ms: 0, .. }) => {
             Err(Error::invalid("limits", "a limit of 0 leaves nothing to do")
@@ -473,7 +488,7 @@ fn not_asked(what: &str, key: &str, id: &str) -> Error {
         .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists what is open")
 }
 
-fn paused(view: &ChatView) -> Error {
+pub(crate) fn paused(view: &ChatView) -> Error {
     let why = view.paused_reason.as_deref().unwrap_or("a command failed again and again");
     Error::new(Code::Conflict, format!("this chat is paused: {why}"))
         .hint("POST …/chats/:cid/resume tries it again; with {\"drop\": true} it is dropped")

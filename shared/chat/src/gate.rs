@@ -2,7 +2,8 @@
 //!
 //! It is pure: it sees the call and the chat, and reads nothing. Declarative policies will be another [`Gate`].
 
-use domain::{ChatConfig, FilePath, Mode};
+use crate::mode;
+use domain::{ChatConfig, Code, FilePath, Mode};
 use serde_json::Value;
 use std::time::Duration;
 use tools::Kind;
@@ -18,6 +19,10 @@ pub struct GateRequest<'a> {
     pub kind: Kind,
     /// Its arguments.
     pub args: &'a Value,
+    /// The plan file that a call means which names none.
+    pub plan: &'a FilePath,
+    /// Whether a version of a plan is approved; that the plan is still the same is looked at before a command runs.
+    pub approved: bool,
 }
 
 /// What may happen with the call.
@@ -45,9 +50,12 @@ pub enum GateDecision {
 pub trait Gate: Send + Sync {
     /// What may happen with this call. What it does not know it denies.
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision;
+
+    /// Whether a tool is offered to the model in this chat at all. One that [`Gate::decide`] always denies is not.
+    fn offers(&self, config: &ChatConfig, tool: &str, kind: Kind) -> bool;
 }
 
-/// The default: everything may be read; in `plan` mode only what is under the chat's own folder may be written; what an
+/// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); what an
 /// agent writes under `/system`, where personas, skills and policies live, needs a person's permission. So does each command,
 /// but where an approved plan is carried out, and in flows, which say themselves what their agents may run; in `plan` mode none
 /// runs.
@@ -66,15 +74,37 @@ impl Default for SimpleGate {
 impl Gate for SimpleGate {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.kind {
-            Kind::Read | Kind::Ask => return GateDecision::Permit,
-            Kind::Exec => return self.command(request),
-            Kind::Write => {}
+            Kind::Read | Kind::Ask => GateDecision::Permit,
+            Kind::Exec => self.command(request),
+            Kind::Write => self.write(request),
         }
-        let written = written_paths(request.args);
-        let own_folder = format!("/chats/{}/", request.config.chat);
-        let is_plan = |path: &FilePath| path.as_str().starts_with(&own_folder);
-        if request.config.mode == Mode::Plan && !(request.tool.starts_with("plan_") || written.iter().all(is_plan)) {
-            let reason = format!("in plan mode only files under {own_folder} may be written");
+    }
+
+    fn offers(&self, config: &ChatConfig, tool: &str, kind: Kind) -> bool {
+        mode::offers(config.mode, tool, kind)
+    }
+}
+
+impl SimpleGate {
+    fn write(&self, request: &GateRequest<'_>) -> GateDecision {
+        let plans_only = request.config.mode == Mode::Plan;
+        if plans_only && !mode::offers(Mode::Plan, request.tool, request.kind) {
+            return GateDecision::Deny {
+                reason: "in plan mode plan files are written, and nothing is moved or removed".into(),
+            };
+        }
+        let written = match tools::touched(request.tool, request.args, request.plan) {
+            Ok(written) => written,
+            // The tool does not take such arguments either, and says better why.
+            Err(error) if error.code == Code::InvalidArgument && !plans_only => return GateDecision::Permit,
+            Err(error) => return GateDecision::Deny { reason: error.message },
+        };
+        if let Some(path) = written.iter().find(|path| plans_only && !mode::is_plan(request.config, path)) {
+            let reason = format!(
+                "in plan mode {path} may not be written; plan files are those in /chats/{}/, and elsewhere those named plan.md or \
+                 something-plan.md",
+                request.config.chat
+            );
             return GateDecision::Deny { reason };
         }
         match written.iter().find(|path| path.names().next() == Some("system")) {
@@ -86,15 +116,13 @@ impl Gate for SimpleGate {
             },
         }
     }
-}
 
-impl SimpleGate {
     fn command(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.config.mode {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no command runs".into() },
-            Mode::Build => GateDecision::Permit,
+            Mode::Build if request.approved => GateDecision::Permit,
             Mode::Chat if request.config.agent.is_some() => GateDecision::Permit,
-            Mode::Chat => GateDecision::Ask {
+            Mode::Chat | Mode::Build => GateDecision::Ask {
                 category: "command".into(),
                 reason: format!("it wants to run a command: {}", shown(request.args)),
                 timeout: self.timeout,
@@ -114,22 +142,5 @@ fn shown(args: &Value) -> String {
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
-    }
-}
-
-/// The paths that a call names, wherever its arguments have them. Arguments that name none (they are malformed) change nothing.
-fn written_paths(args: &Value) -> Vec<FilePath> {
-    match args {
-        Value::String(text) => FilePath::parse(text).into_iter().collect(),
-        Value::Array(items) => items.iter().flat_map(written_paths).collect(),
-        Value::Object(fields) => {
-            let named = ["path", "paths", "from", "to", "files", "edits", "target", "source", "destination"];
-            fields
-                .iter()
-                .filter(|(name, _)| named.contains(&name.as_str()))
-                .flat_map(|(_, value)| written_paths(value))
-                .collect()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }

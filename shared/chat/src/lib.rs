@@ -7,12 +7,15 @@
 //! `report` tells the task what came of each turn.
 
 mod agent;
+mod approve;
 mod ask;
+mod attached;
 mod cancel;
 mod chats;
 mod context;
 mod gate;
 mod machine;
+mod mode;
 mod perform;
 mod prompt;
 mod reading;
@@ -21,7 +24,8 @@ mod state;
 mod transcript;
 mod turn;
 
-pub use chats::{Accepted, Chats, NewChat, Post, Settings};
+pub use approve::Approve;
+pub use chats::{Accepted, Chats, NewChat, Post, Settings, Setup};
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;

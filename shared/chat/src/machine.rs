@@ -1,15 +1,17 @@
 //! The chat as a state machine of the actor runtime: which input goes to which part, and what a chat looks like from outside.
 
 use crate::{
-    Gate, TurnUsage, agent, ask, cancel, report,
+    Gate, TurnUsage, agent,
+    approve::check_mode,
+    ask, cancel, report,
     state::{ChatState, Phase},
     turn,
 };
 use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, View};
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId, FilePath,
-    MessageId, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId, WorkspaceId,
-    event::StopReason, native,
+    Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId,
+    FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId,
+    WorkspaceId, event::StopReason, native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -51,6 +53,15 @@ pub enum ChatEffect {
         seen: Vec<(FilePath, Option<Sha256>)>,
         /// The plan.
         plan_path: Option<FilePath>,
+    },
+    /// Look whether the plan is still the one that was approved, before a command runs because of it.
+    CheckPlan {
+        /// The workspace that it is in.
+        workspace: WorkspaceId,
+        /// The command.
+        call_id: CallId,
+        /// What was approved.
+        approval: Box<Approval>,
     },
     /// End a command that nobody waits for any more.
     KillCommand {
@@ -95,6 +106,13 @@ pub enum Report {
         call_id: CallId,
         /// What came of it.
         outcome: Box<tools::Outcome>,
+    },
+    /// The plan was looked at.
+    PlanChecked {
+        /// The command that waits for it.
+        call_id: CallId,
+        /// Why the command needs a person's permission all the same.
+        changed: Option<String>,
     },
     /// Nothing: nobody waits for it.
     Told,
@@ -162,6 +180,7 @@ pub(crate) fn spent_partition(user: UserId) -> String {
 
 impl Machine for ChatMachine {
     const KIND: &'static str = "chat";
+    const VERSION: u32 = 2;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -252,9 +271,9 @@ impl ChatMachine {
             return just(ChatEvent::Failed { error });
         }
         match command {
-            ChatCommand::StartTurn { content, files, context, create, limits, interrupt } => {
+            ChatCommand::StartTurn { content, files, context, create, limits, interrupt, approval } => {
                 let asked = turn::Asked { id, at, content, files, context, limits };
-                turn::start(self, state, asked, create, interrupt, stamp)
+                turn::start(self, state, asked, turn::How { create, interrupt, approval }, stamp)
             }
             ChatCommand::Stop { stop_id, turn_id } => {
                 let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
@@ -269,7 +288,13 @@ impl ChatMachine {
                 ask::expire(self, state, permission_id, question_id, stamp)
             }
             ChatCommand::Delete => cancel::give_up(self, state, StopId(id.0), stamp),
-            ChatCommand::Configure { title, model, mode } => configure(state, title, model, mode),
+            ChatCommand::Configure { title, model, mode, may_approve } => {
+                let now = state.config.as_ref().map(|config| config.mode);
+                match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
+                    Some(error) => just(ChatEvent::Failed { error }),
+                    None => configure(state, title, model, mode, by, stamp),
+                }
+            }
         }
     }
 }
@@ -278,7 +303,9 @@ fn configure(
     state: &ChatState,
     title: Option<String>,
     model: Option<String>,
-    mode: Option<domain::Mode>,
+    mode: Option<Mode>,
+    by: &Principal,
+    stamp: &Stamp,
 ) -> Decision<ChatMachine> {
     let Some(config) = &state.config else { return Decision::default() };
     let mut changed = (**config).clone();
@@ -289,7 +316,8 @@ fn configure(
         events.push(ChatEvent::Configured { config: Box::new(changed) });
     }
     if let Some(mode) = mode.filter(|mode| *mode != config.mode) {
-        events.push(ChatEvent::ModeChanged { mode, plan_path: state.plan_path.clone() });
+        let (by, at) = (Some(by.to_string()), Some(stamp.at));
+        events.push(ChatEvent::ModeChanged { mode, plan_path: state.plan_path.clone(), by, at });
     }
     Decision { events, ..Decision::default() }
 }
@@ -312,6 +340,11 @@ pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
 /// The key of the end of a command.
 pub(crate) fn kill_key(call: CallId) -> EffectKey {
     EffectKey(format!("kill/{call}"))
+}
+
+/// The key of the look at the plan before a command.
+pub(crate) fn plan_key(call: CallId) -> EffectKey {
+    EffectKey(format!("plan/{call}"))
 }
 
 /// A chat as lists and clients see it.
@@ -345,6 +378,8 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         usage: state.usage,
         turns: state.turns,
         plan_path: state.plan_path.clone(),
+        plan_id: state.plan_id,
+        approval: state.approval.as_deref().cloned(),
         file_id: FileId(config.chat.0),
         task_id: config.agent.as_ref().map(|agent| agent.task),
         created_at: config.created_at,

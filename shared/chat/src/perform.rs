@@ -6,7 +6,9 @@ use crate::{
 };
 use actor::{EffectContext, Perform, Slots};
 use async_trait::async_trait;
-use domain::{ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall};
+use domain::{
+    Approval, CallId, ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall, WorkspaceId,
+};
 use futures::StreamExt;
 use ports::{Clock, Delta, Model, ModelError, ModelRequest};
 use std::{sync::Arc, time::Duration};
@@ -43,6 +45,10 @@ impl Perform<ChatMachine> for ChatEffects {
             ChatEffect::CallTool { call, config, seen, plan_path } => tokio::select! {
                 report = self.call_tool(call, &config, seen, plan_path) => report,
                 // Only of commands: what else runs completes.
+                () = context.cancelled.cancelled() => Report::Told,
+            },
+            ChatEffect::CheckPlan { workspace, call_id, approval } => tokio::select! {
+                changed = self.plan_changed(workspace, call_id, &approval) => Report::PlanChecked { call_id, changed },
                 () = context.cancelled.cancelled() => Report::Told,
             },
             ChatEffect::KillCommand { workspace, call_id } => {
@@ -128,6 +134,28 @@ impl ChatEffects {
                 None => return Err(ModelError::Broken("it ended without saying so".into())),
             }
         }
+    }
+
+    /// Why a plan is not what was approved any more; none when it is. What has begun is only followed, whatever the plan says now.
+    async fn plan_changed(&self, workspace: WorkspaceId, call: CallId, approval: &Approval) -> Option<String> {
+        let Approval { plan_path, plan_id, v, digest, .. } = approval;
+        let looked = async {
+            let files = self.workspaces.open(workspace).await?;
+            if files.has_begun(call).await? {
+                return Ok(None);
+            }
+            let plan = files.by_id(*plan_id).await?;
+            let content = files.read(&plan.path, None).await?;
+            let text = std::str::from_utf8(&content.bytes).unwrap_or_default();
+            let is_same = content.info.file_id == *plan_id && tools::plan_digest(text) == Some(*digest);
+            let now = content.info.v;
+            Ok::<_, Error>((!is_same).then(|| {
+                format!("the plan {} has changed: version {v} was approved, and it is at version {now}", plan.path)
+            }))
+        };
+        looked
+            .await
+            .unwrap_or_else(|error| Some(format!("the approved plan {plan_path} could not be read: {}", error.message)))
     }
 
     async fn call_tool(

@@ -2,8 +2,8 @@
 
 use crate::report::Round;
 use domain::{
-    CallId, ChatConfig, ChatEvent, CommandId, FilePath, Limits, Message, MessageId, PermissionId, QuestionId, Sha256,
-    StopId, Timestamp, ToolCall, TurnId, Usage, event::Question,
+    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
+    PermissionId, PlanFile, QuestionId, Sha256, StopId, Timestamp, ToolCall, TurnId, Usage, event::Question,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -32,6 +32,12 @@ pub struct ChatState {
     pub turns: u64,
     /// The plan, once there is one.
     pub plan_path: Option<FilePath>,
+    /// The file that the plan is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<FileId>,
+    /// The version of a plan that is being carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
     /// Why the chat is paused.
     pub paused: Option<String>,
     /// Whether it was given up.
@@ -216,6 +222,9 @@ impl ChatState {
         match event {
             ChatEvent::Created { config } => {
                 self.active_at = config.created_at;
+                if let Some(PlanFile { path, id }) = &config.plan {
+                    self.plan_is(path, Some(*id));
+                }
                 self.config = Some(Arc::new((**config).clone()));
             }
             ChatEvent::Configured { config } => self.config = Some(Arc::new((**config).clone())),
@@ -285,14 +294,17 @@ impl ChatState {
                     turn.usage += *usage;
                 }
             }
-            ChatEvent::PlanStep { plan_path, .. } => self.plan_path = Some(plan_path.clone()),
-            ChatEvent::ModeChanged { mode, plan_path } => {
-                if let Some(config) = &mut self.config {
-                    Arc::make_mut(config).mode = *mode;
+            ChatEvent::PlanStep { plan_path, plan_id, .. } => self.plan_is(plan_path, *plan_id),
+            ChatEvent::ModeChanged { mode, plan_path, .. } => {
+                self.mode_is(*mode);
+                if let Some(path) = plan_path {
+                    self.plan_is(path, None);
                 }
-                if plan_path.is_some() {
-                    self.plan_path.clone_from(plan_path);
-                }
+            }
+            ChatEvent::PlanApproved { approval } => {
+                self.mode_is(Mode::Build);
+                self.plan_is(&approval.plan_path, Some(approval.plan_id));
+                self.approval = Some(approval.clone());
             }
             ChatEvent::StopRequested { stop_id, reason } => {
                 self.last_stop = Some(*stop_id);
@@ -315,6 +327,22 @@ impl ChatState {
             // For people only.
             ChatEvent::Thought { .. } | ChatEvent::FileUpdated { .. } | ChatEvent::Failed { .. } => {}
         }
+    }
+
+    fn mode_is(&mut self, mode: Mode) {
+        if let Some(config) = &mut self.config {
+            Arc::make_mut(config).mode = mode;
+        }
+        if mode != Mode::Build {
+            self.approval = None;
+        }
+    }
+
+    /// Which plan the chat has; one that is only named by its path stays the file that it was known to be.
+    fn plan_is(&mut self, path: &FilePath, id: Option<FileId>) {
+        let known = self.plan_id.filter(|_| self.plan_path.as_ref() == Some(path));
+        self.plan_path = Some(path.clone());
+        self.plan_id = id.or(known);
     }
 
     fn begin(&mut self, number: u64, id: TurnId, attempt: u32, asked_at: Timestamp, limits: Limits) {

@@ -6,13 +6,13 @@ use crate::{
     context::assemble,
     gate::{GateDecision, GateRequest},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, kill_key, model_key, tool_key},
-    report,
+    mode, report,
     state::{ChatState, Phase, QueuedTurn, Turn},
 };
 use actor::{Decision, EffectKey, Letter};
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId, Sha256,
-    Stamp, Status, StopReason, Timestamp, ToolCall, TurnId, Usage,
+    Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
+    Sha256, Stamp, Status, StopReason, Timestamp, ToolCall, TurnId, Usage,
 };
 use ports::ModelRequest;
 use serde_json::Value;
@@ -27,6 +27,13 @@ pub(crate) struct Asked {
     pub files: Vec<FilePath>,
     pub context: String,
     pub limits: Option<Limits>,
+}
+
+/// What a message brings beside its words.
+pub(crate) struct How {
+    pub create: Option<Box<ChatConfig>>,
+    pub interrupt: bool,
+    pub approval: Option<Box<Approval>>,
 }
 
 /// What a turn has used and may use.
@@ -84,14 +91,16 @@ pub(crate) struct Step<'a> {
     pub stamp: &'a Stamp,
     pub decision: Decision<ChatMachine>,
     ids: u32,
-    config: Option<Arc<ChatConfig>>,
+    pub config: Option<Arc<ChatConfig>>,
+    pub approval: Option<Box<Approval>>,
     /// How many of the turns that wait this step has begun.
     begun: usize,
 }
 
 impl<'a> Step<'a> {
     pub fn new(machine: &'a ChatMachine, state: &'a ChatState, stamp: &'a Stamp) -> Self {
-        Self { machine, state, stamp, decision: Decision::default(), ids: 0, config: state.config.clone(), begun: 0 }
+        let (config, approval) = (state.config.clone(), state.approval.clone());
+        Self { machine, state, stamp, decision: Decision::default(), ids: 0, config, approval, begun: 0 }
     }
 
     pub fn push(&mut self, event: ChatEvent) {
@@ -104,7 +113,7 @@ impl<'a> Step<'a> {
         self.stamp.id(self.ids)
     }
 
-    fn run(&mut self, key: EffectKey, effect: ChatEffect) {
+    pub fn run(&mut self, key: EffectKey, effect: ChatEffect) {
         self.decision.effects.push((key, effect));
     }
 
@@ -156,9 +165,9 @@ impl<'a> Step<'a> {
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at });
         let request = Box::new(ModelRequest {
             model: config.model.clone(),
-            system: config.system.as_str().into(),
+            system: mode::system(&config),
             messages: context.messages,
-            tools: agent::specs(&self.machine.tools, &config),
+            tools: agent::specs(self.machine, &config),
             conversation: config.chat.to_string(),
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
             top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
@@ -183,7 +192,7 @@ impl<'a> Step<'a> {
                     Ok(()) => return,
                     Err(error) => self.refuse(&call, &describe(&error), Status::Failure),
                 },
-                GateDecision::Permit => return self.call_tool(call, 1),
+                GateDecision::Permit => return self.call_permitted(call),
                 GateDecision::Deny { reason } => {
                     self.refuse(&call, &format!("not permitted: {reason}"), Status::Failure);
                 }
@@ -195,18 +204,21 @@ impl<'a> Step<'a> {
         self.call_model(account);
     }
 
-    fn gate(&self, call: &ToolCall) -> GateDecision {
+    pub fn gate(&self, call: &ToolCall) -> GateDecision {
         // A tool that does not exist and arguments that are no JSON are the registry's to explain; they do nothing.
         let (Ok(args), Some(config)) = (call.parsed(), &self.config) else { return GateDecision::Permit };
         let Some((kind, tool)) = agent::kind(&self.machine.tools, config, &call.tool) else {
             return GateDecision::Permit;
         };
-        let decision = self.machine.gate.decide(&GateRequest { config, tool, kind, args: &args });
+        let plan = self.state.plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
+        let approved = self.approval.is_some();
+        let request = GateRequest { config, tool, kind, args: &args, plan: &plan, approved };
+        let decision = self.machine.gate.decide(&request);
         tracing::debug!(tool = call.tool, ?decision, "decided on a call");
         decision
     }
 
-    fn kind(&self, tool: &str) -> Option<Kind> {
+    pub fn kind(&self, tool: &str) -> Option<Kind> {
         let config = self.config.as_ref()?;
         agent::kind(&self.machine.tools, config, tool).map(|(kind, _)| kind)
     }
@@ -325,8 +337,7 @@ pub(crate) fn start(
     machine: &ChatMachine,
     state: &ChatState,
     asked: Asked,
-    create: Option<Box<ChatConfig>>,
-    interrupt: bool,
+    How { create, interrupt, approval }: How,
     stamp: &Stamp,
 ) -> Decision<ChatMachine> {
     if state.deleted {
@@ -340,6 +351,9 @@ pub(crate) fn start(
         };
         step.config = Some(Arc::new((*config).clone()));
         step.push(ChatEvent::Created { config });
+    }
+    if let Some(approval) = approval {
+        step.approve(approval);
     }
     match &state.turn {
         None => step.begin(asked),
@@ -386,6 +400,14 @@ pub(crate) fn effect_reported(
         }
         (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             tool_finished(&mut step, turn, call_id, *outcome);
+        }
+        (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
+            if let Some(call) = turn.calls.front().filter(|call| call.call_id == call_id) {
+                match changed {
+                    None => step.call_tool(call.clone(), 1),
+                    Some(changed) => step.ask_anew(call, &changed),
+                }
+            }
         }
         (
             _,

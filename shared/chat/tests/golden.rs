@@ -14,7 +14,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// What a log folds to is what snapshots hold: when it changes, snapshots of before no longer count.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
-    let log = include_str!("../../domain/tests/golden/chat_events/1.json");
+    let log = include_str!("../../domain/tests/golden/chat_events/2.json");
     let events: Vec<ChatEvent> = serde_json::from_str(log).unwrap();
     let (mut state, mut states) = (ChatState::default(), Vec::new());
     for (number, event) in (1..).zip(&events) {

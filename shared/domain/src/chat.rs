@@ -1,8 +1,8 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
 use crate::{
-    ChatId, FileId, FilePath, NodeId, PermissionId, QuestionId, StopId, TaskId, Timestamp, TurnId, Usage, UserId,
-    WorkspaceId, event, task::FlowRef,
+    ChatId, FileId, FilePath, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp, TurnId, Usage,
+    UserId, WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +32,9 @@ pub enum ChatCommand {
         /// End a turn that waits for an answer or a permission instead of waiting behind it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupt: bool,
+        /// The plan that this turn is the beginning of carrying out. Only who may approve sends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<Box<Approval>>,
     },
     /// Stop a turn (seed 000 §6).
     Stop {
@@ -76,6 +79,9 @@ pub enum ChatCommand {
         /// Another mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        /// Whether it comes from somebody who may approve: a mode that lets the agent do more than the present one needs that.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
     },
 }
 
@@ -96,13 +102,53 @@ pub enum OnBusy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Tools run at once.
+    /// Tools run at once; a person is asked before each command.
     #[default]
     Chat,
-    /// Only plan files may be written.
+    /// Only plan files may be written, and no command runs.
     Plan,
-    /// An approved plan is carried out.
+    /// An approved plan is carried out: commands run, too, while the plan is the one that was approved.
     Build,
+}
+
+impl Mode {
+    /// Whether an agent may do more in this mode than in `other`.
+    pub fn is_wider_than(self, other: Self) -> bool {
+        let width = |mode| match mode {
+            Self::Plan => 0,
+            Self::Chat => 1,
+            Self::Build => 2,
+        };
+        width(self) > width(other)
+    }
+}
+
+/// A version of a plan that somebody who may do so has approved (seed 000 §4.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// Where the plan was.
+    pub plan_path: FilePath,
+    /// Which file it is, wherever it goes.
+    pub plan_id: FileId,
+    /// The version that was approved.
+    pub v: u64,
+    /// The SHA-256 of that version with every step pending: to tick a step does not change a plan.
+    pub digest: Sha256,
+    /// Who approved it, as `user:<id>`.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A plan that a chat was given when it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// Where it is.
+    pub path: FilePath,
+    /// Which file it is.
+    pub id: FileId,
 }
 
 /// How a chat is set up.
@@ -131,6 +177,12 @@ pub struct ChatConfig {
     /// The system text, fixed when the chat was made so that the bytes sent to a model do not change.
     #[serde(default)]
     pub system: String,
+    /// The built-in tools that its persona allows, by name; all when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// The plan that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanFile>,
     /// The context budget in tokens: history is cut to this.
     pub context_tokens: u64,
     /// When it was made.
@@ -307,6 +359,12 @@ pub struct ChatView {
     pub turns: u64,
     /// The plan file, where there is one.
     pub plan_path: Option<FilePath>,
+    /// The identity of the plan file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<FileId>,
+    /// The approval that the agent works under, in `build` mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// The chat's own file.
     pub file_id: FileId,
     /// The task whose agent talks here, where one does. People can watch such a chat, answer what it asks, and stop it;

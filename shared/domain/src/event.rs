@@ -4,8 +4,8 @@
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
 
 use crate::{
-    CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode, PermissionId,
-    QuestionId, Sha256, StopId, Timestamp, TurnId, Usage,
+    Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode,
+    PermissionId, QuestionId, Sha256, StopId, Timestamp, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -148,6 +148,9 @@ pub enum ChatEvent {
         title: String,
         /// The plan file.
         plan_path: FilePath,
+        /// Which file that is; older logs do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan_id: Option<FileId>,
         /// Steps done.
         done: u32,
         /// Steps in all.
@@ -202,6 +205,17 @@ pub enum ChatEvent {
         mode: Mode,
         /// The plan it is about.
         plan_path: Option<FilePath>,
+        /// By whom; older logs do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// When; older logs do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
+    /// A version of a plan was approved: the chat is in `build` mode from now on, and carries it out.
+    PlanApproved {
+        /// Which one, by whom, and when.
+        approval: Box<Approval>,
     },
     /// A model call was paid for.
     Used {

@@ -17,7 +17,8 @@ pub mod task_native;
 mod time;
 
 pub use chat::{
-    AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
+    AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
+    PlanFile,
 };
 pub use digest::Sha256;
 pub use error::{Code, Error};
@@ -26,7 +27,7 @@ pub use id::{
     CallId, ChatId, CommandId, EvaluationId, FileId, IdError, MessageId, PermissionId, QuestionId, StopId, TaskId,
     TurnId, UserId, WorkspaceId,
 };
-pub use message::{Message, ToolCall, ToolSpec, Usage};
+pub use message::{Message, ToolCall, ToolSpec, Usage, name_for_providers};
 pub use path::{FilePath, PathError};
 pub use principal::Principal;
 pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};

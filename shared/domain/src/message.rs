@@ -112,10 +112,29 @@ impl ToolCall {
         }
     }
 
-    /// The `path` argument, for showing.
+    /// The path that the call is about, for showing: of a move where it begins, of several files the first.
     pub fn path(&self) -> Option<String> {
-        self.parsed().ok()?.get("path")?.as_str().map(String::from)
+        let args = self.parsed().ok()?;
+        let first = |name: &str| args.get(name)?.get(0);
+        let several = || first("paths").or_else(|| first("files").and_then(|file| file.get("path")));
+        let path = args.get("path").or_else(|| args.get("from")).or_else(several)?;
+        path.as_str().map(String::from)
     }
+}
+
+/// The most bytes of a tool's name in a history that is sent to a provider.
+const NAME_BYTES: usize = 64;
+
+/// A tool's name in the form that every provider takes in a history: `^[a-zA-Z0-9_-]{1,64}$`. A name of that form stays what it
+/// is. Any other name, which only a model can have made up, gets another character for each one that is not allowed, and is
+/// cut; the same name always gets the same form, so that the bytes a provider has cached do not change.
+pub fn name_for_providers(name: &str) -> std::borrow::Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= NAME_BYTES && name.chars().all(allowed) {
+        return name.into();
+    }
+    let form: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).take(NAME_BYTES).collect();
+    if form.is_empty() { "unnamed".into() } else { form.into() }
 }
 
 /// A tool as a model is told about it.

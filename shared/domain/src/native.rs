@@ -41,10 +41,15 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::FileUpdated { path, v, file_id, author } => {
             ("file_updated", json!({ "path": path, "v": v, "file_id": file_id, "author": author }))
         }
-        ChatEvent::PlanStep { step, status, title, plan_path, done, total } => (
-            "plan_step",
-            json!({ "step": step, "status": status, "title": title, "plan_path": plan_path, "done": done, "total": total }),
-        ),
+        ChatEvent::PlanStep { step, status, title, plan_path, plan_id, done, total } => {
+            let mut data = json!({
+                "step": step, "status": status, "title": title, "plan_path": plan_path, "done": done, "total": total,
+            });
+            if let Some(plan_id) = plan_id {
+                data["plan_id"] = json!(plan_id);
+            }
+            ("plan_step", data)
+        }
         ChatEvent::PermissionRequired { permission_id, call_id, category, tool, args, reason, expires_at, .. } => (
             "permission_required",
             json!({
@@ -59,7 +64,20 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             "question",
             json!({ "question_id": question_id, "call_id": call_id, "questions": questions, "expires_at": expires_at }),
         ),
-        ChatEvent::ModeChanged { mode, plan_path } => ("mode_changed", json!({ "mode": mode, "plan_path": plan_path })),
+        ChatEvent::ModeChanged { mode, plan_path, by, .. } => {
+            let mut data = json!({ "mode": mode, "plan_path": plan_path });
+            if let Some(by) = by {
+                data["by"] = json!(by);
+            }
+            ("mode_changed", data)
+        }
+        ChatEvent::PlanApproved { approval } => (
+            "plan_approved",
+            json!({
+                "plan_path": approval.plan_path, "plan_id": approval.plan_id, "v": approval.v, "by": approval.by,
+                "at": approval.at,
+            }),
+        ),
         ChatEvent::Used { usage, context_used, context_limit } => (
             "usage",
             json!({

@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath, Limits,
-    Mode, PermissionId, Principal, QuestionId, Sha256, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
-    TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
+    Limits, Mode, PermissionId, PlanFile, Principal, QuestionId, Sha256, Status, StopId, TaskCommand, TaskConfig,
+    TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Retry, ToolUse, Wait},
@@ -39,6 +39,11 @@ fn usage() -> Usage {
 
 fn answers() -> Map<String, serde_json::Value> {
     Map::from_iter([("colour".to_owned(), json!("blue"))])
+}
+
+fn approval() -> Approval {
+    let (plan_id, digest) = (FileId(id(12)), Sha256::of(b"plan"));
+    Approval { plan_path: path(), plan_id, v: 3, digest, by: Principal::local().to_string(), at: AT }
 }
 
 fn chat_config() -> ChatConfig {
@@ -79,6 +84,8 @@ fn chat_config() -> ChatConfig {
         mode: Mode::Build,
         limits: Limits { max_steps: 3, max_tokens: 100, max_wall_ms: 1000, max_cost_usd: 0.5 },
         system: "You are an assistant.".into(),
+        tools: Some(vec!["read".into()]),
+        plan: Some(PlanFile { path: path(), id: FileId(id(12)) }),
         context_tokens: 100_000,
         created_at: AT,
         agent: Some(Box::new(agent)),
@@ -95,13 +102,19 @@ fn commands_of_chats_are_read_for_ever() {
             create: Some(Box::new(chat_config())),
             limits: Some(Limits::default()),
             interrupt: true,
+            approval: Some(Box::new(approval())),
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers() },
         ChatCommand::Decide { permission_id: PermissionId(id(8)), outcome: PermissionOutcome::Declined },
         ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
         ChatCommand::Delete,
-        ChatCommand::Configure { title: Some("New".into()), model: Some("a/b".into()), mode: Some(Mode::Plan) },
+        ChatCommand::Configure {
+            title: Some("New".into()),
+            model: Some("a/b".into()),
+            mode: Some(Mode::Plan),
+            may_approve: true,
+        },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -257,6 +270,8 @@ fn views_are_read_for_ever() {
         usage: usage(),
         turns: 3,
         plan_path: Some(path()),
+        plan_id: Some(FileId(id(12))),
+        approval: Some(approval()),
         file_id: FileId(id(2)),
         task_id: Some(TaskId(id(4))),
         created_at: AT,

@@ -31,7 +31,7 @@ pub enum Action {
     Run,
     /// Change files by hand: contents, moves, trash, tools; run commands; end the sandbox.
     Write,
-    /// Decide what agents ask permission for.
+    /// Decide what agents ask permission for; approve plans, and modes in which agents may do more.
     Approve,
     /// Members, and the workspace's name; remove files for good.
     Administer,
@@ -53,7 +53,11 @@ const MATRIX: [(Action, [bool; 5], &str); 7] = {
             [X, X, X, O, O],
             "change files by hand: contents, moves, trash, tools; run commands; end the sandbox",
         ),
-        (Action::Approve, [X, X, X, O, O], "decide what agents ask permission for"),
+        (
+            Action::Approve,
+            [X, X, X, O, O],
+            "decide what agents ask permission for; approve plans, and modes in which they may do more",
+        ),
         (Action::Administer, [X, X, O, O, O], "members; the workspace's name; remove files for good"),
         (Action::Own, [X, O, O, O, O], "delete the workspace; make owners"),
     ]

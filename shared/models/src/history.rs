@@ -4,7 +4,7 @@
 //! longer history begins with what the shorter one was mapped to.
 
 use crate::{converse, kind::Kind};
-use domain::{FilePath, Message, ToolCall, ToolSpec};
+use domain::{FilePath, Message, ToolCall, ToolSpec, name_for_providers};
 use genai::chat::{ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolResponse};
 use ports::ModelRequest;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ fn messages(request: &ModelRequest, kind: Kind) -> Vec<ChatMessage> {
     let mut results: Vec<ToolResponse> = Vec::new();
     for message in &request.messages {
         if let Message::Tool { call_id, tool, output, .. } = message.as_ref() {
-            results.push(ToolResponse::new(call_id.to_string(), output.clone()).with_fn_name(tool.clone()));
+            results.push(ToolResponse::new(call_id.to_string(), output.clone()).with_fn_name(name_for_providers(tool)));
             continue;
         }
         if !results.is_empty() {
@@ -100,7 +100,7 @@ fn assistant(content: &str, calls: &[ToolCall], provider: &Value, kind: Kind) ->
     parts.extend(calls.iter().map(|call| {
         ContentPart::ToolCall(genai::chat::ToolCall {
             call_id: call.call_id.to_string(),
-            fn_name: call.tool.clone(),
+            fn_name: name_for_providers(&call.tool).into_owned(),
             fn_arguments: arguments(call),
             thought_signatures: signatures.next().filter(|signatures| !signatures.is_empty()),
         })

@@ -38,6 +38,41 @@ fn places(tool: &str) -> Option<&'static [Place]> {
     })
 }
 
+/// What a call touches: the paths that its arguments name, with the folder that is searched and the plan file by default. `plan` is
+/// the plan file that a call means which names none. `FORBIDDEN` for a tool of which it is not known, `INVALID_ARGUMENT` when the arguments
+/// are not what the tool takes.
+pub fn touched(tool: &str, args: &Value, plan: &FilePath) -> Result<Vec<FilePath>, Error> {
+    let places = places(tool).ok_or_else(|| {
+        Error::new(Code::Forbidden, format!("it is not known where the tool {tool:?} names what it touches"))
+    })?;
+    let mut touched = Vec::new();
+    for place in places {
+        match *place {
+            Place::Path(field) => touched.push(match given(args, field)? {
+                Some(path) => parsed(field, path)?,
+                None => return Err(missing(field)),
+            }),
+            Place::Folder(field) => {
+                touched.push(given(args, field)?.map_or(Ok(FilePath::root()), |path| parsed(field, path))?);
+            }
+            Place::Plan(field) => {
+                touched.push(given(args, field)?.map_or(Ok(plan.clone()), |path| parsed(field, path))?);
+            }
+            Place::Paths(field) => {
+                for path in listed(args, field)? {
+                    touched.push(parsed(field, path)?);
+                }
+            }
+            Place::Files(field, inner) => {
+                for file in listed(args, field)? {
+                    touched.push(parsed(field, given(file, inner)?.ok_or_else(|| missing(inner))?)?);
+                }
+            }
+        }
+    }
+    Ok(touched)
+}
+
 /// Refuses a call that touches anything but `root` and what is in it. What it would touch by default counts as named: a search
 /// that names no folder searches everything. `FORBIDDEN` with the argument at fault, `INVALID_ARGUMENT` when the
 /// arguments are not what the tool takes.
@@ -50,7 +85,7 @@ pub fn confine(tool: &str, args: &Value, root: &FilePath) -> Result<(), Error> {
     places.iter().try_for_each(|place| match *place {
         Place::Path(field) => match given(args, field)? {
             Some(path) => within(tool, field, path, root),
-            None => Err(Error::invalid(field, format!("the argument {field:?} is missing"))),
+            None => Err(missing(field)),
         },
         Place::Folder(field) | Place::Plan(field) => match given(args, field)? {
             Some(path) => within(tool, field, path, root),
@@ -97,9 +132,17 @@ fn listed<'a>(args: &'a Value, field: &str) -> Result<&'a Vec<Value>, Error> {
     list.ok_or_else(|| Error::invalid(field, format!("the argument {field:?} is no list")))
 }
 
-fn within(tool: &str, field: &str, path: &Value, root: &FilePath) -> Result<(), Error> {
+fn missing(field: &str) -> Error {
+    Error::invalid(field, format!("the argument {field:?} is missing"))
+}
+
+fn parsed(field: &str, path: &Value) -> Result<FilePath, Error> {
     let text = path.as_str().ok_or_else(|| Error::invalid(field, format!("a path in {field:?} is no text")))?;
-    let path = call::path(field, text)?;
+    call::path(field, text)
+}
+
+fn within(tool: &str, field: &str, path: &Value, root: &FilePath) -> Result<(), Error> {
+    let path = parsed(field, path)?;
     if path.is_within(root) { Ok(()) } else { Err(outside(tool, field, path.as_str(), root)) }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     read::as_text,
     write::written,
 };
-use domain::{ChatEvent, Code, Error, FilePath};
+use domain::{ChatEvent, Code, Error, FilePath, Sha256};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -144,17 +144,29 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
     };
     let output = format!("wrote the plan {}: {} steps, version {}", change.path, args.steps.len(), change.v);
     let mut done = written(&change, output);
-    // Those who watch learn that there is a plan by its first step.
+    // Those who watch have the whole checklist from the beginning, and no step of an older plan.
     let total = u32::try_from(args.steps.len()).unwrap_or(u32::MAX);
-    done.events.push(ChatEvent::PlanStep {
-        step: 1,
+    done.events.extend((1..).zip(&args.steps).map(|(step, title)| ChatEvent::PlanStep {
+        step,
         status: Status::Pending.name().into(),
-        title: args.steps.first().map(|step| line(step)).unwrap_or_default(),
+        title: line(title),
         plan_path: change.path.clone(),
+        plan_id: Some(change.file_id),
         done: 0,
         total,
-    });
+    }));
     Ok(done)
+}
+
+/// The SHA-256 of a plan with every step pending, so that to tick a step does not change it. None for a text without steps, which
+/// is no plan.
+pub fn plan_digest(text: &str) -> Option<Sha256> {
+    let steps = steps(text);
+    let mut pending = text.to_owned();
+    for step in &steps {
+        pending.replace_range(step.mark_at..step.mark_at + 1, " ");
+    }
+    (!steps.is_empty()).then(|| Sha256::of(pending.as_bytes()))
 }
 
 pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> Answer {
@@ -215,6 +227,7 @@ async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answ
         status: status.into(),
         title: title.into(),
         plan_path: change.path.clone(),
+        plan_id: Some(change.file_id),
         done,
         total,
     });
@@ -224,6 +237,20 @@ async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answ
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tick_changes_no_plan_and_everything_else_does() {
+        let digest = |text: &str| plan_digest(text);
+        let approved = digest("# Plan\n\n- [ ] one\n- [ ] two\n");
+        assert!(approved.is_some());
+        assert_eq!(digest("# Plan\n\n- [x] one\n- [~] two\n"), approved);
+        for other in
+            ["# Plan\n\n- [ ] one\n- [ ] rm -rf\n", "# Plan\n\n- [ ] one\n", "# Plan\n\nfirst\n- [ ] one\n- [ ] two\n"]
+        {
+            assert_ne!(digest(other), approved, "{other}");
+        }
+        assert_eq!(digest("# Notes\n"), None);
+    }
 
     #[test]
     fn steps_are_the_tasks_of_the_list_outside_of_code() {

@@ -28,11 +28,11 @@ impl Accepted {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Tools run at once.
+    /// Tools run at once; a person is asked before each command.
     Chat,
-    /// Only plan files may be written.
+    /// Only plan files may be written, and no command runs.
     Plan,
-    /// An approved plan is carried out.
+    /// An approved plan is carried out: commands run, too, while the plan is the one that was approved.
     Build,
 }
 
@@ -106,6 +106,24 @@ pub struct Usage {
     pub cost_usd: f64,
 }
 
+/// A version of a plan that somebody has approved.
+#[derive(Serialize, ToSchema)]
+pub struct Approval {
+    /// Where the plan was.
+    pub plan_path: String,
+    /// Which file it is.
+    pub plan_id: Uuid,
+    /// The version that was approved.
+    pub v: u64,
+    /// The SHA-256 of that version with every step pending.
+    pub digest: String,
+    /// Who approved it, as `user:<id>`.
+    pub by: String,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
 /// A chat.
 #[derive(Serialize, ToSchema)]
 pub struct Chat {
@@ -138,6 +156,10 @@ pub struct Chat {
     pub turns: u64,
     /// Its plan file, where there is one.
     pub plan_path: Option<String>,
+    /// The identity of its plan file.
+    pub plan_id: Option<Uuid>,
+    /// What it works under in `build` mode.
+    pub approval: Option<Approval>,
     /// Its own file, `/chats/<id>.md`.
     pub file_id: Uuid,
     /// When it was made.

@@ -100,7 +100,8 @@ async fn a_paused_chat_is_resumed() {
 async fn a_chat_is_set_up_anew() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;
-    door.json("PATCH", &chat, json!({ "title": "Reports", "model": "m", "mode": "build" })).await.is(202);
+    door.json("PATCH", &chat, json!({ "title": "Reports", "model": "m", "mode": "plan" })).await.is(202);
+    door.json("PATCH", &chat, json!({ "mode": "build" })).await.refuses(400, "INVALID_ARGUMENT");
     door.json("PATCH", &chat, json!({})).await.refuses(400, "INVALID_ARGUMENT");
     door.json("PATCH", &chat, json!({ "title": "  " })).await.refuses(400, "INVALID_ARGUMENT");
 }

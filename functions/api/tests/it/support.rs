@@ -10,11 +10,15 @@ use domain::{ChatEvent, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use flow::{FlowCache, Flows, Tasks, load::Known};
 use http::{HeaderMap, Request, StatusCode};
-use ports::{Bus, Clock, ModelInfo, Spilling, SystemClock, Table};
+use ports::{Bus, Clock, ModelInfo, Queue, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 use stream::{FeedOptions, Feeds, Start};
 use testkit::crash::Crash;
@@ -32,6 +36,9 @@ pub struct Door {
     pub table: Arc<dyn Table>,
     /// Counts the calls of the ports.
     pub calls: Crash,
+    queue: Arc<dyn Queue>,
+    /// How many messages were taken off the queue.
+    taken: AtomicUsize,
     /// Ends the event streams.
     pub shutdown: CancellationToken,
     _folder: tempfile::TempDir,
@@ -149,7 +156,7 @@ impl Door {
                 tasks.clone(),
                 workspaces.clone(),
                 table.clone(),
-                queue,
+                queue.clone(),
                 clock.clone(),
                 |_| Err("no script is played here".into()),
             ),
@@ -167,7 +174,22 @@ impl Door {
         };
         let context = Arc::new(context);
         let streams = api::streams(context.clone());
-        Self { router: api::router(context), streams, table, calls, shutdown, _folder: folder }
+        let taken = AtomicUsize::new(0);
+        Self { router: api::router(context), streams, table, calls, queue, taken, shutdown, _folder: folder }
+    }
+
+    /// The bodies of the messages that were sent since this was asked last.
+    pub async fn take_messages(&self) -> Vec<String> {
+        let sent = self.calls.names().iter().filter(|name| **name == "queue.send").count();
+        let mut bodies = Vec::new();
+        while self.taken.load(Ordering::SeqCst) < sent {
+            for delivery in self.queue.receive(10, Duration::from_secs(3600)).await.unwrap() {
+                assert!(self.queue.ack(&[delivery.receipt]).await.unwrap());
+                self.taken.fetch_add(1, Ordering::SeqCst);
+                bodies.push(delivery.body);
+            }
+        }
+        bodies
     }
 
     /// Sends a request as it is.

@@ -60,6 +60,7 @@ pub async fn what_comes_again_is_done_once(emulators: &Arc<Emulators>) {
             create: None,
             limits: None,
             interrupt: false,
+            approval: None,
         };
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
     }

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use actor::{Content, Mail};
-use chat::{Post, actor_id};
+use chat::{Post, Setup, actor_id};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Mode,
     Principal, Status, TaskId, WorkspaceId,
@@ -24,6 +24,8 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         mode: Mode::Chat,
         limits: Limits::default(),
         system: String::new(),
+        tools: None,
+        plan: None,
         context_tokens: 10_000,
         created_at: domain::Timestamp::default(),
         agent: Some(Box::new(AgentOf {
@@ -52,6 +54,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         create: Some(Box::new(agent_of(hub.workspace, task, chat))),
         limits: None,
         interrupt: false,
+        approval: None,
     };
     let mail = Mail {
         id: CommandId(hub.clock.id()),
@@ -86,7 +89,8 @@ async fn a_task_is_told_once_and_people_only_watch() {
     let post = Post { content: "me, too".into(), ..Post::default() };
     let refused = hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), post, &by).await.unwrap_err();
     assert!(refused.code == Code::Conflict && refused.hint.unwrap().contains(&task.to_string()));
-    let configured = hub.chats.configure(hub.workspace, chat, None, None, Some(Mode::Plan), &by).await;
+    let configured =
+        hub.chats.configure(hub.workspace, chat, Setup { mode: Some(Mode::Plan), ..Setup::default() }, &by).await;
     assert_eq!(configured.unwrap_err().code, Code::Conflict);
 
     let files = hub.workspaces.open(hub.workspace).await.unwrap();

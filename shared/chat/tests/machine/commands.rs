@@ -41,16 +41,25 @@ fn in_plan_mode_no_command_runs_and_an_approved_plan_runs_them() {
     play.say("test it");
     let refused = "observed false: not permitted: in plan mode no command runs";
     assert!(play.answer("", &[cargo_test()]).contains(&refused.to_owned()));
-    let mut play = with(|config| config.mode = Mode::Build);
-    play.say("test it");
-    assert_eq!(play.answer("", &[cargo_test()])[2..], ["call exec 1"]);
+    let begun = play.approve(3);
+    assert_eq!(begun, ["plan_approved", "mode_changed", "turn_queued"], "the turn that plans ends first");
+    let mut play = with(|config| config.mode = Mode::Plan);
+    play.say("plan it");
+    play.answer("planned", &[]);
+    assert_eq!(
+        play.approve(3),
+        ["plan_approved", "mode_changed", "turn_started 1", "user: Carry it out", "model_started 1"]
+    );
+    play.answer("", &[cargo_test()]);
+    assert_eq!(play.plan_is(None), ["call exec 1"]);
 }
 
 #[test]
 fn a_stop_ends_a_command_at_once_and_lets_another_tool_complete() {
-    let mut play = with(|config| config.mode = Mode::Build);
-    play.say("test it");
+    let mut play = with(|_| {});
+    play.approve(1);
     play.answer("", &[cargo_test(), ls()]);
+    play.plan_is(None);
     let happened = play.stop();
     let interrupted = "[System: Response was interrupted by user (user_cancelled)]";
     assert_eq!(
@@ -72,9 +81,10 @@ fn a_stop_ends_a_command_at_once_and_lets_another_tool_complete() {
 
 #[test]
 fn after_a_crash_a_command_goes_on_under_its_call() {
-    let mut play = with(|config| config.mode = Mode::Build);
-    play.say("test it");
+    let mut play = with(|_| {});
+    play.approve(1);
     play.answer("", &[cargo_test()]);
+    play.plan_is(None);
     let call = |play: &Play| {
         let started = play.log.iter().rev().find_map(|event| match event {
             ChatEvent::CallStarted { call_id, attempt, .. } => Some((*call_id, *attempt)),

@@ -3,6 +3,7 @@
 mod agent;
 mod anything;
 mod commands;
+mod modes;
 mod play;
 
 use actor::{Input, Machine, StopRequest, Target};
@@ -298,7 +299,15 @@ fn a_turns_limits_only_narrow_the_chats() {
     let mut play = Play::with(|config| config.limits.max_steps = 1);
     let (content, context, create) = ("go".into(), String::new(), Some(play.config.clone()));
     let limits = Some(Limits { max_tokens: 1_000, ..Limits::default() });
-    play.command(ChatCommand::StartTurn { content, files: vec![], context, create, limits, interrupt: false });
+    play.command(ChatCommand::StartTurn {
+        content,
+        files: vec![],
+        context,
+        create,
+        limits,
+        interrupt: false,
+        approval: None,
+    });
     let limits = play.state.turn.as_ref().map(|turn| turn.limits);
     assert_eq!(limits.map(|limits| (limits.max_steps, limits.max_tokens)), Some((1, 1_000)));
 }

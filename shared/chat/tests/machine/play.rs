@@ -3,9 +3,9 @@
 use actor::{ActorId, Decision, EffectKey, Input, Machine, StopRequest, Target};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits,
-    Message, Mode, PermissionId, Principal, QuestionId, Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp,
-    Usage, WorkspaceId, task::AgentAnswer,
+    AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId,
+    FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId, StopReason,
+    TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, task::AgentAnswer,
 };
 use ports::ModelRequest;
 use serde_json::{Value, json};
@@ -52,6 +52,8 @@ impl Play {
             mode: Mode::Chat,
             limits: Limits::default(),
             system: "You are a test.".into(),
+            tools: None,
+            plan: None,
             context_tokens: 10_000,
             created_at: Timestamp::default(),
             agent: None,
@@ -170,7 +172,15 @@ impl Play {
     pub fn say_with(&mut self, content: &str, interrupt: bool) -> Vec<String> {
         let create = Some(self.config.clone());
         let (content, context) = (content.to_owned(), String::new());
-        self.command(ChatCommand::StartTurn { content, files: vec![], context, create, limits: None, interrupt })
+        self.command(ChatCommand::StartTurn {
+            content,
+            files: vec![],
+            context,
+            create,
+            limits: None,
+            interrupt,
+            approval: None,
+        })
     }
 
     pub fn streamed(&mut self, text: &str) -> Vec<String> {
@@ -181,7 +191,7 @@ impl Play {
     pub fn message_id(&self) -> domain::MessageId {
         let message = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallModel { message_id, .. } => Some(*message_id),
-            ChatEffect::CallTool { .. } | ChatEffect::KillCommand { .. } => None,
+            ChatEffect::CallTool { .. } | ChatEffect::CheckPlan { .. } | ChatEffect::KillCommand { .. } => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
     }
@@ -230,11 +240,50 @@ impl Play {
     pub fn tool_ends(&mut self, outcome: tools::Outcome) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallTool { call, .. } => Some(call.call_id),
-            ChatEffect::CallModel { .. } | ChatEffect::KillCommand { .. } => None,
+            ChatEffect::CallModel { .. } | ChatEffect::CheckPlan { .. } | ChatEffect::KillCommand { .. } => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
         self.input(Input::Report(Report::ToolFinished { call_id, outcome: Box::new(outcome) }))
+    }
+
+    /// The approval of a plan, and the turn that carries it out.
+    pub fn approve(&mut self, v: u64) -> Vec<String> {
+        let approval = Approval {
+            plan_path: FilePath::parse("/projects/a/plan.md").unwrap_or_else(|_| FilePath::root()),
+            plan_id: FileId(Uuid::from_u128(12)),
+            v,
+            digest: Sha256::of(b"plan"),
+            by: self.by.to_string(),
+            at: self.at(),
+        };
+        let (content, context) = ("Carry it out".to_owned(), String::new());
+        self.command(ChatCommand::StartTurn {
+            content,
+            files: vec![],
+            context,
+            create: Some(self.config.clone()),
+            limits: None,
+            interrupt: false,
+            approval: Some(Box::new(approval)),
+        })
+    }
+
+    /// The plan was looked at before a command.
+    pub fn plan_is(&mut self, changed: Option<&str>) -> Vec<String> {
+        let call_id = self.running.values().find_map(|effect| match effect {
+            ChatEffect::CheckPlan { call_id, .. } => Some(*call_id),
+            ChatEffect::CallModel { .. } | ChatEffect::CallTool { .. } | ChatEffect::KillCommand { .. } => None,
+        });
+        self.running.clear();
+        let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
+        self.input(Input::Report(Report::PlanChecked { call_id, changed: changed.map(String::from) }))
+    }
+
+    /// The tools that the model was told of last.
+    pub fn offered(&self) -> Vec<String> {
+        let tools = self.request.iter().flat_map(|request| request.tools.iter());
+        tools.map(|tool| tool.name.clone()).collect()
     }
 
     pub fn stop(&mut self) -> Vec<String> {

@@ -85,6 +85,8 @@ impl TaskEffects {
             mode: Mode::Chat,
             limits,
             system: system.trim().to_owned(),
+            tools: None,
+            plan: None,
             context_tokens: self.context_tokens,
             created_at: self.clock.now(),
             agent: Some(Box::new(AgentOf {

@@ -195,6 +195,8 @@ impl Play {
             mode: Mode::Chat,
             limits: Limits::default(),
             system: String::new(),
+            tools: None,
+            plan: None,
             context_tokens: 10_000,
             created_at: Timestamp::default(),
             agent: None,

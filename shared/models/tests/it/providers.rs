@@ -170,6 +170,50 @@ async fn the_history_is_sent_whole_and_its_bytes_do_not_change_between_turns() {
     }
 }
 
+/// Every name that a request has for a tool, wherever the protocol has it.
+fn tool_names(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| tool_names(item, names)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(name) if key == "name" => names.push(name.clone()),
+                    _ => tool_names(value, names),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_a_model_made_up_is_sent_back_in_a_form_that_every_provider_takes() {
+    let long = "x".repeat(100);
+    let made_up = ["functions.write", "", "ünïcode tool", &long, "a/b:c", "\u{0}", "ls"];
+    for protocol in protocols() {
+        let answer = || sse((protocol.frames)(ANSWER, protocol.stop));
+        let server = Server::with(vec![answer(), answer()]).await;
+        let mut history = vec![user("Do it.")];
+        for name in made_up {
+            history.push(says("", &[(name, "{}")], Value::Null));
+            history.push(result(name, "error: there is no such tool"));
+        }
+        for _ in 0..2 {
+            deltas(&server.router(), request(protocol.model, history.clone())).await;
+        }
+        let sent = server.requests().await;
+        assert_eq!(sent[0].body, sent[1].body, "{}: the same bytes each time", protocol.model);
+        let mut names = Vec::new();
+        tool_names(&serde_json::from_slice(&sent[0].body).unwrap(), &mut names);
+        assert!(names.len() >= made_up.len(), "{}: {names:?}", protocol.model);
+        for name in &names {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            assert!((1..=64).contains(&name.len()) && name.chars().all(allowed), "{}: {name:?}", protocol.model);
+        }
+        assert!(names.iter().any(|name| name == "ls"), "a name that is allowed stays what it is: {names:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_hits_the_output_limit_says_so_and_half_a_call_is_no_call() {
     for protocol in protocols() {

@@ -7,6 +7,7 @@
 mod attacks;
 mod limits;
 mod members;
+mod modes;
 mod published;
 mod roles;
 mod rows;

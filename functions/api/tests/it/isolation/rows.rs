@@ -119,6 +119,12 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"outcome": "approved"}"#,
         ),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve",
+            In(Approve),
+            "",
+            r#"{"plan_id": "{plan_id}", "v": 1}"#,
+        ),
         row("POST /api/v1/workspaces/{workspace_id}/stream-tickets", In(Read), "", r#"{"chat_id": "{chat_id}"}"#),
         // Files.
         row("GET /api/v1/workspaces/{workspace_id}/files", In(Read), "", ""),

@@ -143,6 +143,7 @@ impl World {
         let file_id = file("/notes.md", &secret).await;
         let second = json!({ "content": format!("{secret} again") });
         self.json(&token, "PUT", &format!("{workspace}/files/{file_id}"), second).await.is(200);
+        let plan_id = file("/plan.md", &format!("- [ ] {secret}\n")).await;
         let trashed_id = file("/gone.md", &secret).await;
         self.call(Some(&token), "DELETE", &format!("{workspace}/files/{trashed_id}"), "").await.is(200);
         let flow = format!("flow-of-{name}");
@@ -168,6 +169,7 @@ impl World {
             ("workspace_id", id),
             ("file_id", file_id),
             ("trashed_id", trashed_id),
+            ("plan_id", plan_id),
             ("chat_id", chat_id),
             ("task_id", task_id),
             ("other_task_id", other_task_id),

@@ -1,0 +1,148 @@
+//! A mode in which an agent may do more is a right: every role and every key, by every way in (seed 000 §4.2).
+
+use super::world::{Tenant, World, token};
+use crate::support::Reply;
+use domain::{ChatCommand, Mode};
+use identity::{Action, Role, Scopes};
+use serde_json::{Value, json};
+
+/// What the queue has been told to do to chats, since it was asked last.
+async fn told(world: &World) -> Vec<ChatCommand> {
+    let mut commands = Vec::new();
+    for message in world.door.take_messages().await {
+        let mail: Value = serde_json::from_str(&message).unwrap();
+        if let Ok(command) = serde_json::from_value(mail["content"]["body"].clone()) {
+            commands.push(command);
+        }
+    }
+    commands
+}
+
+struct Chat {
+    path: String,
+    plan: String,
+}
+
+/// A chat in plan mode with a plan of one step in version 1, and of another in version 2.
+async fn planned(world: &World, tenant: &Tenant) -> Chat {
+    let say = async |method: &str, path: &str, body: Value| {
+        let reply = world.call(Some(&tenant.token), method, path, &body.to_string()).await;
+        assert!(reply.status.is_success(), "{path}: {}", String::from_utf8_lossy(&reply.bytes));
+        reply
+    };
+    let files = format!("{}/files", tenant.workspace);
+    let path = format!("/projects/{}/plan.md", super::world::uuid());
+    let plan = say("POST", &files, json!({ "path": path, "content": "- [ ] one\n" })).await.text("file_id");
+    say("PUT", &format!("{files}/{plan}"), json!({ "content": "- [ ] two\n" })).await;
+    let body = json!({ "goal": "plan it", "mode": "plan", "plan_id": plan });
+    let made = say("POST", &format!("{}/chats", tenant.workspace), body).await;
+    assert_eq!(made.text("plan_id"), plan, "the answer names the plan");
+    Chat { path: format!("{}/chats/{}", tenant.workspace, made.text("chat_id")), plan }
+}
+
+#[tokio::test]
+async fn who_may_not_approve_gets_no_wider_mode_by_any_way_in() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let mut bearers = Vec::new();
+    for role in [Role::Admin, Role::Editor, Role::Member, Role::Viewer] {
+        bearers.push((role.to_string(), token(&world.person_as(&ann, role).await), role.may(Action::Approve)));
+    }
+    let rest = Scopes::all().iter().filter(|scope| *scope != Action::Approve).collect::<Vec<_>>();
+    bearers.push(("an owner's key that may not approve".into(), world.key("ann", &rest, None).await, false));
+    bearers.push(("the owner".into(), ann.token.clone(), true));
+    let chats = format!("{}/chats", ann.workspace);
+    let build = json!({ "goal": "run", "mode": "build", "plan_id": chat.plan, "plan_v": 2 });
+    let bare = json!({ "goal": "run", "mode": "build" });
+    let attempts = [
+        ("POST", chats.clone(), build),
+        ("POST", chats, bare),
+        ("PATCH", chat.path.clone(), json!({ "mode": "build" })),
+        ("PATCH", chat.path.clone(), json!({ "mode": "chat" })),
+        ("PATCH", chat.path.clone(), json!({ "mode": "chat", "title": "x", "model": "m" })),
+        ("POST", format!("{}/approve", chat.path), json!({ "v": 2 })),
+    ];
+    told(&world).await;
+    for (who, bearer, may) in &bearers {
+        for (method, path, body) in &attempts {
+            let reply = world.call(Some(bearer), method, path, &body.to_string()).await;
+            let forbidden = reply.status == 403;
+            assert_eq!(forbidden, !may, "{who}: {method} {path} {body}: {}", reply.json);
+        }
+        if !may {
+            assert_eq!(told(&world).await, [], "{who}: nothing was sent to a chat");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_chat_itself_is_told_who_may_approve() {
+    // Its view may be behind, so that the API sees no wider mode where there is one.
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    told(&world).await;
+    world.door.put_view(&chat.path, json!({ "mode": "build" })).await;
+    world.call(Some(&member), "PATCH", &chat.path, r#"{"mode": "chat"}"#).await.is(202);
+    world.call(Some(&ann.token), "PATCH", &chat.path, r#"{"mode": "chat"}"#).await.is(202);
+    let rights = told(&world).await.into_iter().map(|command| match command {
+        ChatCommand::Configure { mode: Some(Mode::Chat), may_approve, .. } => may_approve,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(rights.collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test]
+async fn an_approval_names_a_version_that_the_plan_still_says() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let approve = async |body: Value| -> Reply {
+        world.call(Some(&ann.token), "POST", &format!("{}/approve", chat.path), &body.to_string()).await
+    };
+    approve(json!({})).await.refuses(400, "INVALID_ARGUMENT");
+    approve(json!({ "v": 9 })).await.refuses(404, "NOT_FOUND");
+    let stale = approve(json!({ "v": 1 })).await.refuses(409, "STALE_VERSION");
+    assert_eq!(stale.json["error"]["details"]["current_v"], 2);
+    approve(json!({ "v": 2, "plan_id": ann.has["file_id"] })).await.refuses(422, "UNPROCESSABLE");
+    // A tick is no change of the plan.
+    let file = format!("{}/files/{}", ann.workspace, chat.plan);
+    let ticked = json!({ "content": "- [x] two\n" }).to_string();
+    world.call(Some(&ann.token), "PUT", &file, &ticked).await.is(200);
+    told(&world).await;
+    let accepted = approve(json!({ "v": 2 })).await.is(202);
+    let sent = told(&world).await;
+    let [ChatCommand::StartTurn { content, context, approval: Some(approval), .. }] = &sent[..] else {
+        panic!("an approval starts the work: {sent:?}")
+    };
+    assert!(content.contains("is approved in version 2"), "{content}");
+    assert!(context.contains("- [x] two"), "the plan comes along: {context}");
+    assert_eq!((approval.v, approval.plan_id.to_string()), (2, chat.plan.clone()));
+    assert_eq!(approval.by, format!("user:{}", super::world::user_id("ann")));
+    assert_eq!(accepted.text("status"), "queued");
+}
+
+#[tokio::test]
+async fn a_chat_that_begins_in_build_mode_says_which_version_is_approved() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let chats = format!("{}/chats", ann.workspace);
+    let make = async |body: Value| world.call(Some(&ann.token), "POST", &chats, &body.to_string()).await;
+    let goal = "build";
+    make(json!({ "goal": goal, "mode": "build" })).await.refuses(400, "INVALID_ARGUMENT");
+    make(json!({ "goal": goal, "mode": "build", "plan_id": chat.plan })).await.refuses(400, "INVALID_ARGUMENT");
+    make(json!({ "goal": goal, "plan_id": chat.plan, "plan_v": 2 })).await.refuses(400, "INVALID_ARGUMENT");
+    make(json!({ "goal": goal, "mode": "build", "plan_id": chat.plan, "plan_v": 1 }))
+        .await
+        .refuses(409, "STALE_VERSION");
+    told(&world).await;
+    make(json!({ "goal": goal, "mode": "build", "plan_id": chat.plan, "plan_v": 2 })).await.is(202);
+    let sent = told(&world).await;
+    let [ChatCommand::StartTurn { create: Some(config), approval: Some(approval), .. }] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!((config.mode, approval.v), (Mode::Build, 2));
+}

@@ -1,0 +1,163 @@
+//! The approval of a plan (seed 000 §4.2): somebody who may do so names the version that they have read, and that starts the work. What
+//! the approval lets the agent do rests on that version: a command runs unasked while the plan is the same, but for the marks of its
+//! steps; once it is not, a person is asked before each, until the plan is approved again.
+
+use crate::{
+    Chats, agent, ask, attached,
+    chats::{Accepted, check_content, check_limits, paused},
+    gate::GateDecision,
+    machine::{ChatEffect, plan_key},
+    turn::Step,
+};
+use domain::{
+    Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
+    ToolCall, TurnId, WorkspaceId,
+};
+use std::sync::Arc;
+use tools::Kind;
+use workspace::Workspace;
+
+/// The approval of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Approve {
+    /// The plan; the chat's own when none.
+    pub plan: Option<FileId>,
+    /// The version that was read and is approved.
+    pub v: u64,
+    /// What to tell the agent beside that.
+    pub content: Option<String>,
+    /// Narrower limits for the turn that carries it out.
+    pub limits: Option<Limits>,
+}
+
+impl Chats {
+    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. The
+    /// caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION` when the plan says
+    /// something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
+    pub async fn approve(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        approve: Approve,
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        check_limits(approve.limits)?;
+        if let Some(content) = &approve.content {
+            check_content("content", content)?;
+        }
+        let view = self.get(workspace, chat).await?;
+        agent::check_not_of_task(&view)?;
+        if view.status == ChatStatus::Paused {
+            return Err(paused(&view));
+        }
+        let files = self.workspaces.open(workspace).await?;
+        let plan = match (approve.plan.or(view.plan_id), &view.plan_path) {
+            (Some(plan), _) => plan,
+            (None, Some(path)) => files.stat(path).await?.file_id,
+            (None, None) => {
+                return Err(Error::new(Code::NotFound, "this chat has no plan yet")
+                    .hint("have one written in plan mode, or name one by plan_id"));
+            }
+        };
+        let approval = self.approval(&files, plan, approve.v, by).await?;
+        let (files, context) = attached::context(&files, &[], Some(&approval.plan_path)).await?;
+        let content = approve.content.unwrap_or_else(|| {
+            format!("The plan {} is approved in version {}. Carry it out.", approval.plan_path, approval.v)
+        });
+        let start = ChatCommand::StartTurn {
+            content,
+            files,
+            context,
+            create: None,
+            limits: approve.limits,
+            interrupt: false,
+            approval: Some(Box::new(approval)),
+        };
+        self.send(workspace, chat, command, by, start).await?;
+        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+    }
+
+    /// The approval of this version of a plan, if the plan still says that.
+    pub(crate) async fn approval(
+        &self,
+        files: &Workspace,
+        plan: FileId,
+        v: u64,
+        by: &Principal,
+    ) -> Result<Approval, Error> {
+        let info = files.by_id(plan).await?;
+        let (_, approved) = files.version(plan, v).await?;
+        let digest = |bytes: &[u8]| std::str::from_utf8(bytes).ok().and_then(tools::plan_digest);
+        let Some(wanted) = digest(&approved) else {
+            let message = format!("{} has no steps in version {v}: it is no plan", info.path);
+            return Err(Error::new(Code::Unprocessable, message)
+                .hint("a plan is a Markdown checklist: lines that begin with \"- [ ] \""));
+        };
+        if info.v != v && digest(&files.read(&info.path, None).await?.bytes) != Some(wanted) {
+            let message = format!("{} says something else by now: it is at version {}", info.path, info.v);
+            return Err(Error::new(Code::StaleVersion, message)
+                .hint("read it, then approve that version")
+                .detail("current_v", info.v));
+        }
+        let (by, at) = (by.to_string(), self.clock.now());
+        Ok(Approval { plan_path: info.path, plan_id: plan, v, digest: wanted, by, at })
+    }
+}
+
+/// Why a chat in the mode `now` does not get another one just so, if it is so: a mode in which the agent may do more needs the right to
+/// approve, and `build` needs a plan that is approved.
+pub(crate) fn check_mode(now: Mode, wanted: Mode, may_approve: bool) -> Option<Error> {
+    if wanted.is_wider_than(now) && !may_approve {
+        let message = "this mode lets the agent do more, and that needs the right to approve";
+        return Some(Error::new(Code::Forbidden, message).hint("ask an editor of the workspace to approve the plan"));
+    }
+    (wanted == Mode::Build && now != Mode::Build).then(|| {
+        Error::invalid("mode", "build mode begins with the approval of a plan")
+            .hint("POST …/chats/:cid/approve names the version of the plan, and starts the work")
+    })
+}
+
+impl Step<'_> {
+    /// Runs a call that needs nobody's permission; a command that runs because a plan is approved, once it is sure that the plan is
+    /// still the same.
+    pub fn call_permitted(&mut self, call: ToolCall) {
+        match (self.rests_on_plan(&call), &self.config) {
+            (Some(approval), Some(config)) => {
+                let (workspace, call_id) = (config.workspace, call.call_id);
+                self.run(plan_key(call_id), ChatEffect::CheckPlan { workspace, call_id, approval });
+            }
+            _ => self.call_tool(call, 1),
+        }
+    }
+
+    /// The approval without which a person would be asked before this call.
+    pub fn rests_on_plan(&self, call: &ToolCall) -> Option<Box<Approval>> {
+        let approval = self.approval.as_ref().filter(|_| self.kind(&call.tool) == Some(Kind::Exec))?;
+        self.config.as_ref().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
+    }
+
+    /// Asks a person whether a command may run, as the plan that it rests on is no more what was approved.
+    pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
+        let approval = self.approval.take();
+        let decision = self.gate(call);
+        self.approval = approval;
+        match decision {
+            GateDecision::Ask { category, reason, timeout } => {
+                ask::permission(self, call, category, format!("{changed}; {reason}"), timeout);
+            }
+            GateDecision::Deny { .. } | GateDecision::Permit => self.call_tool(call.clone(), 1),
+        }
+    }
+
+    /// Takes down that a version of a plan is approved; the chat is in `build` mode from now on.
+    pub fn approve(&mut self, approval: Box<Approval>) {
+        let (by, at, path) = (approval.by.clone(), approval.at, approval.plan_path.clone());
+        self.approval = Some(approval.clone());
+        self.push(ChatEvent::PlanApproved { approval });
+        if let Some(config) = self.config.as_mut().filter(|config| config.mode != Mode::Build) {
+            Arc::make_mut(config).mode = Mode::Build;
+            self.push(ChatEvent::ModeChanged { mode: Mode::Build, plan_path: Some(path), by: Some(by), at: Some(at) });
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a mode means: what an agent is told of it, which tools it has in it, and which files it may write (seed 000 §4).
+
+use domain::{ChatConfig, FilePath, Mode};
+use tools::Kind;
+
+/// The tools that write plans; the only ones that write in `plan` mode.
+const WRITE_PLANS: [&str; 4] = ["write", "edit", "plan_write", "plan_update_step"];
+
+/// What a model is told of its mode, at the end of the system text. The same bytes at every request in this mode, so that
+/// what a provider has cached holds. Agents of flows are told by their flow.
+fn told(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Chat => {
+            "# Your mode: chat\nYour tools run at once. A person is asked before each command, and before files under /system change."
+        }
+        Mode::Plan => {
+            "# Your mode: plan\nYou plan, and change nothing else. Read what you need, ask what is open, then write the plan with \
+             plan_write. You may write plan files only: files in this chat's own folder, and elsewhere files named plan.md or \
+             something-plan.md. No command runs. A person reads the plan and approves it; you carry it out when you are told that \
+             it is approved, and not before."
+        }
+        Mode::Build => {
+            "# Your mode: build\nA person has approved the plan. Carry it out step by step: set a step to in_progress when you begin \
+             it and to done when it is done, with plan_update_step. Commands run at once while the plan is the one that was approved; \
+             when its text changes in more than the marks of its steps, a person is asked before each command again."
+        }
+    }
+}
+
+/// The system text of a request: that of the chat, and its mode.
+pub(crate) fn system(config: &ChatConfig) -> std::sync::Arc<str> {
+    match &config.agent {
+        Some(_) => config.system.as_str().into(),
+        None => format!("{}\n\n{}", config.system, told(config.mode)).trim_start().into(),
+    }
+}
+
+/// Whether a tool does anything in this mode. One that does nothing is not offered to the model.
+pub(crate) fn offers(mode: Mode, tool: &str, kind: Kind) -> bool {
+    match (mode, kind) {
+        (Mode::Plan, Kind::Exec) => false,
+        (Mode::Plan, Kind::Write) => WRITE_PLANS.contains(&tool),
+        (Mode::Plan, Kind::Read | Kind::Ask) | (Mode::Chat | Mode::Build, _) => true,
+    }
+}
+
+/// Where the plan of a chat is when nobody says otherwise.
+pub(crate) fn default_plan(config: &ChatConfig) -> FilePath {
+    config.plan.as_ref().map(|plan| plan.path.clone()).unwrap_or_else(|| {
+        FilePath::parse(&format!("/chats/{}/plan.md", config.chat)).unwrap_or_else(|_| FilePath::root())
+    })
+}
+
+/// Whether a file may be written in `plan` mode: what is in the chat's own folder, the plan that it was given, and files that are
+/// named as plans, but for those of other chats and of `/system`.
+pub(crate) fn is_plan(config: &ChatConfig, path: &FilePath) -> bool {
+    let own = format!("/chats/{}/", config.chat);
+    let given = config.plan.as_ref().is_some_and(|plan| plan.path == *path);
+    let is_named = path.name() == "plan.md" || path.name().ends_with("-plan.md");
+    let is_elsewhere = !matches!(path.names().next(), Some("chats" | "system"));
+    path.as_str().starts_with(&own) || given || (is_named && is_elsewhere)
+}

@@ -1,0 +1,204 @@
+//! Modes: what an agent may do in them, what it is told of them, and who lets it do more (seed 000 §4).
+
+use crate::play::Play;
+use domain::{ChatCommand, ChatConfig, ChatEvent, Mode, Principal, event::PermissionOutcome};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tools::{Commands, Registry};
+
+fn with(change: impl FnOnce(&mut ChatConfig)) -> Play {
+    let mut play = Play::with(change);
+    play.machine.tools = Arc::new(Registry::builtin().with_commands(Commands::default()));
+    play
+}
+
+fn exec() -> (&'static str, Value) {
+    ("exec", json!({ "command": "make" }))
+}
+
+fn configure(mode: Mode, may_approve: bool) -> ChatCommand {
+    ChatCommand::Configure { title: None, model: None, mode: Some(mode), may_approve }
+}
+
+#[test]
+fn in_plan_mode_every_tool_that_writes_writes_plan_files_only() {
+    let chat = Play::new().config.chat;
+    let (own, source) = (format!("/chats/{chat}/notes.md"), "/projects/main.rs");
+    let plan = |path: Value| json!({ "title": "t", "steps": ["one"], "path": path });
+    let refused = [
+        ("plan_write", plan(json!(source))),
+        ("plan_write", plan(json!("/system/skills/x/plan.md"))),
+        ("plan_write", plan(json!("/chats/00000000-0000-0000-0000-000000000009/plan.md"))),
+        ("plan_write", plan(json!(["/projects/plan.md", source]))),
+        ("plan_update_step", json!({ "step": 1, "status": "done", "path": source })),
+        ("write", json!({ "path": source, "content": "x" })),
+        ("write", json!({ "path": format!("/chats/{chat}.md"), "content": "x" })),
+        ("write", json!({ "content": "x" })),
+        ("edit", json!({ "path": source, "edits": [] })),
+        ("mkdir", json!({ "path": "/projects/new" })),
+        ("mv", json!({ "from": own, "to": source })),
+        ("mv", json!({ "from": source, "to": own })),
+        ("rm", json!({ "path": source })),
+        ("rm", json!({ "path": own })),
+    ];
+    for (tool, args) in refused {
+        let mut play = with(|config| config.mode = Mode::Plan);
+        play.say("plan");
+        let happened = play.answer("", &[(tool, args.clone())]);
+        assert!(happened[3].starts_with("observed false: not permitted:"), "{tool} {args}: {happened:?}");
+    }
+    let permitted = [
+        ("plan_write", plan(Value::Null)),
+        ("plan_write", plan(json!("/content/campaign-plan.md"))),
+        ("plan_update_step", json!({ "step": 1, "status": "done", "path": "/projects/app/plan.md" })),
+        ("write", json!({ "path": own, "content": "x" })),
+        ("edit", json!({ "path": own, "edits": [] })),
+        ("read", json!({ "path": source })),
+    ];
+    for (tool, args) in permitted {
+        let mut play = with(|config| config.mode = Mode::Plan);
+        play.say("plan");
+        assert_eq!(play.answer("", &[(tool, args.clone())])[2..], [format!("call {tool} 1")], "{args}");
+    }
+}
+
+#[test]
+fn a_plan_that_was_made_of_a_source_file_is_not_written_in_plan_mode() {
+    let mut play = with(|config| config.mode = Mode::Plan);
+    play.say("plan");
+    play.answer("", &[("read", json!({ "path": "/a" }))]);
+    let step = ChatEvent::PlanStep {
+        step: 1,
+        status: "done".into(),
+        title: "t".into(),
+        plan_path: "/projects/main.rs".parse().unwrap_or_else(|_| domain::FilePath::root()),
+        plan_id: None,
+        done: 0,
+        total: 1,
+    };
+    play.tool_ends(tools::Outcome {
+        output: "read".into(),
+        success: true,
+        truncated: false,
+        result: Value::Null,
+        error: None,
+        seen: vec![],
+        events: vec![step],
+    });
+    let happened = play.answer("", &[("plan_write", json!({ "title": "t", "steps": ["one"] }))]);
+    assert!(happened[3].starts_with("observed false: not permitted:"), "{happened:?}");
+}
+
+#[test]
+fn the_model_is_told_its_mode_and_offered_what_it_may_do() {
+    let told = |play: &Play| play.request.as_ref().map(|request| request.system.to_string()).unwrap_or_default();
+    let mut play = with(|config| config.mode = Mode::Plan);
+    play.say("plan");
+    let first = told(&play);
+    assert!(first.starts_with("You are a test.\n\n# Your mode: plan\n"), "{first}");
+    let offered = play.offered();
+    for tool in ["exec", "mkdir", "mv", "rm"] {
+        assert!(!offered.contains(&tool.to_owned()), "{tool} is denied in plan mode");
+    }
+    for tool in ["read", "grep", "ask_user", "write", "edit", "plan_write", "plan_update_step"] {
+        assert!(offered.contains(&tool.to_owned()), "{tool} may be called in plan mode");
+    }
+    play.answer("planned", &[]);
+    play.say("more");
+    assert_eq!((told(&play), play.offered()), (first, offered), "the same bytes as long as the mode is the same");
+    play.answer("planned", &[]);
+    play.approve(1);
+    assert!(told(&play).contains("# Your mode: build"));
+    assert!(play.offered().contains(&"exec".to_owned()));
+}
+
+#[test]
+fn a_mode_in_which_an_agent_may_do_more_needs_the_right_to_approve() {
+    for (now, wanted, may_approve, happens) in [
+        (Mode::Plan, Mode::Chat, false, "failed FORBIDDEN"),
+        (Mode::Plan, Mode::Build, false, "failed FORBIDDEN"),
+        (Mode::Chat, Mode::Build, false, "failed FORBIDDEN"),
+        (Mode::Chat, Mode::Build, true, "failed INVALID_ARGUMENT"),
+        (Mode::Plan, Mode::Chat, true, "mode_changed"),
+        (Mode::Chat, Mode::Plan, false, "mode_changed"),
+        (Mode::Build, Mode::Chat, false, "mode_changed"),
+        (Mode::Build, Mode::Plan, false, "mode_changed"),
+    ] {
+        let mut play = with(|config| config.mode = now);
+        play.say("go");
+        assert_eq!(play.command(configure(wanted, may_approve)), [happens], "{now:?} {wanted:?} {may_approve}");
+        let by = play.log.iter().find_map(|event| match event {
+            ChatEvent::ModeChanged { by, at, .. } => Some((by.clone(), at.is_some())),
+            _ => None,
+        });
+        let known = (happens == "mode_changed").then(|| (Some(Principal::local().to_string()), true));
+        assert_eq!(by, known, "who did it, and when, is kept");
+    }
+}
+
+#[test]
+fn build_mode_without_an_approved_plan_asks_before_each_command() {
+    let mut play = with(|config| config.mode = Mode::Build);
+    play.say("go");
+    assert_eq!(play.answer("", &[exec()])[2..], ["permission_required"]);
+}
+
+#[test]
+fn an_approval_is_kept_and_holds_until_the_mode_changes() {
+    let mut play = with(|_| {});
+    play.approve(3);
+    let approval = play.state.approval.clone().map(|approval| (approval.v, approval.by.clone()));
+    assert_eq!(approval, Some((3, Principal::local().to_string())));
+    play.answer("", &[exec()]);
+    play.plan_is(None);
+    play.crash();
+    play.tool("made");
+    assert_eq!(play.state.approval.as_ref().map(|approval| approval.v), Some(3), "it outlives a crash");
+    play.command(configure(Mode::Chat, false));
+    assert_eq!(play.state.approval, None);
+    assert_eq!(play.answer("", &[exec()])[2..], ["permission_required"]);
+}
+
+#[test]
+fn a_plan_that_changed_is_asked_about_again() {
+    let mut play = with(|_| {});
+    play.approve(3);
+    assert_eq!(play.answer("", &[exec()]), ["assistant:  -> exec", "used"], "first the plan is looked at");
+    assert_eq!(play.plan_is(Some("the plan has changed")), ["permission_required"]);
+    let reason = play.log.iter().find_map(|event| match event {
+        ChatEvent::PermissionRequired { reason, category, .. } => Some((category.clone(), reason.clone())),
+        _ => None,
+    });
+    let wanted = "the plan has changed; it wants to run a command: make";
+    assert_eq!(reason, Some(("command".to_owned(), wanted.to_owned())));
+    let decide = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Approved };
+    assert_eq!(play.command(decide)[1..], ["call exec 1"]);
+    play.tool("made");
+    play.answer("", &[exec()]);
+    assert_eq!(play.plan_is(Some("the plan has changed")), ["permission_required"], "the answer was for one command");
+}
+
+#[test]
+fn a_look_at_the_plan_survives_a_crash_and_gives_way_to_a_stop() {
+    let mut play = with(|_| {});
+    play.approve(3);
+    play.answer("", &[exec()]);
+    assert_eq!(play.crash(), ["turn_started 2"]);
+    assert_eq!(play.plan_is(None), ["call exec 1"]);
+    play.tool("made");
+    play.answer("", &[exec()]);
+    let stopped = play.stop();
+    assert_eq!(stopped[..2], ["call exec 1", "observed false: not run: the turn was stopped"]);
+    assert_eq!(stopped.last().map(String::as_str), Some("stopped user_cancelled: "));
+}
+
+#[test]
+fn a_persona_has_the_tools_that_it_lists_and_no_others() {
+    let mut play = with(|config| config.tools = Some(vec!["read".into(), "exec".into()]));
+    play.say("go");
+    assert_eq!(play.offered(), ["read", "exec"]);
+    let happened =
+        play.answer("", &[("write", json!({ "path": "/a", "content": "x" })), ("read", json!({ "path": "/a" }))]);
+    assert!(happened[3].contains("there is no tool \"write\""), "{happened:?}");
+    assert_eq!(happened[4], "call read 1");
+}

@@ -469,7 +469,9 @@ fn title_of(goal: &str) -> String {
 
 fn first_view(config: &ChatConfig) -> ChatView {
     let (status, active_at) = (ChatStatus::Queued, config.created_at);
-    ChatView { status, active_at, ..view(&ChatState::default(), config) }
+    let plan = config.plan.clone();
+    let (plan_path, plan_id) = (plan.as_ref().map(|plan| plan.path.clone()), plan.map(|plan| plan.id));
+    ChatView { status, active_at, plan_path, plan_id, ..view(&ChatState::default(), config) }
 }
 
 /// What to stop, for one who sees the chat like this. What was accepted a moment ago is not seen.

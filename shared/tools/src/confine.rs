@@ -177,6 +177,7 @@ mod tests {
                 "cursor",
                 "pattern",
                 "offset",
+                "from_byte",
                 "glob",
                 "ignore_case",
                 "literal",

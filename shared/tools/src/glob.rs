@@ -5,10 +5,11 @@ use crate::{
     disk::{Pattern, Start},
     search::{self, Search},
 };
-use domain::Error;
+use domain::{Error, FilePath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::HashSet;
 
 pub(crate) const GLOB: &str = "Find files and folders by a glob pattern, sorted by path. `*` stays inside one folder, `**` \
     goes through all. A pattern without a slash matches names at any depth. Hidden files are included.";
@@ -42,17 +43,34 @@ impl Search for Glob {
         Pattern::parse("pattern", &self.pattern).map(drop)
     }
 
-    fn walk(self, start: &Start) -> Answer {
+    /// Paths, and whether each is a folder.
+    type Found = Vec<(FilePath, bool)>;
+
+    fn walk(&self, start: &Start) -> Result<Self::Found, Error> {
         let pattern = Pattern::parse("pattern", &self.pattern)?;
-        let limit = self.limit.unwrap_or(200).min(LIMIT);
         let mut found = Vec::new();
         for entry in start.walk().build().filter_map(Result::ok).filter(|entry| entry.depth() > 0) {
             let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_dir()) else { continue };
             let Some(path) = start.logical(entry.path()).filter(|path| pattern.matches(&start.path, path)) else {
                 continue;
             };
-            found.push(if kind.is_dir() { format!("{path}/") } else { path.to_string() });
+            found.push((path, kind.is_dir()));
         }
+        Ok(found)
+    }
+
+    fn paths(found: &Self::Found) -> Vec<FilePath> {
+        found.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    fn keep(found: &mut Self::Found, known: &HashSet<FilePath>) {
+        found.retain(|(path, _)| known.contains(path));
+    }
+
+    fn show(&self, found: Self::Found) -> Done {
+        let limit = self.limit.unwrap_or(200).min(LIMIT);
+        let shown = |(path, is_folder): (FilePath, bool)| if is_folder { format!("{path}/") } else { path.to_string() };
+        let mut found: Vec<String> = found.into_iter().map(shown).collect();
         found.sort_unstable();
         let total = found.len();
         found.truncate(limit);
@@ -63,6 +81,6 @@ impl Search for Glob {
             ));
         }
         let result = json!({ "paths": found, "total": total });
-        Ok(Done { output, truncated: total > limit, result, ..Done::default() })
+        Done { output, truncated: total > limit, result, ..Done::default() }
     }
 }

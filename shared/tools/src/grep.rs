@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
+    collections::HashSet,
     io,
     sync::{
         Mutex, PoisonError,
@@ -83,16 +84,29 @@ impl Search for Grep {
         self.pattern_of_paths().map(drop)
     }
 
-    fn walk(self, start: &Start) -> Answer {
+    type Found = Found;
+
+    fn walk(&self, start: &Start) -> Result<Found, Error> {
         let (matcher, glob) = (self.matcher()?, self.pattern_of_paths()?);
         let wants = Wants {
             context: if matches!(self.mode, Mode::Content) { self.context.unwrap_or(0) } else { 0 },
             lines: matches!(self.mode, Mode::Content),
             first_only: matches!(self.mode, Mode::Files),
         };
-        let found = search(start, &matcher, glob.as_ref(), wants);
+        Ok(search(start, &matcher, glob.as_ref(), wants))
+    }
+
+    fn paths(found: &Found) -> Vec<FilePath> {
+        found.files.iter().map(|hits| hits.path.clone()).collect()
+    }
+
+    fn keep(found: &mut Found, known: &HashSet<FilePath>) {
+        found.files.retain(|hits| known.contains(&hits.path));
+    }
+
+    fn show(&self, found: Found) -> Done {
         let limit = self.limit.unwrap_or(200);
-        Ok(match self.mode {
+        match self.mode {
             Mode::Content => show_lines(&found, limit),
             Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
             Mode::Count => show_files(
@@ -101,7 +115,7 @@ impl Search for Grep {
                 |hits| format!("{}: {}", hits.path, hits.matches),
                 |hits| json!({ "path": hits.path, "count": hits.matches }),
             ),
-        })
+        }
     }
 }
 
@@ -133,13 +147,13 @@ struct Wants {
 }
 
 /// What was found in one file.
-struct Hits {
+pub(crate) struct Hits {
     path: FilePath,
     matches: usize,
     lines: Vec<Line>,
 }
 
-struct Line {
+pub(crate) struct Line {
     number: u64,
     is_match: bool,
     /// Whether lines between the one before and this one are left out.
@@ -147,7 +161,8 @@ struct Line {
     text: String,
 }
 
-struct Found {
+/// What was found.
+pub(crate) struct Found {
     files: Vec<Hits>,
     /// Whether the search was given up because there was too much.
     gave_up: bool,

@@ -4,16 +4,20 @@ use crate::{
     call::{self, Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINE, MAX_LINES},
 };
-use domain::{Code, Error, FilePath, Sha256};
+use domain::{Code, Error, FilePath, Principal, Sha256};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) const READ: &str = "Read a file with line numbers. Long files come in parts: go on with the offset that the end of \
-    the answer names. The answer ends with the hash of the whole file. Read a file before you edit or overwrite it.";
+    the answer names, and for the rest of a long line with the from_byte that it names. The answer ends with the hash of the whole \
+    file. Read a file before you edit or overwrite it.";
 pub(crate) const CAT: &str = "Show several files one after the other, whole and without line numbers.";
 pub(crate) const READ_MANY: &str = "Read parts of several files at once, with line numbers. A file that cannot be read does not \
     keep the others from being read.";
+
+/// The most bytes of files that a node of a flow is given by one call. With its quotes it fits into what a node may give on.
+const FILE_BYTES: usize = 160 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +30,8 @@ pub(crate) struct Read {
     /// At most this many lines; 2000 by default.
     #[schemars(range(min = 1, max = 2000))]
     limit: Option<usize>,
+    /// Instead of lines: the text from this byte on, counted from 0, without line numbers.
+    from_byte: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -77,9 +83,31 @@ impl Room {
     }
 }
 
+/// A line of a text, and where it begins.
+struct Line<'a> {
+    at: usize,
+    text: &'a str,
+}
+
+fn lines(content: &str) -> Vec<Line<'_>> {
+    let mut at = 0;
+    let line = |text: &'_ str| {
+        let begin = at;
+        at += text.len();
+        (begin, text.len())
+    };
+    let places: Vec<(usize, usize)> = content.split_inclusive('\n').map(line).collect();
+    let line = |(at, len): (usize, usize)| Line { at, text: content.get(at..at + len).unwrap_or_default() };
+    places.into_iter().map(line).collect()
+}
+
 /// A part that fits.
 async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     let path = call::path("path", &args.path)?;
+    if args.from_byte.is_some() && (args.offset.is_some() || args.limit.is_some()) {
+        return Err(Error::invalid("from_byte", "from_byte counts bytes, and offset and limit count lines")
+            .hint("give either from_byte or lines"));
+    }
     let content = call.workspace.read(&path, None).await?;
     let (info, bytes) = (content.info, content.bytes);
     let digest = info.sha256;
@@ -89,37 +117,122 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         let text = format!("[{path} is a binary file of {} bytes; hash {hash}]", info.size);
         return Ok(Part { path, digest, text, truncated: false, result: with(about, json!({ "binary": true })) });
     };
-    let lines: Vec<&str> = content.lines().collect();
-    let (total, offset) = (lines.len(), args.offset.unwrap_or(1));
-    if offset > total.max(1) {
-        let message = format!("{path} has {total} lines; there is no line {offset}");
-        return Err(Error::new(Code::Unprocessable, message).detail("field", "offset"));
-    }
+    let (text, truncated, more) = match (args.from_byte, is_program(call)) {
+        (Some(from), program) => {
+            let most = if program { FILE_BYTES } else { room.bytes };
+            from_byte(&path, content, from, most, &hash)?
+        }
+        (None, true) => for_program(&path, content, args)?,
+        (None, false) => numbered(&path, content, args, room, &hash)?,
+    };
+    // What a node is given is the data; of the text that a model would read nobody looks at more than this.
+    let text = if is_program(call) { format!("[{path}, version {}; hash {hash}]", info.v) } else { text };
+    Ok(Part { path, digest, text, truncated, result: with(about, more) })
+}
+
+/// Whether a node of a flow calls: it reads what a tool gives as data, and nobody looks at what is cut.
+fn is_program(call: &Call<'_>) -> bool {
+    matches!(call.by, Principal::Task { .. })
+}
+
+type Shown = (String, bool, Value);
+
+/// The lines that fit, with their numbers.
+fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str) -> Result<Shown, Error> {
+    let lines = lines(content);
+    let (total, offset) = (lines.len(), first_line(path, lines.len(), args)?);
     let (mut text, mut next) = (String::new(), offset);
+    // Where the first line goes on that is too long to be shown whole, and how many there are.
+    let (mut goes_on, mut long) = (None, 0);
     let wanted = lines.iter().skip(offset - 1).take(args.limit.unwrap_or(room.lines).min(room.lines));
     for line in wanted {
-        let row = format!("{next:>6}\t{}\n", caps::line(line, MAX_LINE));
+        let shown = line.text.trim_end_matches(['\n', '\r']);
+        let row = format!("{next:>6}\t{}\n", caps::line(shown, MAX_LINE));
         if text.len() + row.len() > room.bytes && next > offset {
             break;
+        }
+        if shown.len() > MAX_LINE {
+            goes_on.get_or_insert((next, line.at + shown.floor_char_boundary(MAX_LINE)));
+            long += 1;
         }
         text.push_str(&row);
         next += 1;
     }
-    let truncated = next <= total;
-    let part: String = lines.get(offset - 1..next - 1).unwrap_or_default().join("\n");
-    text.push_str(&match (total, truncated) {
+    text.push_str(&match (total, next <= total) {
         (0, _) => format!("[{path} is empty; hash {hash}]"),
-        (_, false) if offset == 1 => format!("[{total} lines, all shown; hash {hash}]"),
+        (_, false) if offset == 1 && long == 0 => format!("[{total} lines, all shown; hash {hash}]"),
         (_, false) => format!("[lines {offset}-{} of {total}, the end; hash {hash}]", next - 1),
         (_, true) => format!("[lines {offset}-{} of {total}; go on with offset {next}; hash {hash}]", next - 1),
     });
-    let result = with(about, json!({ "content": part, "from_line": offset, "to_line": next - 1, "lines": total }));
-    Ok(Part { path, digest, text, truncated, result })
+    if let Some((line, byte)) = goes_on {
+        let others = if long > 1 { format!(", and {} more lines do", long - 1) } else { String::new() };
+        text.push_str(&format!("\n[line {line} goes on{others}: read it with from_byte {byte}]"));
+    }
+    let truncated = next <= total || goes_on.is_some();
+    let part = between(content, &lines, offset, next);
+    Ok((text, truncated, json!({ "content": part, "from_line": offset, "to_line": next - 1, "lines": total })))
+}
+
+/// The text from a byte on, as it is.
+fn from_byte(path: &FilePath, content: &str, from: usize, most: usize, hash: &str) -> Result<Shown, Error> {
+    let total = content.len();
+    if from > total {
+        let message = format!("{path} has {total} bytes; there is no byte {from}");
+        return Err(Error::new(Code::Unprocessable, message).detail("field", "from_byte"));
+    }
+    let from = content.floor_char_boundary(from);
+    let end = content.floor_char_boundary(from.saturating_add(most));
+    let part = content.get(from..end).unwrap_or_default();
+    let gap = if part.is_empty() || part.ends_with('\n') { "" } else { "\n" };
+    let text = match end < total {
+        true => format!("{part}{gap}[bytes {from}-{end} of {total}; go on with from_byte {end}; hash {hash}]"),
+        false => format!("{part}{gap}[bytes {from}-{end} of {total}, the end; hash {hash}]"),
+    };
+    Ok((text, end < total, json!({ "content": part, "from_byte": from, "to_byte": end, "bytes": total })))
+}
+
+/// The whole of what was asked for, byte for byte. A node that went on with a part of a file would give a wrong result and nobody would
+/// see it, so what is too long is refused.
+fn for_program(path: &FilePath, content: &str, args: &Read) -> Result<Shown, Error> {
+    let lines = lines(content);
+    let (total, offset) = (lines.len(), first_line(path, lines.len(), args)?);
+    let next = args.limit.map_or(total + 1, |limit| offset.saturating_add(limit)).min(total + 1);
+    let part = between(content, &lines, offset, next);
+    check_fits(path, part.len())?;
+    let (truncated, to) = (offset > 1 || next <= total, next.max(offset) - 1);
+    let more = json!({
+        "content": part, "from_line": offset, "to_line": to, "lines": total, "truncated": truncated,
+    });
+    Ok((String::new(), truncated, more))
+}
+
+fn check_fits(path: &FilePath, bytes: usize) -> Result<(), Error> {
+    if bytes <= FILE_BYTES {
+        return Ok(());
+    }
+    let message = format!("{path} gives {bytes} bytes; a node of a flow is given {FILE_BYTES} at most at once");
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("read it in parts, by offset and limit or by from_byte, one for each subtask of a split"))
+}
+
+fn first_line(path: &FilePath, total: usize, args: &Read) -> Result<usize, Error> {
+    let offset = args.offset.unwrap_or(1).max(1);
+    if offset > total.max(1) {
+        let message = format!("{path} has {total} lines; there is no line {offset}");
+        return Err(Error::new(Code::Unprocessable, message).detail("field", "offset"));
+    }
+    Ok(offset)
+}
+
+/// The text from one line up to another, with the ends of its lines.
+fn between<'a>(content: &'a str, lines: &[Line<'_>], from: usize, next: usize) -> &'a str {
+    let at = |line: usize| lines.get(line - 1).map_or(content.len(), |line| line.at);
+    content.get(at(from)..at(next)).unwrap_or_default()
 }
 
 pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
     let mut done = Done::default();
-    let mut results = Vec::new();
+    let (mut results, mut given) = (Vec::new(), 0);
     for (position, text) in args.paths.iter().enumerate() {
         let path = call::path("paths", text)?;
         let content = call.workspace.read(&path, None).await?;
@@ -130,20 +243,25 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
         };
         let shown = match as_text(&content.bytes) {
             None => format!("[a binary file of {} bytes]", content.info.size),
+            Some(text) if is_program(call) => {
+                given += text.len();
+                check_fits(&path, given)?;
+                text.into()
+            }
             Some(text) if fits(text) == text.len() => text.into(),
             Some(text) => {
                 done.truncated = true;
                 let part = text.get(..fits(text)).unwrap_or_default();
-                let line = part.lines().count().max(1);
-                let left = text.len() - part.len();
+                let (at, left) = (part.len(), text.len() - part.len());
                 format!(
-                    "{}\n[cut here: {left} bytes more; read {path} from offset {line}]",
+                    "{}\n[cut here: {left} bytes more; read {path} with from_byte {at}]",
                     part.trim_end_matches('\n')
                 )
             }
         };
         let gap = if done.output.is_empty() || done.output.ends_with('\n') { "" } else { "\n" };
-        done.output.push_str(&format!("{gap}==> {path} <==\n{shown}"));
+        let told = if is_program(call) { "" } else { shown.as_str() };
+        done.output.push_str(&format!("{gap}==> {path} <==\n{told}"));
         results.push(json!({ "path": path, "v": content.info.v, "hash": content.info.sha256, "content": shown }));
         done.seen.push((path, content.info.sha256));
     }

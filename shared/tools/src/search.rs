@@ -9,7 +9,7 @@ use crate::{
 use domain::{Code, Error, FilePath};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 /// The arguments of a tool that only looks at files.
 pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'static {
@@ -22,8 +22,20 @@ pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'sta
     /// Refuses arguments that mean nothing, before anything is fetched for them.
     fn check(&self) -> Result<(), Error>;
 
+    /// What a search finds, by path.
+    type Found: Send + 'static;
+
     /// Searches what is there. Waits for the disk.
-    fn walk(self, start: &Start) -> Answer;
+    fn walk(&self, start: &Start) -> Result<Self::Found, Error>;
+
+    /// The paths that were found.
+    fn paths(found: &Self::Found) -> Vec<FilePath>;
+
+    /// Leaves out what is not among `known`.
+    fn keep(found: &mut Self::Found, known: &HashSet<FilePath>);
+
+    /// The answer.
+    fn show(&self, found: Self::Found) -> Done;
 }
 
 /// Runs a tool that walks files over the workspace of a call.
@@ -36,9 +48,40 @@ pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
     }
     let hydrated = call.workspace.hydrate(&at).await?;
     let start = Start::at(call.workspace.latest(), at, info.kind == workspace::Kind::Folder)?;
-    let answer = walking(move || args.walk(&start)).await?;
+    let (args, found) = walking(move || {
+        let found = args.walk(&start);
+        (args, found)
+    })
+    .await?;
     drop(hydrated);
-    answer
+    let mut found = found?;
+    let known = known(call, S::paths(&found)).await?;
+    S::keep(&mut found, &known);
+    Ok(args.show(found))
+}
+
+/// Those of the paths that the index has: what somebody has put into `latest/` by hand is no file of the workspace, and no other tool
+/// would find it.
+async fn known(call: &Call<'_>, paths: Vec<FilePath>) -> Result<HashSet<FilePath>, Error> {
+    /// How many paths are asked for one by one; of more, all that is there is listed.
+    const ONE_BY_ONE: usize = 500;
+    /// How much is listed at most.
+    const LISTED: usize = 1_000_000;
+    if paths.len() > ONE_BY_ONE {
+        let (listed, whole) = call.workspace.list_tree(&FilePath::root(), LISTED).await?;
+        if whole {
+            return Ok(listed.into_iter().map(|info| info.path).collect());
+        }
+    }
+    let mut known = HashSet::with_capacity(paths.len());
+    for path in paths {
+        match call.workspace.stat(&path).await {
+            Ok(_) => drop(known.insert(path)),
+            Err(error) if matches!(error.code, Code::NotFound | Code::Unprocessable) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(known)
 }
 
 /// The answer of the workspace's sandbox, if it has one that is ready and answers. What went wrong there is seen for itself here.
@@ -81,7 +124,7 @@ async fn in_folder<S: Search>(latest: &Path, text: &str) -> Answer {
         let on_disk = latest.join(at.relative());
         let found = std::fs::symlink_metadata(&on_disk).ok().filter(|found| !found.is_symlink());
         let found = found.ok_or_else(|| nothing_at(&at))?;
-        args.walk(&Start::at(latest, at, found.is_dir())?)
+        args.walk(&Start::at(latest, at, found.is_dir())?).map(|found| args.show(found))
     })
     .await?
 }

@@ -64,6 +64,7 @@ POST /api/v1/workspaces
 POST /api/v1/workspaces/{workspace_id}/chats
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/answers/{question_id}
+POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume
 POST /api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop

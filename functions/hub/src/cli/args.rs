@@ -136,6 +136,12 @@ pub(crate) struct ChatArgs {
     /// How far the agent may go
     #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
+    /// The plan that it works on: a Markdown checklist of the workspace
+    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "PATH")]
+    pub(crate) plan: Option<String>,
+    /// The version of the plan that you have read and approve, for --mode build
+    #[arg(long, requires = "plan", value_name = "N")]
+    pub(crate) plan_version: Option<u64>,
     /// Attach a file of the workspace to the first message; can be repeated (`files put` uploads)
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
@@ -150,11 +156,11 @@ pub(crate) struct ChatArgs {
 /// How far the agent may go.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Mode {
-    /// Tools run at once
+    /// Tools run at once; you are asked before each command
     Chat,
-    /// Only plans are written
+    /// Only plans are written, and no command runs
     Plan,
-    /// An approved plan is carried out
+    /// An approved plan is carried out (see --plan and --plan-version)
     Build,
 }
 

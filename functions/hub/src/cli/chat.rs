@@ -41,7 +41,15 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failur
     };
     let files = attached(&client, &workspace, &args.files).await?;
     let lines = if from_input { Lines::none() } else { Lines::default() };
-    let first = First { setup: setup(&args), files, configured };
+    let mut setup = setup(&args);
+    if let Some(path) = &args.plan {
+        let plan = locate::file(&client, &workspace, path).await?;
+        setup.insert("plan_id".into(), json!(text(&plan, "file_id")));
+    }
+    if let Some(v) = args.plan_version {
+        setup.insert("plan_v".into(), json!(v));
+    }
+    let first = First { setup, files, configured };
     let mut session = Session::new(client, workspace, manner, lines, first)?;
     if let Some(chat) = chat {
         session.join(chat, out).await?;

@@ -103,6 +103,11 @@ impl Renderer {
             "mode_changed" => {
                 self.line(out, style.paint(Look::Dim, format_args!("mode: {}", one_line(text(data, "mode"), LINE))))?
             }
+            "plan_approved" => {
+                let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));
+                let v = number(data, "v");
+                self.line(out, style.paint(Look::Dim, format_args!("{path} version {v} approved by {by}")))?
+            }
             "usage" => self.used.add(data),
             "compacted" => self.line(out, style.paint(Look::Dim, "older messages were summarised"))?,
             "done" | "stopped" => self.ending(event, out)?,

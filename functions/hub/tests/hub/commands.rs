@@ -12,6 +12,14 @@ rules:
   steps:
   - {calls: [{tool: exec, args: {command: 'cat notes.md; cat ../data/secret.md ../../../../buildscale.sqlite3; echo x > made; pwd', folder: /projects}}]}
   - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
+- when: {user: '^plan it'}
+  steps:
+  - {calls: [{tool: plan_write, args: {title: Build, steps: [build it]}}]}
+  - {text: 'Planned.'}
+- when: {user: '^The plan|^build'}
+  steps:
+  - {calls: [{tool: plan_update_step, args: {step: 1, status: in_progress}}, {tool: exec, args: {command: echo built}}]}
+  - {text: 'It said {{result}}'}
 - when: {user: '^stay'}
   steps:
   - {calls: [{tool: exec, args: {command: 'trap "" HUP INT TERM; sleep 100000 & sleep 100000 & while :; do wait; done'}}]}
@@ -62,6 +70,39 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let done = client.watch(&chat).until_event("done").await?;
     let said = done.data["message"].as_str().ok_or("no message")?;
     assert!(said.contains("It failed") && said.contains("a person declined"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_approved_plan_runs_commands_until_it_is_changed() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let made = client.post(&format!("{place}/chats"), json!({ "goal": "plan it", "mode": "plan" })).await?;
+    let chat = format!("{place}/chats/{}", made["chat_id"].as_str().ok_or("no chat_id")?);
+    let after = async |turns: u64| client.until(&chat, |view| view["turns"] == turns).await;
+    let view = after(1).await?;
+    let plan = view["plan_id"].as_str().ok_or("no plan_id")?;
+    // Its approval starts the work, and a tick of a step leaves the plan what it was.
+    client.post(&format!("{chat}/approve"), json!({ "v": 1 })).await?;
+    let view = after(2).await?;
+    assert_eq!((&view["mode"], &view["approval"]["v"]), (&json!("build"), &json!(1)));
+    let events = client.replay(&chat, view["last_seq"].as_u64().ok_or("no last_seq")?).await?;
+    let told = |name: &str| events.iter().filter(|event| event.name == name).collect::<Vec<_>>();
+    assert_eq!((told("permission_required").len(), told("plan_approved").len()), (0, 1));
+    let said = told("done").last().map(|done| done.data["message"].to_string()).unwrap_or_default();
+    assert!(said.contains("built") && said.contains("exit code 0"), "{said}");
+    // Another step in it, and a person is asked again.
+    let other = json!({ "content": "# Build\n\n- [~] build it\n- [ ] send it away\n" });
+    client.ask(Method::PUT, &format!("{place}/files/{plan}"), other).await?.good()?;
+    client.post(&chat, json!({ "content": "build more" })).await?;
+    let asked = decide(&client, &chat, "declined").await?;
+    let reason = asked["reason"].as_str().ok_or("no reason")?;
+    assert!(reason.contains("has changed: version 1 was approved"), "{reason}");
+    after(3).await?;
+    let stale = client.ask(Method::POST, &format!("{chat}/approve"), json!({ "v": 1 })).await?;
+    stale.refuses(412, "STALE_VERSION")?;
     Ok(())
 }
 

@@ -54,6 +54,8 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             mode: Mode::Chat,
             limits: Limits { max_wall_ms: 40, ..Limits::default() },
             system: String::new(),
+            tools: None,
+            plan: None,
             context_tokens: 10_000,
             created_at: Timestamp::default(),
             agent: None,
@@ -65,6 +67,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             create: Some(Box::new(config)),
             limits: None,
             interrupt: false,
+            approval: None,
         };
         let id = CommandId(hub.clock.id());
         let mail = Mail { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };

@@ -5,3 +5,4 @@ mod agent;
 mod breaks;
 mod cold;
 mod hub;
+mod prompt;

@@ -1,7 +1,9 @@
 //! `ls`, `file_info`, `read`, `cat`, `read_many`.
 
 use crate::common::{Hands, has};
-use domain::{Code, FilePath, Sha256};
+use domain::{Code, FilePath, Principal, Sha256, TaskId};
+use serde_json::json;
+use uuid::Uuid;
 
 #[tokio::test]
 async fn ls_lists_and_pages() {
@@ -42,7 +44,7 @@ async fn read_numbers_lines_and_goes_on_where_it_stopped() {
     let part = hands.call("read", r#"{"path": "/data/five", "offset": 2, "limit": 2}"#).await;
     has(&part.output, &["     2\tline 2\n     3\tline 3\n[lines 2-3 of 5; go on with offset 4;"]);
     assert!(part.truncated && !part.output.contains("line 4"));
-    assert_eq!(part.result["content"], "line 2\nline 3");
+    assert_eq!(part.result["content"], "line 2\nline 3\n");
     assert_eq!(part.seen, [(FilePath::parse("/data/five").unwrap(), Some(hash))], "of the whole content");
     has(&hands.ok("read", r#"{"path": "/data/five", "offset": 5}"#).await, &["[lines 5-5 of 5, the end;"]);
     let (code, output) = hands.refused("read", r#"{"path": "/data/five", "offset": 6}"#).await;
@@ -64,7 +66,7 @@ async fn read_caps_lines_bytes_and_counts_and_knows_binary_and_empty_files() {
     hands.put("/data/empty", "").await;
     for (path, truncated, parts) in [
         ("/data/many", true, vec!["  2000\tx", "[lines 1-2000 of 3000; go on with offset 2001;"]),
-        ("/data/wide", false, vec!["more in this line]"]),
+        ("/data/wide", true, vec!["more in this line]", "[line 1 goes on: read it with from_byte 2000]"]),
         ("/data/big", true, vec!["of 100; go on with offset 3"]),
         ("/data/bin", false, vec!["binary file of 3 bytes; hash "]),
         ("/data/empty", false, vec!["is empty; hash "]),
@@ -90,7 +92,7 @@ async fn cat_and_read_many_show_several_files() {
     assert_eq!(outcome.seen.len(), 3);
     let outcome = hands.call("cat", r#"{"paths": ["/data/big", "/data/b"]}"#).await;
     assert!(outcome.truncated);
-    has(&outcome.output, &["bytes more; read /data/big from offset", "==> /data/b <==\ntwo"]);
+    has(&outcome.output, &["bytes more; read /data/big with from_byte ", "==> /data/b <==\ntwo"]);
     assert_eq!(hands.refused("cat", r#"{"paths": ["/data/a", "/nope"]}"#).await.0, Code::NotFound);
 
     let outcome = hands.call("read_many", r#"{"files": [{"path": "/data/a"}, {"path": "/nope"}]}"#).await;
@@ -100,4 +102,69 @@ async fn cat_and_read_many_show_several_files() {
     has(&outcome.output, &["go on with offset", "==> /data/b <=="]);
     let none = hands.refused("read_many", r#"{"files": [{"path": "/x"}, {"path": "/y"}]}"#).await;
     assert_eq!(none.0, Code::NotFound);
+}
+
+/// Reads on where each answer says, as an agent does, until one says that it is the end.
+async fn read_on(hands: &mut Hands, path: &str, first: &str) -> String {
+    let after = |text: &str, word: &str| {
+        let rest = text.rsplit_once(word)?.1;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
+    };
+    let (mut whole, mut output) = (String::new(), first.to_owned());
+    for _ in 0..100 {
+        let Some(byte) = after(&output, "from_byte ") else { return whole };
+        let outcome = hands.call("read", &format!(r#"{{"path": "{path}", "from_byte": {byte}}}"#)).await;
+        assert!(outcome.output.len() < 60_000);
+        assert_eq!(outcome.truncated, outcome.output.contains("go on with from_byte"));
+        whole.truncate(byte);
+        whole.push_str(outcome.result["content"].as_str().unwrap());
+        output = outcome.output;
+    }
+    panic!("it never ends")
+}
+
+#[tokio::test]
+async fn every_byte_of_a_long_line_can_be_reached() {
+    let mut hands = Hands::agent().await;
+    let long = format!("{{\"text\": \"{}\"}}", "é0123456789".repeat(30_000));
+    hands.put("/data/one.json", long.clone()).await;
+    let shown = hands.call("read", r#"{"path": "/data/one.json"}"#).await;
+    assert!(shown.truncated, "a line that is cut is not all");
+    let first: String = long.char_indices().take_while(|(at, _)| *at < 2000).map(|(_, c)| c).collect();
+    let rest = read_on(&mut hands, "/data/one.json", &shown.output).await;
+    // What was read on begins with what it went on from.
+    assert_eq!(rest.len() + first.len(), long.len());
+    assert!(long.ends_with(&rest));
+
+    let shown = hands.call("cat", r#"{"paths": ["/data/one.json"]}"#).await;
+    assert!(shown.truncated && !shown.output.contains("offset 1"), "it leads on, and not in a circle");
+    assert!(long.ends_with(&read_on(&mut hands, "/data/one.json", &shown.output).await));
+    let beyond = hands.refused("read", r#"{"path": "/data/one.json", "from_byte": 9999999}"#).await;
+    assert_eq!(beyond.0, Code::Unprocessable);
+    let both = hands.refused("read", r#"{"path": "/data/one.json", "from_byte": 1, "offset": 1}"#).await;
+    assert_eq!(both.0, Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn a_node_of_a_flow_is_given_the_whole_file_or_told_that_it_is_not() {
+    let mut hands = Hands::agent().await;
+    hands.by = Principal::Task { task: TaskId(Uuid::now_v7()), user: hands.by.user() };
+    let rows = "0123456789abcdef\n".repeat(8_000);
+    hands.put("/data/rows", rows.clone()).await;
+    hands.put("/data/dos", "a\r\nb\r\n").await;
+    hands.put("/data/long", "x".repeat(360_000)).await;
+    let whole = hands.call("read", r#"{"path": "/data/rows"}"#).await;
+    assert_eq!((whole.success, whole.truncated), (true, false));
+    assert_eq!(whole.result["content"], rows, "all lines, and the end of the last one");
+    assert_eq!((&whole.result["to_line"], &whole.result["lines"]), (&json!(8000), &json!(8000)));
+    assert_eq!(hands.call("read", r#"{"path": "/data/dos"}"#).await.result["content"], "a\r\nb\r\n");
+    let part = hands.call("read", r#"{"path": "/data/rows", "offset": 2, "limit": 2}"#).await;
+    assert_eq!((part.truncated, part.result["truncated"].as_bool()), (true, Some(true)));
+    assert_eq!(part.result["content"].as_str().map(str::len), Some(34));
+    let (code, output) = hands.refused("read", r#"{"path": "/data/long"}"#).await;
+    assert_eq!(code, Code::PayloadTooLarge);
+    has(&output, &["360000 bytes", "in parts"]);
+    let part = hands.call("read", r#"{"path": "/data/long", "from_byte": 200000}"#).await;
+    assert_eq!((part.truncated, part.result["to_byte"].as_u64()), (false, Some(360_000)));
+    assert_eq!(hands.refused("cat", r#"{"paths": ["/data/rows", "/data/long"]}"#).await.0, Code::PayloadTooLarge);
 }

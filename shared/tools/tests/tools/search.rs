@@ -178,3 +178,25 @@ async fn searches_on_a_cold_disk_find_everything() {
         }
     }
 }
+
+/// Somebody puts a file into `latest/` by hand: no tool knows it, so no search shows it.
+#[tokio::test]
+async fn searches_show_no_file_that_the_workspace_has_not_got() {
+    let mut hands = with_files().await;
+    let latest = hands.workspace.latest();
+    std::fs::write(latest.join("projects/app/by-hand.txt"), "needle by hand\n").unwrap();
+    std::fs::create_dir(latest.join("projects/by-hand")).unwrap();
+    for mode in ["content", "files", "count"] {
+        let outcome = hands.call("grep", &json!({ "pattern": "needle", "mode": mode }).to_string()).await;
+        assert!(!outcome.output.contains("by-hand") && !outcome.result.to_string().contains("by-hand"), "{mode}");
+        has(&outcome.output, &["2 files]"]);
+    }
+    assert_eq!(hands.ok("glob", r#"{"pattern": "by-hand*"}"#).await, "nothing matches");
+    // Also where so much is found that the workspace is listed.
+    for number in 0..600 {
+        hands.put(&format!("/data/many/{number}.txt"), "haystack\n").await;
+    }
+    std::fs::write(latest.join("data/many/by-hand.txt"), "haystack\n").unwrap();
+    let outcome = hands.call("grep", r#"{"pattern": "haystack", "mode": "files", "limit": 2000}"#).await;
+    assert_eq!(outcome.result["total"], 600);
+}

@@ -2,6 +2,7 @@
 
 use super::world::{Tenant, World, token};
 use crate::support::Reply;
+use actor::{Content, Mail};
 use domain::{ChatCommand, Mode};
 use identity::{Action, Role, Scopes};
 use serde_json::{Value, json};
@@ -10,9 +11,8 @@ use serde_json::{Value, json};
 async fn told(world: &World) -> Vec<ChatCommand> {
     let mut commands = Vec::new();
     for message in world.door.take_messages().await {
-        let mail: Value = serde_json::from_str(&message).unwrap();
-        if let Ok(command) = serde_json::from_value(mail["content"]["body"].clone()) {
-            commands.push(command);
+        if let Ok(Mail { content: Content::Command { body }, .. }) = serde_json::from_str(&message) {
+            commands.push(body);
         }
     }
     commands
@@ -70,9 +70,8 @@ async fn who_may_not_approve_gets_no_wider_mode_by_any_way_in() {
             let forbidden = reply.status == 403;
             assert_eq!(forbidden, !may, "{who}: {method} {path} {body}: {}", reply.json);
         }
-        if !may {
-            assert_eq!(told(&world).await, [], "{who}: nothing was sent to a chat");
-        }
+        let sent = told(&world).await;
+        assert_eq!(sent.is_empty(), !may, "{who}: to whom it is refused, for them nothing is sent to a chat: {sent:?}");
     }
 }
 
@@ -104,7 +103,7 @@ async fn an_approval_names_a_version_that_the_plan_still_says() {
     };
     approve(json!({})).await.refuses(400, "INVALID_ARGUMENT");
     approve(json!({ "v": 9 })).await.refuses(404, "NOT_FOUND");
-    let stale = approve(json!({ "v": 1 })).await.refuses(409, "STALE_VERSION");
+    let stale = approve(json!({ "v": 1 })).await.refuses(412, "STALE_VERSION");
     assert_eq!(stale.json["error"]["details"]["current_v"], 2);
     approve(json!({ "v": 2, "plan_id": ann.has["file_id"] })).await.refuses(422, "UNPROCESSABLE");
     // A tick is no change of the plan.
@@ -137,7 +136,7 @@ async fn a_chat_that_begins_in_build_mode_says_which_version_is_approved() {
     make(json!({ "goal": goal, "plan_id": chat.plan, "plan_v": 2 })).await.refuses(400, "INVALID_ARGUMENT");
     make(json!({ "goal": goal, "mode": "build", "plan_id": chat.plan, "plan_v": 1 }))
         .await
-        .refuses(409, "STALE_VERSION");
+        .refuses(412, "STALE_VERSION");
     told(&world).await;
     make(json!({ "goal": goal, "mode": "build", "plan_id": chat.plan, "plan_v": 2 })).await.is(202);
     let sent = told(&world).await;

@@ -3,15 +3,17 @@
 use super::First;
 use crate::cli::{
     asks::Ask,
-    client::Client,
+    client::{Body, Client},
     failure::{Exit, Failure},
     follow::{Event, Follower, Told},
     input::{Lines, unless_interrupted},
+    locate,
     output::{Output, one_line},
     render::{Renderer, Role},
     turns,
-    value::{list, text},
+    value::{list, number, text},
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
     collections::{HashSet, VecDeque},
@@ -27,6 +29,8 @@ const TWICE: Duration = Duration::from_secs(1);
 /// How long a one-shot command waits for a hub that went away.
 const PATIENCE: Duration = Duration::from_secs(120);
 const HELP: &str = "Type a message and press Enter. /stop or Ctrl-C stops the turn, /quit or Ctrl-D leaves.\n\
+                    /plan shows the plan and its version, /approve VERSION approves it and starts the work,\n\
+                    /mode chat or /mode plan changes what the agent may do.\n\
                     Messages that are typed while a turn runs wait for it to end.";
 
 /// How the conversation is led.
@@ -253,7 +257,23 @@ impl Session {
                 "/quit" | "/exit" => return Ok(true),
                 "/help" => return out.notice(HELP).map(|()| false),
                 "/stop" => return self.stop(out).await.map(|()| false),
-                _ => {}
+                typed => {
+                    let mut words = typed.split_whitespace();
+                    let told = match (words.next(), words.next(), words.next()) {
+                        (Some("/plan"), None, None) => Some(self.show_plan(out).await),
+                        (Some("/approve"), version, None) => Some(self.approve(version, out).await),
+                        (Some("/mode"), Some(mode), None) => Some(self.change_mode(mode).await),
+                        _ => None,
+                    };
+                    match told {
+                        Some(Err(failure)) if failure.can_try_again() => {
+                            out.failure(&failure)?;
+                            return Ok(false);
+                        }
+                        Some(told) => return told.map(|()| false),
+                        None => {}
+                    }
+                }
             }
         }
         let result = match self.asks.front_mut() {
@@ -328,6 +348,47 @@ impl Session {
             }
         }
         if waits { out.notice("it waits for the turn to end") } else { Ok(()) }
+    }
+
+    /// Shows the plan in the version that can be approved.
+    async fn show_plan(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
+        let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
+        let path = text(&view, "plan_path");
+        if path.is_empty() {
+            return out.notice("this chat has no plan yet: ask for one");
+        }
+        let file = locate::file(&self.client, &self.workspace, path).await?;
+        let (id, v) = (text(&file, "file_id"), number(&file, "v"));
+        let content = ["workspaces", &self.workspace, "files", id, "versions", &v.to_string(), "content"];
+        let plan = self.client.bytes(&content, &[]).await?;
+        out.notice(format_args!("{} version {v}", one_line(path, 200)))?;
+        for line in String::from_utf8_lossy(&plan).lines() {
+            out.notice(one_line(line, 400))?;
+        }
+        out.notice(format_args!("/approve {v} approves this version and starts the work"))
+    }
+
+    /// Approves a version of the plan; the turn that carries it out is one of ours.
+    async fn approve(&mut self, version: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
+        let Some(v) = version.and_then(|version| version.parse::<u64>().ok()) else {
+            return out.notice("which version? /plan shows the plan and its version");
+        };
+        let path = ["workspaces", &self.workspace, "chats", &chat, "approve"];
+        let accepted = unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({ "v": v }))).await?;
+        self.turns.insert(text(&accepted, "turn_id").to_owned());
+        Ok(())
+    }
+
+    async fn change_mode(&mut self, mode: &str) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else {
+            self.first.setup.insert("mode".into(), json!(mode));
+            return Ok(());
+        };
+        let path = ["workspaces", &self.workspace, "chats", &chat];
+        let changed = self.client.change(Method::PATCH, &path, Body::Json(json!({ "mode": mode })), None);
+        unless_interrupted(&mut self.interrupts, changed).await.map(drop)
     }
 
     fn follow(&mut self, chat: String, after: Option<u64>) {

@@ -149,13 +149,14 @@ fn what_agents_say_does_not_drive_the_terminal() {
         "stopped",
         "done",
         "mode_changed",
+        "plan_approved",
     ];
     for name in names {
         for role in ["assistant", "system", "user"] {
             let data = json!({
                 "text": evil, "content": evil, "role": role, "tool": evil, "path": evil, "args": { evil: evil },
                 "output": evil, "title": evil, "status": evil, "message": evil, "hint": evil, "code": evil,
-                "reason": evil, "by": evil, "outcome": evil, "stop_reason": evil, "mode": evil,
+                "reason": evil, "by": evil, "outcome": evil, "stop_reason": evil, "mode": evil, "plan_path": evil,
                 "questions": [{ "question": evil }], "call_id": evil, "v": 1,
             });
             let text = shown(Role::Watcher, Style::Plain, &[(name, data)]);

@@ -38,7 +38,8 @@ impl IntoResponse for Refused {
             Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
             Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            Code::UpstreamUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Code::UpstreamUnavailable | Code::NotBegun => StatusCode::SERVICE_UNAVAILABLE,
+            Code::OutcomeUnknown => StatusCode::BAD_GATEWAY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut response = (status, Json(Failed { error: self.0 })).into_response();

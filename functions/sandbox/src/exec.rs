@@ -6,24 +6,34 @@ use crate::{
     routes::{Body, Machine, malformed},
 };
 use axum::{
-    body,
+    Json, body,
     extract::{Path, State},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use domain::CallId;
+use domain::{CallId, Code, Error};
 use futures::{Stream, StreamExt, stream};
 use http::{StatusCode, header};
-use ports::{Exec, ExecEvent, Result};
-use sandbox::wire::{self, BEAT, Failed, Line};
+use ports::{Exec, ExecEvent, Execution, Place, Reserve, Result};
+use sandbox::wire::{self, BEAT, Failed, LONGEST_WAIT, Line};
 use std::convert::Infallible;
 use tokio::time::timeout;
 
 pub(crate) async fn exec(State(machine): State<Machine>, Body(command): Body<Exec>) -> Answer<Response> {
     let used = machine.idle().used();
-    let events = machine.commands().exec(machine.options().workspace, &machine.mirror().latest(), command).await?;
+    let execution = machine.commands().exec(machine.options().workspace, &machine.mirror().latest(), command).await?;
+    let events = match execution {
+        Execution::Begun(events) => events,
+        Execution::NotBegun(why) => return Err(Error::new(Code::NotBegun, why).into()),
+        Execution::Unknown(why) => return Err(Error::new(Code::OutcomeUnknown, why).into()),
+    };
     let body = body::Body::from_stream(lines(events, used));
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+pub(crate) async fn reserve(State(machine): State<Machine>, Body(mut asked): Body<Reserve>) -> Answer<Json<Place>> {
+    asked.wait = asked.wait.min(LONGEST_WAIT);
+    Ok(Json(machine.commands().reserve(machine.options().workspace, &asked).await))
 }
 
 /// A line an event, and an empty one when there was none for a while. The machine is in use until the last.

@@ -54,6 +54,8 @@ impl Machine {
         let mirror = Mirror::open(options.folder.clone(), blobs, space, Budget::default()).await?;
         let mut how = sandbox::Options::new(options.scratch.join("scratch"));
         how.hidden = vec![options.folder.clone()];
+        // There is no other workspace here to leave some to.
+        how.share = None;
         Ok(Self::with(options, mirror, Commands::new(how), search))
     }
 
@@ -87,6 +89,7 @@ pub fn router(machine: Machine) -> Router {
         .route("/contents", post(provide))
         .route("/contents/{sha256}", get(content))
         .route("/search", post(search))
+        .route("/places", post(exec::reserve))
         .route("/exec", post(exec::exec))
         .route("/exec/{call}/kill", post(exec::kill))
         .method_not_allowed_fallback(no_method)
@@ -106,6 +109,7 @@ async fn health(State(machine): State<Machine>) -> Json<Health> {
         mark: machine.mirror().mark(),
         idle_seconds: machine.unused().as_secs(),
         running: machine.commands().running(),
+        waiting: machine.commands().waiting(),
     })
 }
 

@@ -23,7 +23,8 @@ pub use error::{Error, Kind, Result};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, URGENT, lane, tenant};
 pub use sandbox::{
-    Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Sandbox, SandboxState, SandboxView, Sandboxes,
+    Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
+    SandboxState, SandboxView, Sandboxes,
 };
 pub use secrets::{KnownSecrets, Noted, REDACTED, Recipient, Redactor, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};

@@ -9,6 +9,7 @@ use domain::{CallId, FilePath, Sha256, Timestamp, WorkspaceId};
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use uuid::Uuid;
 
 /// The sandboxes of all workspaces, one a workspace.
 #[async_trait]
@@ -56,15 +57,74 @@ pub trait Sandbox: Send + Sync {
     /// Its own copy of the workspace's files, which has to be brought up to date before it is searched or a command runs. None where
     /// it sees the workspace's own folder on disk.
     fn mirror(&self) -> Option<&dyn Mirrored>;
-    /// Runs a command with the files readable, under [`Exec::call`]: the same call again follows the one that runs, or gives its result
-    /// once more, for as long as the sandbox lives. The stream ends with [`ExecEvent::Ended`]; dropping it ends nothing.
+    /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
+    ///
+    /// A machine has so many places. Those who wait for one are served by workspaces: the one that has the fewest places goes first,
+    /// so none waits behind another's queue. Within a workspace the first to come goes first; a point of priority is worth a minute
+    /// of waiting. Asking again keeps the turn, which is given up by [`Sandbox::kill`], or when nobody asks for a minute. The same call
+    /// has one place at most: whoever asks for it is told the same grant.
+    async fn reserve(&self, asked: Reserve) -> Result<Place>;
+    /// Begins a command under a grant, with the files readable. The same call again follows the one that runs, or gives its result
+    /// once more, for as long as the sandbox lives. So this can be asked again when its answer was lost.
     ///
     /// # Errors
-    /// `Invalid` for a command that makes no sense here, for [`Exec::again`] with a call that is not known, and where this machine
-    /// cannot confine commands: nothing then runs.
-    async fn exec(&self, command: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>>;
-    /// Ends a running command and all that it started; one that is not known is fine.
+    /// `Invalid` for a command that makes no sense here, and where this machine cannot confine commands: nothing then runs.
+    async fn exec(&self, command: Exec) -> Result<Execution>;
+    /// Ends a running command and all that it started, and takes one that waits out of its queue: it is not begun any more. One that
+    /// is not known is fine.
     async fn kill(&self, call: CallId) -> Result<()>;
+}
+
+/// Asks for a place for a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// The command's call.
+    pub call: CallId,
+    /// Before which others of its workspace it goes: the higher, the earlier.
+    #[serde(default)]
+    pub priority: i8,
+    /// How long to wait for a place before the answer.
+    pub wait: Duration,
+}
+
+/// What came of asking for a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The command may begin. The place is free again when it has not for a minute; asking again keeps it.
+    Granted(Grant),
+    /// It waits, and nothing of it has begun.
+    Waiting {
+        /// How many of its workspace are before it.
+        ahead: usize,
+    },
+    /// As many commands of its workspace wait as may, and it is not among them.
+    Full {
+        /// How many.
+        waiting: usize,
+    },
+    /// The call was [killed](Sandbox::kill) before it began, and does not begin any more.
+    Killed,
+}
+
+/// A place on a machine: under it a command begins once at the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The machine, from its start to its end. One that starts anew is another one.
+    pub machine: Uuid,
+    /// Which of all places that it ever granted.
+    pub number: u64,
+}
+
+/// What came of beginning a command.
+pub enum Execution {
+    /// It runs, or has run: what it does, from its beginning. The stream ends with [`ExecEvent::Ended`]; dropping it ends nothing. An
+    /// error in it says that nothing more is heard, and not what became of the command.
+    Begun(BoxStream<'static, Result<ExecEvent>>),
+    /// Nothing of it was begun under this grant, and never will be: it needs another one. Why.
+    NotBegun(String),
+    /// Its grant is another machine's, or it ended so long ago that its result is forgotten: what became of it is not known here. Why.
+    Unknown(String),
 }
 
 /// A copy of a workspace's `latest/` on a sandbox's disk.
@@ -121,8 +181,8 @@ pub enum ManifestEntry {
 pub struct Exec {
     /// Under which it is known.
     pub call: CallId,
-    /// Whether it was begun before, as far as the caller knows: then it is followed, and never run a second time.
-    pub again: bool,
+    /// The place that it was granted.
+    pub grant: Grant,
     /// The program and its arguments; no shell is between.
     pub words: Vec<String>,
     /// The folder of the workspace that it runs in.

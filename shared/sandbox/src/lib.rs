@@ -20,6 +20,7 @@ mod local;
 mod mirror;
 mod options;
 mod output;
+mod places;
 mod plan;
 mod remote;
 mod run;

@@ -3,8 +3,7 @@
 use crate::{Commands, Options};
 use async_trait::async_trait;
 use domain::{CallId, WorkspaceId};
-use futures::stream::BoxStream;
-use ports::{Exec, ExecEvent, Mirrored, Result, Sandbox, SandboxState, SandboxView, Sandboxes};
+use ports::{Exec, Execution, Mirrored, Place, Reserve, Result, Sandbox, SandboxState, SandboxView, Sandboxes};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -78,7 +77,11 @@ impl Sandbox for Here {
         None
     }
 
-    async fn exec(&self, command: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>> {
+    async fn reserve(&self, asked: Reserve) -> Result<Place> {
+        Ok(self.commands.reserve(self.workspace, &asked).await)
+    }
+
+    async fn exec(&self, command: Exec) -> Result<Execution> {
         let latest: &Path = &self.latest;
         self.commands.exec(self.workspace, latest, command).await
     }

@@ -13,8 +13,13 @@ pub struct Options {
     pub system: Vec<PathBuf>,
     /// What one command may use.
     pub limits: Limits,
-    /// How many commands run at once.
+    /// How many commands run at once, of all workspaces together.
     pub at_once: usize,
+    /// How many of these places a workspace may hold for each that is free, so that some are left to others; none where all are one
+    /// workspace's own.
+    pub share: Option<usize>,
+    /// How many commands of a workspace may wait for a place.
+    pub waiting: usize,
     /// How many calls that have ended are remembered.
     pub remembered: usize,
     /// How many bytes of their output are.
@@ -49,6 +54,8 @@ impl Options {
             system: Vec::new(),
             limits: Limits::default(),
             at_once: 32,
+            share: Some(3),
+            waiting: 10_000,
             remembered: 1024,
             remembered_bytes: 64 << 20,
             remembered_for: Duration::from_secs(3600),

@@ -112,7 +112,7 @@ mod tests {
     fn exec(words: &[&str]) -> Exec {
         Exec {
             call: CallId::from(Uuid::nil()),
-            again: false,
+            grant: ports::Grant::default(),
             words: words.iter().map(|word| (*word).into()).collect(),
             folder: FilePath::root(),
             root: FilePath::root(),

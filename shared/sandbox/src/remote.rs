@@ -6,9 +6,7 @@ use crate::wire::{self, Failed, Health, Marked, Missing, Search};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{CallId, Sha256, WorkspaceId};
-use futures::stream::BoxStream;
-use lines::Lines;
-use ports::{Error, Exec, ExecEvent, Manifest, Mirrored, Result, Sandbox};
+use ports::{Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{self, HeaderValue},
@@ -77,15 +75,20 @@ fn away(error: reqwest::Error) -> Error {
 }
 
 async fn answered(response: Response) -> Result<Response> {
+    judged(response).await?.map_err(wire::heard)
+}
+
+/// An answer, or what the sandbox says against it.
+async fn judged(response: Response) -> Result<std::result::Result<Response, domain::Error>> {
     if response.status().is_success() {
-        return Ok(response);
+        return Ok(Ok(response));
     }
     let status = response.status();
     let body = response.bytes().await.map_err(away)?;
-    Err(match serde_json::from_slice::<Failed>(&body) {
-        Ok(failed) => wire::heard(failed.error),
-        Err(_) => Error::unavailable("the sandbox", format!("it answered {status}")),
-    })
+    match serde_json::from_slice::<Failed>(&body) {
+        Ok(failed) => Ok(Err(failed.error)),
+        Err(_) => Err(Error::unavailable("the sandbox", format!("it answered {status}"))),
+    }
 }
 
 async fn read<T: DeserializeOwned>(response: Response) -> Result<T> {
@@ -122,8 +125,14 @@ impl Sandbox for Remote {
         Some(self)
     }
 
-    async fn exec(&self, command: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>> {
-        Ok(Lines::open(self.0.clone(), command).await?.follow())
+    async fn reserve(&self, mut asked: Reserve) -> Result<Place> {
+        asked.wait = asked.wait.min(wire::LONGEST_WAIT);
+        let patience = asked.wait + ANSWER;
+        read(self.0.post("/places", patience, json(&asked)?).await?).await
+    }
+
+    async fn exec(&self, command: Exec) -> Result<Execution> {
+        lines::open(self.0.clone(), command).await
     }
 
     async fn kill(&self, call: CallId) -> Result<()> {

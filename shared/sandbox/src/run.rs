@@ -124,12 +124,16 @@ impl Run {
         }
     }
 
-    /// Waits until it has begun, or will not.
-    pub async fn begun(&self) -> Result<()> {
+    /// Waits until it has begun, or will not: why it did not, where it may another time.
+    ///
+    /// # Errors
+    /// `Invalid` where it never will.
+    pub async fn begun(&self) -> Result<Option<String>> {
         let refusal = |phase: &Phase| match phase {
             Phase::Starting => None,
-            Phase::Refused(refusal) => Some(Err(refusal.clone().into())),
-            Phase::Running | Phase::Ended { .. } | Phase::Lost => Some(Ok(())),
+            Phase::Refused(Refusal::Refused(reason)) => Some(Err(Error::Invalid(reason.clone()))),
+            Phase::Refused(Refusal::Failed(reason)) => Some(Ok(Some(reason.clone()))),
+            Phase::Running | Phase::Ended { .. } | Phase::Lost => Some(Ok(None)),
         };
         self.until(refusal).await
     }

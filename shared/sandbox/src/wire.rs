@@ -8,7 +8,8 @@
 //! | `POST /workspaces/{id}/contents` | [`packed`] contents | 204 |
 //! | `GET /workspaces/{id}/contents/{sha256}` | | the content, or 404 |
 //! | `POST /workspaces/{id}/search` | [`Search`] | what the tool answers |
-//! | `POST /workspaces/{id}/exec` | [`ports::Exec`] | a [`Line`] an event, and an empty one now and then |
+//! | `POST /workspaces/{id}/places` | [`ports::Reserve`] | [`ports::Place`], within [`LONGEST_WAIT`] |
+//! | `POST /workspaces/{id}/exec` | [`ports::Exec`] | a [`Line`] an event, and an empty one now and then; `NOT_BEGUN` and `OUTCOME_UNKNOWN` as [`ports::Execution`] says |
 //! | `POST /workspaces/{id}/exec/{call}/kill` | | 204, when nothing is left of it |
 //!
 //! The id is in the path so that a sandbox whose address somebody else had before is not taken for that one. Errors come as
@@ -22,6 +23,8 @@ use std::time::Duration;
 
 /// How long a stream of events is silent at the most.
 pub const BEAT: Duration = Duration::from_secs(5);
+/// How long a request for a place waits for one at the most, before it says that there is none yet.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// The longest body that is taken, in bytes.
 pub const MAX_BODY: usize = 64 << 20;
 
@@ -36,6 +39,9 @@ pub struct Health {
     pub idle_seconds: u64,
     /// How many commands run.
     pub running: usize,
+    /// How many wait for a place.
+    #[serde(default)]
+    pub waiting: usize,
 }
 
 /// Up to where the mirror is.

@@ -1,13 +1,22 @@
-//! Running a command in the workspace's sandbox: waiting for one, running it once, following it through failures.
+//! Running a command in the workspace's sandbox: waiting for one and for a place in it, running it once, following it through failures.
 //!
-//! Nothing is silently run twice. Before a command is handed over, that it begins is noted durably under its call; whoever comes
-//! after a crash, or after a checkpoint, finds the note and only follows what runs. What then is not known any more was
-//! interrupted, and nobody can say what it did: that is what the caller hears.
+//! ```text
+//!   ready, with the files ── a place (reserve) ── noted under its grant (begin) ── exec, and followed ── its end
+//!        not begun: anybody may try again            begun: its end, or OUTCOME_UNKNOWN
+//! ```
+//!
+//! Nothing is silently run twice. That a command begins is noted durably under its call with the place that it was granted, before it is
+//! handed over; whoever comes after a crash, or after a checkpoint, finds the note and asks the machine of that grant, which begins a
+//! command once under it or follows what runs. A machine that says that nothing was begun under the grant is believed: the note is taken
+//! back, and the command waits for another place. Where that machine is no more, nobody can say what the command did: that is what
+//! the caller hears.
 
 use crate::caps::MAX_BYTES;
 use domain::{CallId, Code, Error, FilePath};
 use futures::StreamExt;
-use ports::{Exec, ExecEnd, ExecEvent, Sandbox, SandboxState, SandboxView, Sandboxes};
+use ports::{
+    Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -20,6 +29,10 @@ const LOOKED_AT_MOST: Duration = Duration::from_secs(5);
 const ASKED_FOR: u32 = 3;
 /// How often a command whose sandbox does not answer is asked for again before it is given up.
 const FOLLOWED: u32 = 5;
+/// How long a sandbox is asked for a place at once.
+const ASKED_AT_ONCE: Duration = Duration::from_secs(20);
+/// How often another place is asked for when nothing came of the one before.
+const PLACES: u32 = 5;
 /// How long a person's request waits for a sandbox to start; agents and tasks have more time.
 pub(crate) const A_MOMENT: Duration = Duration::from_secs(15);
 
@@ -66,6 +79,10 @@ pub struct Command {
     pub network: bool,
     /// How long to wait for a sandbox that starts.
     pub start_timeout: Duration,
+    /// How long to wait for a place among the commands that run there; none for as long as it takes.
+    pub place_timeout: Option<Duration>,
+    /// Before which others of its workspace it goes.
+    pub priority: i8,
 }
 
 /// What a command did.
@@ -146,20 +163,35 @@ impl Ran {
 /// Runs a command to its end, or follows the one that runs under this call.
 ///
 /// # Errors
-/// `NOT_BEGUN` with the reason when no sandbox could be started in time, `OUTCOME_UNKNOWN` when what became of a command that was
-/// begun is not known; `INVALID_ARGUMENT` for a command that makes no sense, or that this machine cannot confine.
+/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it; `CANCELLED` when it was ended before it began;
+/// `OUTCOME_UNKNOWN` when what became of a command that was begun is not known; `INVALID_ARGUMENT` for a command that makes no
+/// sense, or that this machine cannot confine.
 pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
-    let again = workspace.has_begun(command.call).await?;
-    let (sandbox, again) = match again {
-        // What was begun is in the sandbox that there is, or nowhere.
-        true => (sandboxes.ready(workspace.id()).await.ok().flatten(), true),
-        false => {
-            let sandbox = hydrated(workspace, &*sandboxes, command).await?;
-            (Some(sandbox), !workspace.begin(command.call).await?)
+    let mut reason = String::new();
+    for _ in 0..PLACES {
+        let (sandbox, grant) = match workspace.begun(command.call).await? {
+            // What was begun is in the sandbox that there is, or nowhere.
+            Some(grant) => (sandboxes.ready(workspace.id()).await.ok().flatten(), grant),
+            None => {
+                let (sandbox, grant) = placed(workspace, &*sandboxes, command).await?;
+                (Some(sandbox), workspace.begin(command.call, grant).await?)
+            }
+        };
+        let came = follow(workspace, &*sandboxes, sandbox, command, grant).await;
+        if !matches!(came, Ok(Followed::Ended(_) | Followed::Unknown(_))) {
+            workspace.not_begun(command.call, grant).await?;
         }
-    };
-    follow(workspace, &*sandboxes, sandbox, command, again).await
+        match came? {
+            Followed::Ended(ran) => return Ok(*ran),
+            Followed::Unknown(why) => return Err(unknown(&why)),
+            Followed::NotBegun(why) => {
+                tracing::info!(call = %command.call, why, "a command was not begun; it asks for another place");
+                reason = why;
+            }
+        }
+    }
+    Err(not_begun(format!("the sandbox did not begin the command: {reason}")).hint("try again in a minute"))
 }
 
 /// Ends a command, and all that it started. What is not known, or gone, has ended.
@@ -194,10 +226,10 @@ impl Command {
         (self.folder.names().next() == Some("chats")).then_some(&self.folder)
     }
 
-    fn exec(&self, again: bool) -> Exec {
+    fn exec(&self, grant: Grant) -> Exec {
         Exec {
             call: self.call,
-            again,
+            grant,
             words: self.words.clone(),
             folder: self.folder.clone(),
             root: self.root.clone(),
@@ -266,13 +298,71 @@ async fn started(
     }
 }
 
+/// A sandbox with the workspace's files, and a place in it. Nothing of the command has begun then, or when this is an error.
+async fn placed(
+    workspace: &Workspace,
+    sandboxes: &dyn Sandboxes,
+    command: &Command,
+) -> Result<(Arc<dyn Sandbox>, Grant), Error> {
+    let since = Instant::now();
+    let mut sandbox = hydrated(workspace, sandboxes, command).await?;
+    let (mut has_waited, mut silent) = (false, 0);
+    loop {
+        let left = command.place_timeout.map_or(ASKED_AT_ONCE, |most| most.saturating_sub(since.elapsed()));
+        let asked = Reserve { call: command.call, priority: command.priority, wait: left.min(ASKED_AT_ONCE) };
+        match sandbox.reserve(asked).await {
+            // The files may have changed since.
+            Ok(Place::Granted(_)) if has_waited => {
+                has_waited = false;
+                sandbox = hydrated(workspace, sandboxes, command).await?;
+            }
+            Ok(Place::Granted(grant)) => return Ok((sandbox, grant)),
+            Ok(Place::Waiting { ahead }) => {
+                if command.place_timeout.is_some_and(|most| since.elapsed() >= most) {
+                    // So that it does not begin when nobody waits for it.
+                    drop(sandbox.kill(command.call).await);
+                    return Err(no_place(format!("{ahead} commands of its workspace are before it")));
+                }
+                tracing::debug!(call = %command.call, ahead, "a command waits for a place");
+                (has_waited, silent) = (true, 0);
+            }
+            Ok(Place::Full { waiting }) => {
+                return Err(no_place(format!("{waiting} commands of its workspace wait already, and no more may"))
+                    .detail("waiting", waiting));
+            }
+            Ok(Place::Killed) => {
+                return Err(Error::new(Code::Cancelled, "the command was ended before it began, so it did not run"));
+            }
+            Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
+            Err(error) => {
+                silent += 1;
+                if silent == FOLLOWED {
+                    return Err(not_begun(format!("the sandbox does not answer, so the command did not run: {error}"))
+                        .hint("try again in a minute"));
+                }
+                tracing::warn!(call = %command.call, %error, "a sandbox was asked for a place and did not answer");
+                tokio::time::sleep(LOOKED_AT * 2_u32.pow(silent)).await;
+                sandbox = hydrated(workspace, sandboxes, command).await?;
+            }
+        }
+    }
+}
+
+/// What a command that was handed over came to.
+enum Followed {
+    Ended(Box<Ran>),
+    NotBegun(String),
+    Unknown(String),
+}
+
+/// Hands a command over under its grant, or follows it: that is the same, and can be asked for again.
 async fn follow(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
     mut sandbox: Option<Arc<dyn Sandbox>>,
     command: &Command,
-    mut again: bool,
-) -> Result<Ran, Error> {
+    grant: Grant,
+) -> Result<Followed, Error> {
     let mut pause = LOOKED_AT;
     for round in 0..FOLLOWED {
         if round > 0 {
@@ -281,29 +371,30 @@ async fn follow(
             sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
         }
         if let Some(sandbox) = &sandbox {
-            match followed(&**sandbox, command.exec(again)).await {
-                Ok(ran) => return Ok(ran),
-                Err(ports::Error::Invalid(why)) if again => return Err(interrupted(&why)),
+            match followed(&**sandbox, command.exec(grant)).await {
+                Ok(followed) => return Ok(followed),
                 Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
                 Err(error) => tracing::warn!(call = %command.call, %error, "a command is followed anew"),
             }
         }
-        // It may have begun.
-        again = true;
     }
-    Err(interrupted("the sandbox that it ran in went away"))
+    Ok(Followed::Unknown("the sandbox that it was begun in went away".into()))
 }
 
-async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Ran> {
+async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Followed> {
     let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO };
     let mut ran = Ran { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
-    let mut events = sandbox.exec(exec).await?;
+    let mut events = match sandbox.exec(exec).await? {
+        Execution::Begun(events) => events,
+        Execution::NotBegun(why) => return Ok(Followed::NotBegun(why)),
+        Execution::Unknown(why) => return Ok(Followed::Unknown(why)),
+    };
     while let Some(event) = events.next().await {
         let event = event?;
         let is_end = matches!(event, ExecEvent::Ended(_));
         ran.add(event);
         if is_end {
-            return Ok(ran);
+            return Ok(Followed::Ended(Box::new(ran)));
         }
     }
     Err(ports::Error::unavailable("the sandbox", "the command's output broke off"))
@@ -317,7 +408,7 @@ pub(crate) fn none_configured() -> Error {
 
 fn not_started(reason: Option<String>) -> Error {
     let reason = reason.unwrap_or_else(|| "it takes longer than it may".into());
-    Error::new(Code::NotBegun, format!("the sandbox is not ready, so the command did not run: {reason}"))
+    not_begun(format!("the sandbox is not ready, so the command did not run: {reason}"))
         .hint("it goes on starting: try again in a minute")
 }
 
@@ -332,7 +423,16 @@ fn not_hydrated(error: Error) -> Error {
     }
 }
 
-fn interrupted(why: &str) -> Error {
+fn not_begun(message: String) -> Error {
+    Error::new(Code::NotBegun, message)
+}
+
+fn no_place(why: String) -> Error {
+    not_begun(format!("the sandbox has no place for the command, so it did not run: {why}"))
+        .hint("try again when some of them have ended, or run fewer at once")
+}
+
+fn unknown(why: &str) -> Error {
     Error::new(Code::OutcomeUnknown, format!("interrupted, outcome unknown: {why}"))
         .hint("it may have taken effect or not: look before you run it again")
 }

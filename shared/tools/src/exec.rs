@@ -47,7 +47,19 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     let is_person = matches!(call.by, Principal::User { .. });
     let start_timeout = if is_person { commands.start_timeout.min(A_MOMENT) } else { commands.start_timeout };
     let (root, stdin, network) = (FilePath::root(), args.stdin, commands.network);
-    let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout };
+    let (place_timeout, priority) = (is_person.then_some(A_MOMENT), 0);
+    let command = Command {
+        call: call.call_id,
+        words,
+        folder,
+        root,
+        stdin,
+        timeout,
+        network,
+        start_timeout,
+        place_timeout,
+        priority,
+    };
     Ok(told(&run_command(&call.workspace, &command).await?))
 }
 

@@ -237,7 +237,9 @@ impl Registry {
         let root = root.cloned().unwrap_or_else(FilePath::root);
         let Commands { timeout, start_timeout, .. } = commands;
         let (folder, network) = (root.clone(), commands.network && tool.network);
-        let command = Command { call, words, folder, root, stdin: None, timeout, network, start_timeout };
+        let (stdin, place_timeout, priority) = (None, None, 0);
+        let command =
+            Command { call, words, folder, root, stdin, timeout, network, start_timeout, place_timeout, priority };
         Ok(exec::told(&command::run_command(workspace, &command).await?))
     }
 

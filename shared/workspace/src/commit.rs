@@ -4,8 +4,9 @@ use crate::{
     Change, Result, Workspace, Writer, error,
     model::{Entry, Node},
 };
-use domain::{CallId, FileId, FilePath, Timestamp};
-use ports::{Expect, Write};
+use domain::{CallId, Code, FileId, FilePath, Timestamp};
+use ports::{Expect, Grant, Write};
+use serde::{Deserialize, Serialize};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::atomic::Ordering,
@@ -18,6 +19,25 @@ const CALLS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(crate) const CHANGES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a change is decided anew after another writer was faster.
 pub(crate) const ATTEMPTS: u32 = 16;
+
+/// That a call has begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Note {
+    /// Under which grant; none when it was taken back.
+    Under(Option<Grant>),
+    /// Who began it: what older versions wrote. Where it runs is not known.
+    By(String),
+}
+
+impl Note {
+    fn grant(self) -> Option<Grant> {
+        match self {
+            Self::Under(grant) => grant,
+            Self::By(_) => Some(Grant::default()),
+        }
+    }
+}
 
 /// Runs `task` to its end even if the caller goes away, so that a commit is always followed by its flush.
 pub(crate) async fn whole<T: Send + 'static>(task: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
@@ -32,30 +52,59 @@ impl Workspace {
         item.map(|item| error::parse(&item.body)).transpose()
     }
 
-    /// Whether a call has [begun](Self::begin).
-    pub async fn has_begun(&self, call: CallId) -> Result<bool> {
-        Ok(self.0.table.get(&self.0.keys.begun(call)).await.map_err(error::port)?.is_some())
+    /// Under which grant a call has [begun](Self::begin); none when it has not.
+    pub async fn begun(&self, call: CallId) -> Result<Option<Grant>> {
+        Ok(self.note(call).await?.and_then(|(_, grant)| grant))
     }
 
-    /// Notes that a call begins which must not be repeated, such as a command; false when it had begun before. To be told before
-    /// anything is done for it: then whoever comes after a crash knows that something may have been.
-    pub async fn begin(&self, call: CallId) -> Result<bool> {
-        let key = self.0.keys.begun(call);
-        // Who began: when the table does not say whether the note was taken, it says whose it is.
-        let (own, at) = (self.0.clock.id().to_string(), self.0.clock.now());
-        let note = Write::put(key.clone(), error::json(&own)?, Expect::Absent).expiring(at + CALLS_KEPT);
+    /// Notes that a call begins which must not be repeated, such as a command, and under which grant. To be told before it is handed
+    /// over: then whoever comes after a crash knows that it may have been, and where. Returns the grant that is noted: another one
+    /// when somebody else was faster.
+    pub async fn begin(&self, call: CallId, grant: Grant) -> Result<Grant> {
+        let (key, body) = (self.0.keys.begun(call), error::json(&grant)?);
+        let mut expect = Expect::Absent;
         for _ in 0..ATTEMPTS {
-            match self.0.table.commit(vec![note.clone()]).await {
-                Ok(()) => return Ok(true),
-                Err(ports::Error::Conflict { .. }) => {
-                    let item = self.0.table.get(&key).await.map_err(error::port)?;
-                    return Ok(item.is_some_and(|item| error::parse::<String>(&item.body).is_ok_and(|by| by == own)));
-                }
-                Err(ports::Error::Unavailable { .. }) => {}
+            let note = Write::put(key.clone(), body.clone(), expect).expiring(self.0.clock.now() + CALLS_KEPT);
+            match self.0.table.commit(vec![note]).await {
+                Ok(()) => return Ok(grant),
+                // When the table does not say whether the note was taken, it says what is noted.
+                Err(ports::Error::Conflict { .. } | ports::Error::Unavailable { .. }) => {}
+                Err(error) => return Err(error::port(error)),
+            }
+            expect = match self.note(call).await {
+                Ok(Some((_, Some(noted)))) => return Ok(noted),
+                Ok(Some((rev, None))) => Expect::Rev(rev),
+                Ok(None) => Expect::Absent,
+                Err(error) if error.code == Code::UpstreamUnavailable => continue,
+                Err(error) => return Err(error),
+            };
+        }
+        Err(error::busy())
+    }
+
+    /// Takes the note back of a call of which nothing was begun under this grant, and never will be: so anybody may begin it. The note
+    /// of another grant stays.
+    pub async fn not_begun(&self, call: CallId, grant: Grant) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let Some((rev, Some(noted))) = self.note(call).await? else { return Ok(()) };
+            if noted != grant {
+                return Ok(());
+            }
+            // It is not deleted: a new one would have the same revision, and could be taken for this one.
+            let note = Write::put(self.0.keys.begun(call), "null", Expect::Rev(rev));
+            match self.0.table.commit(vec![note.expiring(self.0.clock.now() + CALLS_KEPT)]).await {
+                Ok(()) => return Ok(()),
+                Err(ports::Error::Conflict { .. } | ports::Error::Unavailable { .. }) => {}
                 Err(error) => return Err(error::port(error)),
             }
         }
         Err(error::busy())
+    }
+
+    /// What is noted of a call, and the revision of the note; no grant when it was taken back.
+    async fn note(&self, call: CallId) -> Result<Option<(u64, Option<Grant>)>> {
+        let item = self.0.table.get(&self.0.keys.begun(call)).await.map_err(error::port)?;
+        item.map(|item| Ok((item.rev, error::parse::<Note>(&item.body)?.grant()))).transpose()
     }
 
     /// Commits a change; false when others were faster (or ran the same call), so that it is to be decided anew.

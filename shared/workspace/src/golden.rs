@@ -2,10 +2,12 @@
 
 use crate::{
     Change, Kind, Op, Version, WorkspaceInfo,
+    commit::Note,
     model::{Entry, Node},
     trash::Item,
 };
 use domain::{CallId, FileId, FilePath, Sha256, Timestamp, UserId, WorkspaceId};
+use ports::Grant;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use testkit::golden;
@@ -71,6 +73,8 @@ fn the_index_is_read_for_ever() {
     let workspace =
         WorkspaceInfo { workspace_id: WorkspaceId(id(4)), name: "tests".into(), owner: UserId(id(5)), created_at: AT };
     check("workspaces", &workspace);
+    let grant = Grant { machine: id(6), number: 7 };
+    check("begun", &vec![Note::Under(Some(grant)), Note::Under(None)]);
 }
 
 /// What is written anew as a whole would lose what is not known; so it is left alone.

@@ -5,6 +5,7 @@ mod commands;
 mod lifetime;
 mod observed;
 mod providers;
+mod queued;
 mod support;
 mod sweeps;
 mod terminal;

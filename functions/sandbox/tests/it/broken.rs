@@ -1,8 +1,8 @@
 //! Connections that break.
 
-use crate::server::{Served, at, command};
+use crate::server::{Served, at, command, execution};
 use futures::StreamExt;
-use ports::{Error, ExecEvent, Sandbox};
+use ports::{Error, ExecEvent, Execution, Place, Sandbox};
 use std::{
     net::SocketAddr,
     sync::{
@@ -61,8 +61,12 @@ impl Between {
     }
 }
 
-async fn output(sandbox: &dyn Sandbox, command: ports::Exec) -> (String, Option<i32>) {
-    let mut events = sandbox.exec(command).await.unwrap();
+/// What a command wrote, as it is heard over `sandbox`; it is granted its place over a connection that holds.
+async fn output(served: &Served, sandbox: &dyn Sandbox, command: ports::Exec) -> (String, Option<i32>) {
+    let asked = ports::Reserve { call: command.call, priority: 0, wait: PATIENCE };
+    let Place::Granted(grant) = served.remote().reserve(asked).await.unwrap() else { panic!("there are places") };
+    let command = ports::Exec { grant, ..command };
+    let Execution::Begun(mut events) = sandbox.exec(command).await.unwrap() else { panic!("it has a place") };
     let mut text = String::new();
     loop {
         match timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap() {
@@ -79,24 +83,24 @@ async fn a_command_is_followed_over_connections_that_break() {
     // In the head, at the first event, in the middle of lines. What never arrived is another matter: it is not known whether it did.
     let between = Between::new(served.address, &[1, 20, 400, 5_000, 30_000]).await;
     let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
-    let (found, code) = output(&at(between.address), command(&["seq", "1", "20000"])).await;
+    let (found, code) = output(&served, &at(between.address), command(&["seq", "1", "20000"])).await;
     assert_eq!(code, Some(0));
     assert!(found == expected, "each part of it comes once: {} instead of {} bytes", found.len(), expected.len());
     assert!(between.connections.load(Ordering::SeqCst) >= 6);
 
     let unique = command(&["cat", "/proc/sys/kernel/random/uuid"]);
     let between = Between::new(served.address, &[1, 1, 400]).await;
-    let first = output(&at(between.address), unique.clone()).await;
-    assert_eq!(first, output(&served.remote(), unique).await, "it ran once");
+    let first = output(&served, &at(between.address), unique.clone()).await;
+    assert_eq!(first, output(&served, &served.remote(), unique).await, "it ran once");
 }
 
 #[tokio::test]
 async fn what_was_dropped_is_told_once() {
     let served = Served::new().await;
     let asked = ports::Exec { max_output: 20_000, ..command(&["seq", "1", "20000"]) };
-    let whole = output(&served.remote(), asked.clone()).await;
+    let whole = output(&served, &served.remote(), asked.clone()).await;
     let between = Between::new(served.address, &[12_000, 13_500]).await;
-    assert_eq!(output(&at(between.address), asked).await, whole);
+    assert_eq!(output(&served, &at(between.address), asked).await, whole);
 }
 
 #[tokio::test]
@@ -104,7 +108,8 @@ async fn a_command_is_not_run_on_another_machine_when_its_own_is_gone() {
     let (first, second) = (Served::new().await, Served::new().await);
     let between = Between::new(first.address, &[]).await;
     let asked = command(&["sh", "-c", "echo begun; sleep 1000"]);
-    let mut events = at(between.address).exec(asked.clone()).await.unwrap();
+    let execution_there = execution(&at(between.address), asked.clone()).await.unwrap();
+    let Execution::Begun(mut events) = execution_there else { panic!("it is begun") };
     let begun = timeout(PATIENCE, events.next()).await.unwrap();
     assert!(matches!(&begun, Some(Ok(ExecEvent::Output { text, .. })) if text == "begun\n"), "{begun:?}");
     // Its machine is torn down, and its address is another's now.
@@ -112,8 +117,9 @@ async fn a_command_is_not_run_on_another_machine_when_its_own_is_gone() {
     between.cut.notify_waiters();
     let last = timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap().pop();
     assert!(matches!(&last, Some(Err(Error::Unavailable { .. }))), "{last:?}");
-    let unknown = second.remote().exec(ports::Exec { again: true, ..asked }).await.err();
-    assert!(matches!(unknown, Some(Error::Invalid(_))), "it did not run there");
+    let grant = ports::Grant { machine: uuid::Uuid::from_u128(1), number: 1 };
+    let unknown = second.remote().exec(ports::Exec { grant, ..asked }).await.unwrap();
+    assert!(matches!(unknown, Execution::Unknown(_)), "it did not run there");
 }
 
 #[tokio::test]
@@ -122,6 +128,6 @@ async fn a_machine_that_is_gone_is_unavailable() {
     let remote = served.remote();
     served.shutdown.cancel();
     timeout(PATIENCE, &mut served.serving).await.unwrap().unwrap().unwrap();
-    let gone = remote.exec(command(&["true"])).await.err();
+    let gone = execution(&remote, command(&["true"])).await.err();
     assert!(matches!(gone, Some(Error::Unavailable { .. })), "{gone:?}");
 }

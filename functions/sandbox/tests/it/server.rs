@@ -5,7 +5,7 @@ use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
 use futures::FutureExt;
 use machine::{Machine, Options};
-use ports::{Blobs, Exec};
+use ports::{Blobs, Exec, Execution, Grant, Place, Reserve, Sandbox};
 use sandbox::Remote;
 use std::{
     collections::BTreeMap,
@@ -100,6 +100,15 @@ pub fn at(address: SocketAddr) -> Remote {
     Remote::new(format!("http://{address}"), TOKEN, WorkspaceId::from(WORKSPACE)).unwrap()
 }
 
+/// Begins or follows a command, in a place of its own.
+pub async fn execution(sandbox: &dyn Sandbox, command: Exec) -> ports::Result<Execution> {
+    let asked = Reserve { call: command.call, priority: 0, wait: Duration::from_secs(120) };
+    match sandbox.reserve(asked).await? {
+        Place::Granted(grant) => sandbox.exec(Exec { grant, ..command }).await,
+        other => panic!("it is granted no place: {other:?}"),
+    }
+}
+
 /// A client of nobody in particular.
 pub fn http() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -110,7 +119,7 @@ pub fn command(words: &[&str]) -> Exec {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     Exec {
         call: CallId::from(Uuid::from_u128(NEXT.fetch_add(1, Ordering::Relaxed).into())),
-        again: false,
+        grant: Grant::default(),
         words: words.iter().map(|word| (*word).into()).collect(),
         folder: FilePath::root(),
         root: FilePath::root(),

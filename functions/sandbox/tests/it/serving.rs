@@ -1,9 +1,9 @@
 //! Who comes in, and when it ends.
 
-use crate::server::{Served, TOKEN, WORKSPACE, at, command, http};
+use crate::server::{Served, TOKEN, WORKSPACE, at, command, execution, http};
 use domain::{Sha256, WorkspaceId};
 use futures::StreamExt;
-use ports::{Error, ExecEnd, ExecEvent, Manifest, Mirrored, Sandbox};
+use ports::{Error, ExecEnd, ExecEvent, Execution, Manifest, Mirrored, Sandbox};
 use reqwest::{Method, StatusCode};
 use sandbox::{Remote, wire::Failed};
 use std::time::Duration;
@@ -58,6 +58,7 @@ async fn what_is_wrong_is_said_in_one_envelope() {
         (Method::POST, format!("{inside}/contents"), "\0\0\0\u{7f}x", StatusCode::BAD_REQUEST),
         (Method::GET, format!("{inside}/contents/x"), "", StatusCode::BAD_REQUEST),
         (Method::POST, format!("{inside}/exec"), r#"{"words": ["true"]}"#, StatusCode::BAD_REQUEST),
+        (Method::POST, format!("{inside}/places"), r#"{"call": "x"}"#, StatusCode::BAD_REQUEST),
         (Method::POST, format!("{inside}/exec/x/kill"), "", StatusCode::BAD_REQUEST),
     ] {
         let request = http.request(method.clone(), format!("http://{}{route}", served.address));
@@ -76,7 +77,7 @@ async fn another_sandbox_at_the_address_is_not_taken_for_it() {
         Remote::new(&address, TOKEN, WorkspaceId::from(Uuid::from_u128(7))).unwrap(),
     ] {
         assert!(matches!(other.mark().await, Err(Error::Unavailable { .. })));
-        assert!(matches!(other.exec(command(&["true"])).await, Err(Error::Unavailable { .. })));
+        assert!(matches!(execution(&other, command(&["true"])).await, Err(Error::Unavailable { .. })));
     }
     assert!(Remote::new(&address, "a\nb", WorkspaceId::from(WORKSPACE)).is_err());
 }
@@ -93,7 +94,7 @@ async fn one_that_runs_something_is_in_use() {
     let mut served = Served::idle(Duration::from_secs(2)).await;
     let running = command(&["sleep", "1000"]);
     // On a machine that is very busy it has ended before it was asked.
-    let Ok(events) = served.remote().exec(running.clone()).await else { return };
+    let Ok(events) = execution(&served.remote(), running.clone()).await else { return };
     drop(events);
     let ended = timeout(Duration::from_secs(4), &mut served.serving).await;
     assert!(ended.is_err(), "it ended under a command that runs, though nobody listens");
@@ -104,7 +105,8 @@ async fn one_that_runs_something_is_in_use() {
 #[tokio::test]
 async fn when_it_is_ended_so_is_what_runs() {
     let mut served = Served::new().await;
-    let mut events = served.remote().exec(command(&["sh", "-c", "echo $$; sleep 1000"])).await.unwrap();
+    let begun = execution(&served.remote(), command(&["sh", "-c", "echo $$; sleep 1000"])).await.unwrap();
+    let Execution::Begun(mut events) = begun else { panic!("it is begun") };
     let first = timeout(PATIENCE, events.next()).await.unwrap();
     let Some(Ok(ExecEvent::Output { text, .. })) = first else { panic!("{first:?}") };
     served.shutdown.cancel();

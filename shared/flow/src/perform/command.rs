@@ -91,6 +91,9 @@ impl TaskEffects {
             timeout: node.timeout.unwrap_or(commands.timeout).min(commands.longest),
             network: commands.network && permissions.allow_network,
             start_timeout: commands.start_timeout,
+            // For as long as the node may take.
+            place_timeout: None,
+            priority: run.config.priority,
         };
         tools::run_command(&workspace, &command).await
     }

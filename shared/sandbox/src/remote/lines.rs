@@ -1,12 +1,13 @@
 //! A command's events over a connection that may break: then it is made again, and the command followed by its call.
 
-use super::{Client, answered, json};
+use super::{Client, json, judged};
 use crate::wire::{self, BEAT, Line};
+use domain::Code;
 use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
-use ports::{Error, Exec, ExecEvent, Result};
+use ports::{Error, Exec, ExecEvent, Execution, Result};
 use reqwest::{Method, header};
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
@@ -30,7 +31,7 @@ type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
 /// What is read of one command.
 pub(super) struct Lines {
     client: Arc<Client>,
-    /// How it is asked for the next time.
+    /// How it is asked for.
     command: Exec,
     reader: tokio::io::Lines<Reader>,
     /// How many bytes of output were given out.
@@ -43,22 +44,21 @@ pub(super) struct Lines {
     is_over: bool,
 }
 
-impl Lines {
-    /// Begins or follows the command.
-    pub async fn open(client: Arc<Client>, mut command: Exec) -> Result<Self> {
-        let was_known = command.again;
-        let reader = connect(&client, &mut command).await.map_err(|error| match error {
-            // It was asked for, and the answer was lost; now it is asked about, and nobody knows it: so it never arrived, or the
-            // machine is another one. In neither case has its sense been judged.
-            Error::Invalid(reason) if command.again && !was_known => Error::unavailable("the sandbox", reason),
-            error => error,
-        })?;
-        command.again = true;
-        Ok(Self { client, command, reader, given: 0, again: 0, dropped: false, tries: 0, is_over: false })
-    }
+/// Begins or follows a command.
+pub(super) async fn open(client: Arc<Client>, command: Exec) -> Result<Execution> {
+    Ok(match connect(&client, &command).await? {
+        Connected::NotBegun(why) => Execution::NotBegun(why),
+        Connected::Unknown(why) => Execution::Unknown(why),
+        Connected::Begun(reader) => {
+            let (given, again, dropped, tries, is_over) = (0, 0, false, 0, false);
+            Execution::Begun(Lines { client, command, reader, given, again, dropped, tries, is_over }.follow())
+        }
+    })
+}
 
+impl Lines {
     /// The events.
-    pub fn follow(self) -> BoxStream<'static, Result<ExecEvent>> {
+    fn follow(self) -> BoxStream<'static, Result<ExecEvent>> {
         stream::unfold(self, |mut lines| async move {
             let event = lines.next().await?;
             Some((event, lines))
@@ -129,38 +129,53 @@ impl Lines {
                 sleep(PAUSE * 2_u32.pow(self.tries - 1)).await;
             }
             self.tries += 1;
-            match connect(&self.client, &mut self.command).await {
-                Ok(reader) => {
+            match connect(&self.client, &self.command).await {
+                Ok(Connected::Begun(reader)) => {
                     (self.reader, self.again) = (reader, self.given);
                     return Ok(());
                 }
                 // It ran, and here nobody knows it: the machine is another one.
-                Err(Error::Invalid(reason)) => return Err(Error::unavailable("the sandbox", reason)),
+                Ok(Connected::NotBegun(reason) | Connected::Unknown(reason)) | Err(Error::Invalid(reason)) => {
+                    return Err(Error::unavailable("the sandbox", reason));
+                }
                 Err(_) => {}
             }
         }
     }
 }
 
-/// Asks for the command, again when the connection breaks before it is answered. What may have arrived is from then on asked about, and
-/// not for. Where there is nobody to connect to, that is not tried again: the machine is gone.
-async fn connect(client: &Client, command: &mut Exec) -> Result<tokio::io::Lines<Reader>> {
+/// What came of asking for a command.
+enum Connected {
+    Begun(tokio::io::Lines<Reader>),
+    NotBegun(String),
+    Unknown(String),
+}
+
+/// Asks for the command, again when the connection breaks before it is answered: under one grant it begins once, however often it is
+/// asked for. Where there is nobody to connect to, that is not tried again: the machine is gone.
+async fn connect(client: &Client, command: &Exec) -> Result<Connected> {
     let mut asked = 0;
     loop {
         let request = client.request(Method::POST, "/exec", None).header(header::CONTENT_TYPE, "application/json");
         let sent = timeout(super::ANSWER, request.body(json(command)?).send()).await;
         asked += 1;
         let error = match sent {
-            Ok(Ok(response)) => {
-                let body = answered(response).await?.bytes_stream().map_err(io::Error::other);
-                let reader: Reader = Box::pin(StreamReader::new(body));
-                return Ok(reader.lines());
-            }
+            Ok(Ok(response)) => match judged(response).await? {
+                Ok(response) => {
+                    let body = response.bytes_stream().map_err(io::Error::other);
+                    let reader: Reader = Box::pin(StreamReader::new(body));
+                    return Ok(Connected::Begun(reader.lines()));
+                }
+                Err(refused) => match refused.code {
+                    Code::NotBegun => return Ok(Connected::NotBegun(refused.message)),
+                    Code::OutcomeUnknown => return Ok(Connected::Unknown(refused.message)),
+                    _ => return Err(wire::heard(refused)),
+                },
+            },
             Ok(Err(error)) if error.is_connect() => return Err(super::away(error)),
             Ok(Err(error)) => super::away(error),
             Err(_) => Error::unavailable("the sandbox", "it does not answer"),
         };
-        command.again = true;
         if asked >= ASKED {
             return Err(error);
         }

@@ -2,7 +2,7 @@
 
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
-use ports::{Exec, ExecEnd, ExecEvent, Sandboxes};
+use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandboxes};
 use sandbox::{Local, Options};
 use std::{
     collections::BTreeMap,
@@ -96,7 +96,7 @@ impl Cage {
         let inside: FilePath = "/inside".parse().unwrap();
         Exec {
             call: CallId::from(Uuid::from_u128(NEXT.fetch_add(1, Ordering::Relaxed).into())),
-            again: false,
+            grant: Grant::default(),
             words: words.iter().map(|word| (*word).into()).collect(),
             folder: inside.clone(),
             root: inside,
@@ -110,7 +110,11 @@ impl Cage {
 
     pub async fn run(&self, command: Exec) -> Did {
         let sandbox = self.sandboxes.ready(WorkspaceId::from(WORKSPACE)).await.unwrap().unwrap();
-        let mut events = sandbox.exec(command).await.unwrap();
+        let asked = Reserve { call: command.call, priority: 0, wait: Duration::from_secs(240) };
+        let Place::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("it is granted no place") };
+        let Execution::Begun(mut events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {
+            panic!("it has a place")
+        };
         let (mut output, mut errors, mut dropped) = (String::new(), String::new(), 0);
         while let Some(event) = tokio::time::timeout(Duration::from_secs(240), events.next()).await.unwrap() {
             match event.unwrap() {

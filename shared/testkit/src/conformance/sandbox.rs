@@ -2,12 +2,16 @@
 
 mod commands;
 mod mirror;
+mod places;
 
 use super::table::ok;
 use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256};
-use futures::StreamExt;
-use ports::{Error, Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Sandbox, SandboxState, Sandboxes};
+use futures::{StreamExt, stream::BoxStream};
+use ports::{
+    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
+    SandboxState, Sandboxes,
+};
 use std::{
     collections::BTreeMap,
     future::Future,
@@ -38,6 +42,7 @@ pub struct Bench {
 /// Holds a sandbox to its documentation. Commands are programs that every Linux has.
 pub async fn sandbox<F: Future<Output = Bench>>(fresh: impl Fn() -> F) {
     commands::hold(&fresh).await;
+    places::hold(&fresh).await;
     if fresh().await.sandbox.mirror().is_some() {
         mirror::hold(&fresh).await;
     }
@@ -56,7 +61,7 @@ pub async fn sandboxes(sandboxes: &dyn Sandboxes, workspace: domain::WorkspaceId
         });
         let sandbox = ready.await.expect("it does not come");
         assert_eq!(ok(sandboxes.warm(workspace).await).state, SandboxState::Ready, "one that is there stays");
-        let running = ok(sandbox.exec(command(&["sleep", "1000"])).await);
+        let running = begun(&*sandbox, command(&["sleep", "1000"])).await;
         for _ in 0..2 {
             ok(sandboxes.release(workspace).await);
         }
@@ -82,7 +87,7 @@ fn call() -> CallId {
 fn command(words: &[&str]) -> Exec {
     Exec {
         call: call(),
-        again: false,
+        grant: Grant::default(),
         words: words.iter().map(|word| (*word).into()).collect(),
         folder: FilePath::root(),
         root: FilePath::root(),
@@ -141,15 +146,44 @@ async fn all_of(events: impl futures::Stream<Item = ports::Result<ExecEvent>>) -
     did
 }
 
+/// The place that a call is granted.
+async fn granted(sandbox: &dyn Sandbox, call: CallId) -> Grant {
+    let asked = Reserve { call, priority: 0, wait: PATIENCE };
+    let granted = async {
+        loop {
+            match ok(sandbox.reserve(asked.clone()).await) {
+                Place::Granted(grant) => return grant,
+                Place::Waiting { .. } => {}
+                other => panic!("it is granted no place: {other:?}"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, granted).await.expect("it is granted a place")
+}
+
+/// Begins a command in a place of its own, or follows it.
+async fn execution(sandbox: &dyn Sandbox, command: Exec) -> ports::Result<Execution> {
+    let grant = granted(sandbox, command.call).await;
+    sandbox.exec(Exec { grant, ..command }).await
+}
+
+async fn begun(sandbox: &dyn Sandbox, command: Exec) -> BoxStream<'static, ports::Result<ExecEvent>> {
+    match ok(execution(sandbox, command).await) {
+        Execution::Begun(events) => events,
+        Execution::NotBegun(why) | Execution::Unknown(why) => panic!("it is not begun: {why}"),
+    }
+}
+
 async fn run(sandbox: &dyn Sandbox, command: Exec) -> Did {
-    all_of(ok(sandbox.exec(command).await)).await
+    all_of(begun(sandbox, command).await).await
 }
 
 async fn refused(sandbox: &dyn Sandbox, command: Exec) -> String {
-    match sandbox.exec(command).await {
+    match execution(sandbox, command).await {
         Err(Error::Invalid(reason)) => reason,
         Err(error) => panic!("refused, but not as it should be: {error:?}"),
-        Ok(events) => panic!("it is not refused: {:?}", all_of(events).await),
+        Ok(Execution::Begun(events)) => panic!("it is not refused: {:?}", all_of(events).await),
+        Ok(Execution::NotBegun(why) | Execution::Unknown(why)) => panic!("it is put off and not refused: {why}"),
     }
 }
 

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
-use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
+use futures::{StreamExt, future::BoxFuture};
 use ports::{
-    Error, Exec, ExecEnd, ExecEvent, Manifest, ManifestEntry, Mirrored, Result, Sandbox, SandboxState, SandboxView,
-    Sandboxes,
+    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Result,
+    Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -76,7 +76,8 @@ impl FakeSandboxes {
     pub fn come_up(&self, workspace: WorkspaceId) -> Arc<FakeSandbox> {
         let mirror =
             self.folder.as_ref().map(|folder| FakeMirror::new(folder.join(workspace.to_string()), self.search));
-        let sandbox = Arc::new(FakeSandbox { mirror, play: self.play, inner: Mutex::default() });
+        let machine = uuid::Uuid::now_v7();
+        let sandbox = Arc::new(FakeSandbox { mirror, play: self.play, machine, inner: Mutex::default() });
         self.inner().boxes.insert(workspace, sandbox.clone());
         sandbox
     }
@@ -170,12 +171,22 @@ impl Sandboxes for FakeSandboxes {
 pub struct FakeSandbox {
     mirror: Option<FakeMirror>,
     play: Play,
+    machine: uuid::Uuid,
     inner: Mutex<Runs>,
 }
 
 #[derive(Default)]
 struct Runs {
     gone: bool,
+    /// What those who ask for a place are told before there is one.
+    says: VecDeque<Place>,
+    /// The places that were granted, and not begun under.
+    granted: HashMap<CallId, u64>,
+    grants: u64,
+    /// What was asked for places.
+    asked: Vec<Reserve>,
+    /// Calls that were ended before they began.
+    killed: BTreeSet<CallId>,
     runs: HashMap<CallId, Ran>,
     /// What was begun, in order, each once.
     begun: Vec<Exec>,
@@ -193,6 +204,26 @@ impl FakeSandbox {
     /// The commands that ran here, in the order in which they began.
     pub fn begun(&self) -> Vec<Exec> {
         self.inner().begun.clone()
+    }
+
+    /// Which machine it is.
+    pub fn machine(&self) -> uuid::Uuid {
+        self.machine
+    }
+
+    /// Whoever asks for a place is told these first, one after the other.
+    pub fn says(&self, places: impl IntoIterator<Item = Place>) {
+        self.inner().says.extend(places);
+    }
+
+    /// What was asked for places, in order.
+    pub fn asked(&self) -> Vec<Reserve> {
+        self.inner().asked.clone()
+    }
+
+    /// Nothing can begin any more under the places that were granted.
+    pub fn lapse(&self) {
+        self.inner().granted.clear();
     }
 
     /// Ends a command that runs.
@@ -242,7 +273,32 @@ impl Sandbox for FakeSandbox {
         self.mirror.as_ref().map(|mirror| mirror as &dyn Mirrored)
     }
 
-    async fn exec(&self, command: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>> {
+    async fn reserve(&self, asked: Reserve) -> Result<Place> {
+        self.there()?;
+        let wait = asked.wait;
+        let said = {
+            let mut inner = self.inner();
+            let said = inner.says.pop_front();
+            if said.is_none() && inner.killed.contains(&asked.call) {
+                return Ok(Place::Killed);
+            }
+            inner.asked.push(asked.clone());
+            said
+        };
+        if let Some(said) = said {
+            if matches!(said, Place::Waiting { .. }) {
+                tokio::time::sleep(wait).await;
+            }
+            return Ok(said);
+        }
+        let mut inner = self.inner();
+        let next = inner.grants + 1;
+        let number = *inner.granted.entry(asked.call).or_insert(next);
+        inner.grants = inner.grants.max(number);
+        Ok(Place::Granted(Grant { machine: self.machine, number }))
+    }
+
+    async fn exec(&self, command: Exec) -> Result<Execution> {
         self.there()?;
         let known = self.inner().runs.get(&command.call).cloned();
         let ran = match known {
@@ -250,7 +306,12 @@ impl Sandbox for FakeSandbox {
                 return Err(Error::Invalid("another command has this call's id".into()));
             }
             Some(ran) => ran,
-            None if command.again => return Err(Error::Invalid(format!("no command {} is known", command.call))),
+            None if command.grant.machine != self.machine => {
+                return Ok(Execution::Unknown(format!("no command {} is known", command.call)));
+            }
+            None if self.inner().granted.get(&command.call) != Some(&command.grant.number) => {
+                return Ok(Execution::NotBegun("its place was given to another".into()));
+            }
             None if command.words.is_empty() => return Err(Error::Invalid("a command has words".into())),
             None => {
                 let (output, code) = (self.play)(&command);
@@ -263,6 +324,7 @@ impl Sandbox for FakeSandbox {
                 let (ends, end) = watch::channel(end);
                 let ran = Ran { words: command.words.clone(), output, end, ends: Arc::new(ends) };
                 let mut inner = self.inner();
+                inner.granted.remove(&command.call);
                 inner.runs.insert(command.call, ran.clone());
                 inner.begun.push(command);
                 ran
@@ -276,11 +338,18 @@ impl Sandbox for FakeSandbox {
                 None => Err(gone()),
             }
         };
-        Ok(futures::stream::iter(wrote).chain(futures::stream::once(ended)).boxed())
+        Ok(Execution::Begun(futures::stream::iter(wrote).chain(futures::stream::once(ended)).boxed()))
     }
 
     async fn kill(&self, call: CallId) -> Result<()> {
         self.there()?;
+        {
+            let mut inner = self.inner();
+            if !inner.runs.contains_key(&call) {
+                inner.killed.insert(call);
+                inner.granted.remove(&call);
+            }
+        }
         let (code, signal, timed_out) = (None, Some(9), false);
         self.end(call, ExecEnd { code, signal, timed_out, duration: Duration::from_millis(4) });
         Ok(())

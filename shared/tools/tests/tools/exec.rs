@@ -2,7 +2,7 @@
 
 use crate::common::{Hands, has};
 use domain::{CallId, Code, FilePath};
-use ports::{Exec, Sandboxes};
+use ports::{Exec, Grant, Place, Reserve, Sandboxes};
 use serde_json::json;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -84,7 +84,7 @@ async fn what_is_run_is_what_was_asked_for() {
     assert_eq!((begun[0].timeout, begun[0].stdin.as_deref()), (Duration::from_secs(7), Some("in")));
     assert_eq!(begun[1].words, ["ls", "-l"]);
     assert_eq!(begun[1].timeout, Commands::default().longest, "not longer than commands may run here");
-    assert!(begun.iter().all(|exec| !exec.network && !exec.again && exec.root.is_root()));
+    assert!(begun.iter().all(|exec| !exec.network && exec.root.is_root()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +152,97 @@ fn command(line: &str, call: CallId) -> Command {
         timeout: Duration::from_secs(60),
         network: false,
         start_timeout: Duration::from_secs(60),
+        place_timeout: None,
+        priority: 7,
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_waits_for_its_place_and_runs_once() {
+    let (hands, sandboxes) = with_commands().await;
+    let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
+    let sandbox = sandboxes.come_up(workspace.id());
+    sandbox.says([Place::Waiting { ahead: 200 }, Place::Waiting { ahead: 3 }]);
+    let running = tokio::spawn({
+        let (workspace, one) = (workspace.clone(), command("one", call));
+        async move { tools::run_command(&workspace, &one).await }
+    });
+    // Between the first answer and the second.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(workspace.begun(call).await.unwrap(), None, "what waits has not begun");
+    assert!(running.await.unwrap().unwrap().failure().is_none());
+    let asked = sandbox.asked();
+    assert!(asked.len() >= 3 && asked.iter().all(|asked| (asked.call, asked.priority) == (call, 7)), "{asked:?}");
+    assert_eq!(sandbox.begun().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_without_a_place_is_not_begun_and_can_be_tried_again() {
+    let (hands, sandboxes) = with_commands().await;
+    let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
+    let sandbox = sandboxes.come_up(workspace.id());
+    sandbox.says([Place::Full { waiting: 10_000 }]);
+    let full = tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
+    assert_eq!((full.code, full.details["waiting"].as_u64()), (Code::NotBegun, Some(10_000)));
+    assert!(full.hint.is_some());
+    assert_eq!((sandbox.begun().len(), workspace.begun(call).await.unwrap()), (0, None));
+    assert!(tools::run_command(&workspace, &command("one", call)).await.is_ok());
+    // A person does not wait for long, and what they gave up does not run behind their back.
+    sandbox.says([Place::Waiting { ahead: 5 }, Place::Waiting { ahead: 4 }]);
+    let given_up = CallId(Uuid::now_v7());
+    let hasty = Command { place_timeout: Some(Duration::from_secs(15)), ..command("two", given_up) };
+    let error = tools::run_command(&workspace, &hasty).await.unwrap_err();
+    assert_eq!(error.code, Code::NotBegun, "{error}");
+    sandbox.says([]);
+    let asked = Reserve { call: given_up, priority: 0, wait: Duration::ZERO };
+    let sandbox_of = sandboxes.ready(workspace.id()).await.unwrap().unwrap();
+    assert_eq!(sandbox_of.reserve(asked.clone()).await.unwrap(), Place::Waiting { ahead: 4 });
+    assert_eq!(sandbox_of.reserve(asked).await.unwrap(), Place::Killed);
+    assert_eq!(sandbox.begun().len(), 1);
+}
+
+/// Each place at which a worker can die between its place and the end: what was not begun runs once, by whoever comes next.
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_worker_noted_and_did_not_begin_runs_once() {
+    let (hands, sandboxes) = with_commands().await;
+    let workspace = hands.workspace.clone();
+    let sandbox = sandboxes.come_up(workspace.id());
+    for (dies, lapses) in
+        [("with a place", false), ("with a note", false), ("with a note of a place that lapsed", true)]
+    {
+        let call = CallId(Uuid::now_v7());
+        let asked = Reserve { call, priority: 0, wait: Duration::ZERO };
+        let Place::Granted(grant) = ports::Sandbox::reserve(&*sandbox, asked).await.unwrap() else { panic!("{dies}") };
+        if dies.contains("note") {
+            assert_eq!(workspace.begin(call, grant).await.unwrap(), grant);
+        }
+        if lapses {
+            sandbox.lapse();
+        }
+        let before = sandbox.begun().len();
+        assert_eq!(tools::run_command(&workspace, &command(dies, call)).await.unwrap().end.code, Some(0), "{dies}");
+        assert_eq!(sandbox.begun().len(), before + 1, "{dies}");
+    }
+    // Its machine is another one now: nobody knows what it did there.
+    let call = CallId(Uuid::now_v7());
+    workspace.begin(call, Grant { machine: Uuid::now_v7(), number: 1 }).await.unwrap();
+    let before = sandbox.begun().len();
+    let error = tools::run_command(&workspace, &command("elsewhere", call)).await.unwrap_err();
+    assert_eq!((error.code, sandbox.begun().len()), (Code::OutcomeUnknown, before));
+    // A place that is gone when the command is handed over is no outcome: another one is asked for, but not for ever.
+    let lost = Grant { machine: sandbox.machine(), number: u64::MAX };
+    sandbox.says([Place::Granted(lost), Place::Granted(lost)]);
+    assert!(tools::run_command(&workspace, &command("later", CallId(Uuid::now_v7()))).await.is_ok());
+    sandbox.says(std::iter::repeat_n(Place::Granted(lost), 5));
+    let never = CallId(Uuid::now_v7());
+    let error = tools::run_command(&workspace, &command("never", never)).await.unwrap_err();
+    assert_eq!((error.code, workspace.begun(never).await.unwrap()), (Code::NotBegun, None));
+    // One that was ended while it waited does not begin.
+    let ended = CallId(Uuid::now_v7());
+    tools::kill_command(&workspace, ended).await;
+    let error = tools::run_command(&workspace, &command("ended", ended)).await.unwrap_err();
+    assert_eq!(error.code, Code::Cancelled, "{error}");
+    assert_eq!(sandbox.begun().len(), before + 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -176,7 +176,17 @@ async fn contents_are_read_from_it_before_the_blobs() {
 async fn a_call_that_cannot_be_repeated_begins_once() {
     let (_world, workspace) = World::new().await;
     let call = domain::CallId(Uuid::now_v7());
-    assert!(workspace.begin(call).await.unwrap());
-    assert!(!workspace.begin(call).await.unwrap());
-    assert!(workspace.begin(domain::CallId(Uuid::now_v7())).await.unwrap());
+    let grant = |number| ports::Grant { machine: Uuid::from_u128(7), number };
+    assert_eq!(workspace.begun(call).await.unwrap(), None);
+    assert_eq!(workspace.begin(call, grant(1)).await.unwrap(), grant(1));
+    assert_eq!(workspace.begin(call, grant(2)).await.unwrap(), grant(1), "the first one is noted");
+    assert_eq!(workspace.begin(domain::CallId(Uuid::now_v7()), grant(2)).await.unwrap(), grant(2));
+    // Only who knows under which grant it was not begun takes the note back; then anybody begins it, and once.
+    workspace.not_begun(call, grant(2)).await.unwrap();
+    assert_eq!(workspace.begun(call).await.unwrap(), Some(grant(1)));
+    workspace.not_begun(call, grant(1)).await.unwrap();
+    assert_eq!(workspace.begun(call).await.unwrap(), None);
+    assert_eq!(workspace.begin(call, grant(3)).await.unwrap(), grant(3));
+    workspace.not_begun(call, grant(1)).await.unwrap();
+    assert_eq!(workspace.begin(call, grant(4)).await.unwrap(), grant(3));
 }

@@ -1,6 +1,6 @@
 //! What holds for commands.
 
-use super::{Bench, Did, PATIENCE, all_of, call, command, path, refused, run, script};
+use super::{Bench, Did, PATIENCE, all_of, begun, call, command, path, refused, run, script};
 use crate::conformance::table::ok;
 use futures::StreamExt;
 use ports::{Exec, ExecEvent, Sandbox};
@@ -78,7 +78,6 @@ async fn what_makes_no_sense_is_refused(sandbox: &dyn Sandbox) {
     refused(sandbox, Exec { folder: path("/absent"), ..command(&["true"]) }).await;
     refused(sandbox, Exec { root: path("/absent"), ..command(&["true"]) }).await;
     refused(sandbox, Exec { folder: path("/a"), root: path("/b"), ..command(&["true"]) }).await;
-    refused(sandbox, Exec { again: true, ..command(&["true"]) }).await;
     // Nothing ran, so the call may come again.
     let call = call();
     refused(sandbox, Exec { call, ..command(&["no-such-program-anywhere"]) }).await;
@@ -91,10 +90,8 @@ const UNIQUE: &str = "/proc/sys/kernel/random/uuid";
 async fn a_call_runs_once(sandbox: &dyn Sandbox) {
     let asked = command(&["cat", UNIQUE]);
     let first = run(sandbox, asked.clone()).await;
-    for again in [false, true] {
-        let repeated = run(sandbox, Exec { again, ..asked.clone() }).await;
-        assert_eq!(repeated, first, "the same call gives its result once more");
-    }
+    let repeated = run(sandbox, asked.clone()).await;
+    assert_eq!(repeated, first, "the same call gives its result once more");
     let other = run(sandbox, Exec { call: call(), ..asked }).await;
     assert_ne!(other.output, first.output, "another call is another run");
 
@@ -108,23 +105,23 @@ async fn a_call_runs_once(sandbox: &dyn Sandbox) {
 async fn nobody_has_to_listen(sandbox: &dyn Sandbox) {
     let asked = script("read line; echo $line");
     let asked = Exec { stdin: Some("heard\n".into()), ..asked };
-    drop(ok(sandbox.exec(asked.clone()).await));
-    let did = run(sandbox, Exec { again: true, ..asked }).await;
+    drop(begun(sandbox, asked.clone()).await);
+    let did = run(sandbox, asked).await;
     assert_eq!(did.well(), "heard\n", "dropping the stream ends nothing");
 }
 
 async fn those_who_come_later_follow(sandbox: &dyn Sandbox) {
     let asked = script("echo begun; sleep 1000");
-    let mut first = ok(sandbox.exec(asked.clone()).await);
-    let begun = |event: Option<ports::Result<ExecEvent>>| {
+    let mut first = begun(sandbox, asked.clone()).await;
+    let has_begun = |event: Option<ports::Result<ExecEvent>>| {
         assert!(
             matches!(&event, Some(Ok(ExecEvent::Output { error: false, text })) if text == "begun\n"),
             "output comes as it is written: {event:?}"
         );
     };
-    begun(soon(first.next()).await);
-    let mut second = ok(sandbox.exec(Exec { again: true, ..asked.clone() }).await);
-    begun(soon(second.next()).await);
+    has_begun(soon(first.next()).await);
+    let mut second = begun(sandbox, asked.clone()).await;
+    has_begun(soon(second.next()).await);
     soon(sandbox.kill(asked.call)).await.expect("it is killed");
     let (first, second) = (all_of(first).await, all_of(second).await);
     assert_eq!(first.end, second.end);

@@ -1,0 +1,114 @@
+//! More commands than places: they wait, each tenant in a queue of its own, and none that has not begun is anything but not begun.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{CallId, FilePath, WorkspaceId};
+use futures::{StreamExt, future::join_all};
+use ports::{Exec, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, Sandboxes};
+use sandbox::{Local, Options};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(240);
+
+fn local(change: impl FnOnce(&mut Options)) -> (TempDir, Local) {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().canonicalize().unwrap();
+    let mut options = Options::new(root.join("scratch"));
+    change(&mut options);
+    (home, Local::with(root.join("files"), options))
+}
+
+async fn sandbox(home: &Path, local: &Local, workspace: u128) -> Arc<dyn Sandbox> {
+    let workspace = WorkspaceId::from(Uuid::from_u128(workspace));
+    fs::create_dir_all(home.join(format!("files/{workspace}/latest"))).unwrap();
+    local.ready(workspace).await.unwrap().unwrap()
+}
+
+fn command(words: &[&str]) -> Exec {
+    Exec {
+        call: CallId::from(Uuid::now_v7()),
+        grant: Grant::default(),
+        words: words.iter().map(|word| (*word).into()).collect(),
+        folder: FilePath::root(),
+        root: FilePath::root(),
+        env: BTreeMap::new(),
+        stdin: None,
+        timeout: PATIENCE,
+        network: false,
+        max_output: 1 << 16,
+    }
+}
+
+async fn place(sandbox: &dyn Sandbox, call: CallId, wait: Duration) -> Place {
+    let asked = Reserve { call, priority: 0, wait };
+    tokio::time::timeout(PATIENCE, sandbox.reserve(asked)).await.unwrap().unwrap()
+}
+
+/// Waits for a place, runs a command to its end, and tells what it wrote.
+async fn run(sandbox: &dyn Sandbox, command: Exec) -> String {
+    let Place::Granted(grant) = place(sandbox, command.call, PATIENCE).await else { panic!("it is granted no place") };
+    let Execution::Begun(events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {
+        panic!("it has a place")
+    };
+    let events = tokio::time::timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap();
+    let text = events.into_iter().filter_map(|event| match event.unwrap() {
+        ExecEvent::Output { text, .. } => Some(text),
+        ExecEvent::Dropped { .. } | ExecEvent::Ended(_) => None,
+    });
+    text.collect()
+}
+
+#[tokio::test]
+async fn a_tenants_queue_holds_up_no_other() {
+    let (home, local) = local(|_| {});
+    let (one, other) = (sandbox(home.path(), &local, 1).await, sandbox(home.path(), &local, 2).await);
+    // More than there are places, none of which ends by itself.
+    let waits = tokio::spawn(async move {
+        let sleeps = (0..100).map(|_| run(&*one, command(&["sleep", "100000"])));
+        join_all(sleeps).await
+    });
+    let asks = sandbox(home.path(), &local, 1).await;
+    while !matches!(place(&*asks, CallId::from(Uuid::now_v7()), Duration::ZERO).await, Place::Waiting { .. }) {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..3 {
+        assert_eq!(run(&*other, command(&["echo", "hello"])).await, "hello\n");
+    }
+    assert!(!waits.is_finished());
+    waits.abort();
+    local.end().await;
+}
+
+#[tokio::test]
+async fn many_more_than_there_are_places_all_run_once() {
+    let (home, local) = local(|options| options.at_once = 4);
+    let sandbox = sandbox(home.path(), &local, 1).await;
+    let all = (0..100).map(|_| run(&*sandbox, command(&["cat", "/proc/sys/kernel/random/uuid"])));
+    let mut outputs = join_all(all).await;
+    outputs.sort_unstable();
+    outputs.dedup();
+    assert_eq!((outputs.len(), outputs.contains(&String::new())), (100, false));
+    local.end().await;
+}
+
+#[tokio::test]
+async fn a_full_queue_says_so_and_one_that_is_closed_begins_nothing() {
+    let (home, local) = local(|options| (options.at_once, options.waiting) = (1, 2));
+    let sandbox = sandbox(home.path(), &local, 1).await;
+    let (runs, waits) = (command(&["sleep", "100000"]), CallId::from(Uuid::now_v7()));
+    let Place::Granted(grant) = place(&*sandbox, runs.call, Duration::ZERO).await else { panic!("it comes first") };
+    let Execution::Begun(events) = sandbox.exec(Exec { grant, ..runs }).await.unwrap() else {
+        panic!("it has a place")
+    };
+    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Place::Waiting { ahead: 0 });
+    let second = place(&*sandbox, CallId::from(Uuid::now_v7()), Duration::ZERO).await;
+    assert_eq!(second, Place::Waiting { ahead: 1 });
+    let over = place(&*sandbox, CallId::from(Uuid::now_v7()), Duration::ZERO).await;
+    assert_eq!(over, Place::Full { waiting: 2 });
+    local.end().await;
+    let last = events.collect::<Vec<_>>().await.pop();
+    assert!(matches!(&last, Some(Ok(ExecEvent::Ended(end))) if end.signal == Some(9)), "{last:?}");
+    assert!(matches!(place(&*sandbox, waits, Duration::ZERO).await, Place::Waiting { .. }));
+}

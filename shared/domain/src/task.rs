@@ -1,12 +1,14 @@
 //! Tasks (seed 002 §2.1): commands, events and views. A task is one actor that executes at most one node at a time; clones
 //! and subtasks are tasks of their own.
 
+mod answer;
 mod event;
 
+pub use answer::{AgentAnswer, ToolUse};
 pub use event::TaskEvent;
 
 use crate::{
-    ChatId, Code, CommandId, Error, FilePath, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId, WorkspaceId,
+    Code, CommandId, Error, FilePath, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -323,50 +325,6 @@ pub struct ChildEnd {
 
 fn is_none(number: &u32) -> bool {
     *number == 0
-}
-
-/// What an agent gave: the reply of the chat that a node talks to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentAnswer {
-    /// The chat.
-    pub chat: ChatId,
-    /// Which round of it: the same as asked.
-    pub round: u32,
-    /// The agent's last words.
-    pub text: String,
-    /// Why its turn ended: a stop reason of `done`, or `stopped`.
-    pub stop_reason: String,
-    /// What it used.
-    pub usage: Usage,
-    /// Model calls.
-    pub steps: u32,
-    /// The tools it called, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolUse>,
-    /// What went wrong, if something did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Error>,
-}
-
-/// One use of a tool, as history shows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolUse {
-    /// The tool.
-    pub tool: String,
-    /// Its arguments; cut when they are long, the whole is in the chat's log.
-    pub args: String,
-    /// Its status: a misuse is a failure; what merely went wrong is recorded as partial.
-    pub status: Status,
-    /// What it answered; cut when it is long.
-    pub output: String,
-    /// Why it is no success, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what
-    /// became of it is not known, anything else that it has ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
 }
 
 /// Why a node was begun anew.

@@ -10,6 +10,8 @@ mod dependencies;
 #[cfg(test)]
 mod licences;
 #[cfg(test)]
+mod one_process;
+#[cfg(test)]
 mod paragraphs;
 #[cfg(test)]
 mod repository;

@@ -1,6 +1,7 @@
 //! The shapes of answers, for the document and for those who write clients. Where a shape is that of a domain value, the
 //! value itself is what is sent; the tests hold every answer against its shape here.
 
+mod artifacts;
 mod chats;
 mod errors;
 mod evaluations;
@@ -11,6 +12,7 @@ mod insight;
 mod people;
 mod tasks;
 
+pub use artifacts::*;
 pub use chats::*;
 pub use errors::*;
 pub use evaluations::*;

@@ -9,10 +9,9 @@ use emulators::{
     Calls, account,
     ecs::{Deployed, Ecs},
 };
-use futures::stream::BoxStream;
 use ports::{
-    Clock, Error, Exec, ExecEvent, Manifest, Mirrored, Result, Sandbox, SandboxState, SandboxView, Sandboxes, Secret,
-    SystemClock, Table,
+    Clock, Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox, SandboxState, SandboxView,
+    Sandboxes, Secret, SystemClock, Table,
 };
 use std::{
     sync::{
@@ -141,7 +140,10 @@ impl Sandbox for Stub {
     fn mirror(&self) -> Option<&dyn Mirrored> {
         Some(self)
     }
-    async fn exec(&self, _: Exec) -> Result<BoxStream<'static, Result<ExecEvent>>> {
+    async fn reserve(&self, _: Reserve) -> Result<Place> {
+        Err(Error::Invalid("it does nothing".into()))
+    }
+    async fn exec(&self, _: Exec) -> Result<Execution> {
         Err(Error::Invalid("it does nothing".into()))
     }
     async fn kill(&self, _: CallId) -> Result<()> {

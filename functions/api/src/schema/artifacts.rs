@@ -1,0 +1,57 @@
+//! How artifacts look.
+
+use super::FlowRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// What an artifact is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactKind {
+    /// An output that fitted the schema of its node.
+    Output,
+    /// What a tool answered.
+    ToolResult,
+    /// What the stages of a task used.
+    Telemetry,
+}
+
+/// An artifact of a task.
+#[derive(Serialize, ToSchema)]
+pub struct Artifact {
+    /// Its id, unique in its task.
+    pub id: String,
+    /// The task.
+    pub task_id: Uuid,
+    /// The flow that made it.
+    pub flow: FlowRef,
+    /// What it is.
+    pub kind: ArtifactKind,
+    /// The node that it is of.
+    pub node: Option<String>,
+    /// Which execution of the node.
+    pub attempt: u32,
+    /// The schema that it fits.
+    pub schema: Option<String>,
+    /// When it came about.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The file that it is in.
+    pub path: String,
+    /// Where its line begins in the file, in bytes; none for one that was too large to keep.
+    pub offset: Option<u64>,
+    /// The length of its content as JSON, in bytes.
+    pub bytes: u64,
+    /// The SHA-256 of its content as JSON.
+    pub sha256: String,
+}
+
+/// A page of artifacts.
+#[derive(Serialize, ToSchema)]
+pub struct ArtifactPage {
+    /// The artifacts, oldest first.
+    pub artifacts: Vec<Artifact>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}

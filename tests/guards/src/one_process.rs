@@ -1,0 +1,89 @@
+//! Tests hold in one process as in many: `cargo test` runs all tests of a binary in one, beside each other. So a test leaves alone
+//! whatever a process has one of.
+
+use crate::repository::{none, rust_files};
+
+/// What a process has one of, by what changes it, and what to do instead.
+const GLOBAL: &[(&str, &str)] = &[
+    (
+        "subscriber::set_default(",
+        "what one thread logs is decided by the subscribers of all: give it a binary of its own",
+    ),
+    (
+        "subscriber::with_default(",
+        "what one thread logs is decided by the subscribers of all: give it a binary of its own",
+    ),
+    ("set_global_default(", "there is one a process: give it a binary of its own"),
+    ("env::set_var(", "pass the value on"),
+    ("env::remove_var(", "pass the value on"),
+    ("set_current_dir(", "name the folder whole, or change it in a process of your own"),
+    ("setrlimit(", "limit a process of your own"),
+    ("panic::set_hook(", "catch the panic where it is"),
+    ("umask(", "set the permissions of the file"),
+    ("close_range(", "close what you have opened"),
+    ("signal::ctrl_c(", "signals are for a process of your own"),
+];
+
+/// Test binaries that have one test, which therefore has its process for itself under any runner.
+const ALONE: &[&str] = &["shared/models/tests/logged.rs"];
+
+#[test]
+fn tests_change_nothing_that_a_process_has_one_of() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files("") {
+        if ALONE.contains(&path.as_str()) {
+            let tests = text.lines().filter(|line| is_test(line)).count();
+            if tests != 1 {
+                faults.push(format!("{path}: {tests} tests, where each needs the process for itself"));
+            }
+            continue;
+        }
+        let whole = path.starts_with("tests/") || path.contains("/tests/");
+        for (number, name, instead) in changes(&text, whole) {
+            faults.push(format!("{path}:{number}: {name}: {instead}"));
+        }
+    }
+    none(faults, "These tests change what others in their process depend on");
+}
+
+fn is_test(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("#[test]") || line.starts_with("#[tokio::test")
+}
+
+/// The lines of tests that change what is global. `whole`: all of the file is tests, not only what follows `#[cfg(test)]`.
+fn changes(text: &str, whole: bool) -> Vec<(usize, &'static str, &'static str)> {
+    let mut found = Vec::new();
+    let mut in_tests = whole;
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim();
+        in_tests |= code == "#[cfg(test)]";
+        if in_tests && !code.starts_with("//") {
+            let named = GLOBAL.iter().filter(|(name, _)| names(code, name));
+            found.extend(named.map(|(name, instead)| (number + 1, *name, *instead)));
+        }
+    }
+    found
+}
+
+/// Whether code calls it by this name: not something whose name ends like it, nor a text that begins with it. (In scripts that another
+/// process runs, limits are Python's.)
+fn names(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(at, _)| {
+        let before = code.get(..at).unwrap_or_default();
+        let is_other = before.ends_with(|last: char| last.is_alphanumeric() || last == '_' || last == '"');
+        !is_other && !before.ends_with("fn ") && !before.ends_with("resource.")
+    })
+}
+
+#[test]
+fn what_is_global_is_seen_in_tests_alone() {
+    let line = concat!("    let _guard = tracing::subscriber::", "set_default(subscriber);");
+    assert_eq!(changes(line, true).len(), 1);
+    assert_eq!(changes(line, false).len(), 0);
+    assert_eq!(changes(&format!("fn product() {{}}\n#[cfg(test)]\nmod tests {{\n{line}\n}}"), false).len(), 1);
+    assert_eq!(changes(concat!("std::env::", "set_var(\"A\", \"b\");"), true).len(), 1);
+    for fine in [concat!("// it is no ", "umask()"), "fn umask() {}", "    own_umask(7);"] {
+        assert_eq!(changes(fine, true).len(), 0, "{fine}");
+    }
+}

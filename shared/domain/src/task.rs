@@ -474,7 +474,14 @@ pub fn start_command(task: TaskId) -> CommandId {
     CommandId::from_key(&task.to_string(), "start")
 }
 
+/// Whether this is the error of a task that was stopped, and not that of a node whose agent was.
+pub fn is_stop(error: &Error) -> bool {
+    error.code == Code::Cancelled && error.message.starts_with(STOPPED)
+}
+
+const STOPPED: &str = "stopped: ";
+
 /// The error of a task that was stopped.
 pub fn stopped(reason: &str) -> Error {
-    Error::new(Code::Cancelled, format!("stopped: {reason}"))
+    Error::new(Code::Cancelled, format!("{STOPPED}{reason}"))
 }

@@ -172,6 +172,7 @@ fn events() -> Vec<TaskEvent> {
             node: "merge".into(),
             taken: vec!["items/worker[17]".into()],
             with_failed: true,
+            ways: Vec::new(),
             failed: vec![child()],
             cancelled: vec![child()],
         },
@@ -206,6 +207,14 @@ fn events() -> Vec<TaskEvent> {
         TaskEvent::StatusSet { status: Status::Partial },
         TaskEvent::HeldBack { command: Box::new(TaskCommand::SpawnMore { node: "items".into() }) },
         TaskEvent::Diverged { at: AT },
+        TaskEvent::Merged {
+            node: "merge".into(),
+            taken: Vec::new(),
+            with_failed: true,
+            ways: vec![node()],
+            failed: vec![child()],
+            cancelled: Vec::new(),
+        },
     ]
 }
 

@@ -1,33 +1,79 @@
-//! The flows of running tasks, by the hash of their manifests: the same hash is always the same flow.
+//! What the machines of tasks decide by beside their state, kept in memory: the flows of running tasks, by the hash of their
+//! manifests, and the records that re-runs follow, by their task. Both never change: the same hash is always the same flow, and a
+//! task that has ended has ended.
 
-use crate::Flow;
-use domain::task::FlowRef;
+use crate::{Flow, router::Record};
+use domain::{TaskId, task::FlowRef};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
+    hash::Hash,
     sync::{Arc, PoisonError, RwLock},
 };
 
 /// How many flows are kept in memory; any can be read again from its bundle.
-const KEPT: usize = 256;
+const FLOWS: usize = 256;
+/// How many records are kept in memory; any can be read again from its log.
+const RECORDS: usize = 4096;
 
-/// Flows in memory. Cheap to clone; clones share.
+/// Flows and records in memory. Cheap to clone; clones share.
 #[derive(Clone, Debug, Default)]
-pub struct FlowCache(Arc<RwLock<HashMap<FlowRef, Arc<Flow>>>>);
+pub struct FlowCache {
+    flows: Kept<FlowRef, Flow>,
+    records: Kept<TaskId, Record>,
+}
 
 impl FlowCache {
     /// The flow of this name whose manifests have this hash.
     pub fn get(&self, reference: &FlowRef) -> Option<Arc<Flow>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(reference).cloned()
+        self.flows.get(reference)
     }
 
     /// Keeps a flow.
     pub fn put(&self, flow: Arc<Flow>) {
-        let mut flows = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if flows.len() >= KEPT
-            && let Some(any) = flows.keys().next().cloned()
-        {
-            flows.remove(&any);
+        self.flows.put(flow.reference.clone(), flow, FLOWS);
+    }
+
+    /// How a recorded task went.
+    pub fn record(&self, task: TaskId) -> Option<Arc<Record>> {
+        self.records.get(&task)
+    }
+
+    /// Keeps how a recorded task went.
+    pub fn put_record(&self, task: TaskId, record: Arc<Record>) {
+        self.records.put(task, record, RECORDS);
+    }
+}
+
+/// The newest of something, each under its key.
+#[derive(Debug)]
+struct Kept<K, V>(Arc<RwLock<(HashMap<K, Arc<V>>, VecDeque<K>)>>);
+
+impl<K, V> Clone for Kept<K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K, V> Default for Kept<K, V> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> Kept<K, V> {
+    fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).0.get(key).cloned()
+    }
+
+    fn put(&self, key: K, value: Arc<V>, most: usize) {
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let (values, order) = &mut *kept;
+        if values.insert(key.clone(), value).is_none() {
+            order.push_back(key);
         }
-        flows.insert(flow.reference.clone(), flow);
+        while order.len() > most {
+            let Some(oldest) = order.pop_front() else { return };
+            values.remove(&oldest);
+        }
     }
 }

@@ -194,6 +194,11 @@ impl Flows {
         Ok(files)
     }
 
+    /// What else the machines of tasks decide by.
+    pub(crate) fn cache(&self) -> &FlowCache {
+        &self.cache
+    }
+
     /// The flow of a task that is driven, if it is in memory.
     pub fn cached(&self, reference: &FlowRef) -> Option<Arc<Flow>> {
         self.cache.get(reference)

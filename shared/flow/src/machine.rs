@@ -8,6 +8,7 @@
 //! ```
 
 mod agent;
+mod follow;
 mod human;
 mod inspect;
 mod state;
@@ -168,7 +169,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = "task";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -181,8 +182,14 @@ impl Machine for TaskMachine {
 
     fn handle(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
         match input {
-            Input::Command { by, at, command, .. } => self.command(state, &by, at, command, stamp),
-            Input::Report(report) => self.report(state, report, stamp),
+            Input::Command { by, at, command, .. } => {
+                let decision = self.command(state, &by, at, command, stamp);
+                self.catch_up(state, decision, stamp)
+            }
+            Input::Report(report) => {
+                let decision = self.report(state, report, stamp);
+                self.catch_up(state, decision, stamp)
+            }
             Input::Resume => self.with(state, stamp, |step| step.resume()),
             Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
             Input::Park { reason } => just(TaskEvent::Parked { reason, at: stamp.at }),
@@ -241,14 +248,7 @@ impl TaskMachine {
     ) -> Decision<Self> {
         match command {
             TaskCommand::Start { config } => self.start(state, *config, at, stamp),
-            TaskCommand::Arrived { arrival } => self.with(state, stamp, |step| {
-                let route = step.router().arrived(*arrival);
-                step.carry_out(route, 0);
-            }),
-            TaskCommand::ChildEnded { child, end } => self.with(state, stamp, |step| {
-                let route = step.router().child_ended(&child, *end);
-                step.carry_out(route, 0);
-            }),
+            TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(state, command, stamp),
             TaskCommand::SpawnMore { node } => self.with(state, stamp, |step| step.spawn_more(&node)),
             TaskCommand::AgentAnswered { answer } => self.with(state, stamp, |step| step.agent_answered(*answer)),
             TaskCommand::Answer { node, answers } => {
@@ -302,7 +302,7 @@ impl TaskMachine {
             let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
             return without_a_flow(config, error, stamp);
         };
-        let mut step = Step::new(state, config, &flow, stamp);
+        let mut step = Step::new(state, config, &flow, stamp, self.follows(state));
         act(&mut step);
         step.decision
     }
@@ -310,7 +310,8 @@ impl TaskMachine {
 
 impl Step<'_> {
     pub(crate) fn router(&self) -> Router<'_> {
-        Router { graph: &self.flow.graph, config: self.config, place: &self.state.place, now: self.stamp.at }
+        let (place, follows) = (&self.state.place, self.record.as_deref());
+        Router { graph: &self.flow.graph, config: self.config, place, now: self.stamp.at, follows }
     }
 }
 

@@ -78,12 +78,19 @@ impl Perform<TaskMachine> for TaskEffects {
             (None, _) => return Ok(()),
         };
         self.flows.read_bundle(config.workspace, &config.flow).await?;
-        Ok(())
+        self.read_record(config).await
     }
 
     async fn perform(&self, effect: TaskEffect, context: EffectContext<TaskMachine>) -> TaskReport {
         match effect {
-            TaskEffect::Run(run) => self.run(&run).await,
+            TaskEffect::Run(run) => {
+                let report = self.run(&run).await;
+                // The machine decides on the report by what it is kept in memory with, which others may have made room in.
+                if let Err(error) = self.read_record(&run.config).await {
+                    tracing::warn!(task = %run.config.task, %error, "a re-run cannot read what it follows");
+                }
+                report
+            }
             TaskEffect::KillCommand(workspace, call) => {
                 self.kill(workspace, call).await;
                 TaskReport::Told
@@ -195,6 +202,11 @@ impl TaskEffects {
         if node.role == Role::Start && run.config.replay.is_none() {
             self.flows.providers().bind(flow, &node.id).await?;
         }
+        // An exit presents what comes to it, whatever that is (seed 002 §3.3, §3.4).
+        if node.role == Role::Exit {
+            let output = (*run.input).clone();
+            return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
+        }
         self.permit(flow, node, &Use::Node, gathered)?;
         let input = self.input_of(run, node)?;
         fits(flow, node.schema_in.as_deref(), &input)
@@ -232,7 +244,7 @@ impl TaskEffects {
         }
         let (output, elements) = split(node, output, &scope)?;
         let bytes = size_of(&output);
-        if bytes > MAX_OUTPUT && node.role != Role::Merge && node.role != Role::Split && node.role != Role::Exit {
+        if bytes > MAX_OUTPUT && node.role != Role::Merge && node.role != Role::Split {
             let text = format!("the output of {} is {bytes} bytes long; {MAX_OUTPUT} fit", node.id);
             return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
         }
@@ -246,8 +258,10 @@ impl TaskEffects {
         let best = node.role == Role::Merge && node.score.is_some();
         let Some(score) = node.score.as_deref().filter(|_| best) else { return Ok(run.input.clone()) };
         let task = about(&run.config);
+        let has_failed = |entry: &Value| entry.get("status").and_then(Value::as_str) == Some("failure");
+        let entries = || run.input.as_array().into_iter().flatten();
         let mut winner: Option<(f64, &Value)> = None;
-        for entry in run.input.as_array().into_iter().flatten() {
+        for entry in entries().filter(|entry| !has_failed(entry)) {
             let scope = Scope { task: &task, ..Scope::of(entry) };
             let points = op::score(score, entry, &scope)?;
             // The first of equals, in the order of the manifest.
@@ -255,7 +269,10 @@ impl TaskEffects {
                 winner = Some((points, entry));
             }
         }
-        Ok(winner.map_or_else(|| run.input.clone(), |(_, entry)| Arc::new(json!([entry]))))
+        // Those that failed are shown beside the best where the merge includes them.
+        let Some((_, best)) = winner else { return Ok(run.input.clone()) };
+        let shown = entries().filter(|entry| std::ptr::eq(*entry, best) || has_failed(entry));
+        Ok(Arc::new(shown.cloned().collect()))
     }
 
     fn permit(&self, flow: &Flow, node: &Node, what: &Use<'_>, gathered: &mut Gathered) -> Result<(), Failure> {

@@ -18,9 +18,11 @@
 mod decide;
 mod join;
 mod place;
+mod record;
 
 pub use decide::{Next, Outcome, Post, Route, Router, selected};
 pub use place::{Fork, Place, Position};
+pub use record::Record;
 
 #[cfg(test)]
 mod tests;

@@ -228,10 +228,12 @@ async fn a_flow_with_a_command_runs() -> Result {
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
   - {id: count, kind: deterministic, role: linear, context: none, op: {command: [wc, -w, '{{input}}']}}
-  - {id: end, kind: deterministic, role: exit, context: none, op: {expr: input.stdout}}
+  - {id: say, kind: deterministic, role: linear, context: none, op: {expr: input.stdout}}
+  - {id: end, kind: deterministic, role: exit, context: none}
 edges:
   - {from: begin, to: count}
-  - {from: count, to: end}
+  - {from: count, to: say}
+  - {from: say, to: end}
 ";
     client.flow(&place, "count", &[("workflow.yaml", workflow)]).await?;
     let task = client.run(&place, "count", json!("projects/notes.md")).await?;

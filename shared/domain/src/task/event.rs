@@ -213,6 +213,9 @@ pub enum TaskEvent {
         /// Whether its input has these, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_failed: bool,
+        /// The nodes over which the failed ones would have come, where its input has them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ways: Vec<NodeId>,
         /// Children that are not waited for any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cancelled: Vec<ChildName>,

@@ -4,7 +4,7 @@ use super::{Loader, report::listed};
 use crate::{
     failure::{self, FailureName, Handling, RetryPolicy},
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
-    graph::{Join, NewNode, Role, Strategy},
+    graph::{Join, NewNode, OnFailure, Role, Strategy},
     manifest::{AskManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest, StrategyName},
 };
 use domain::{NodeId, event::Question};
@@ -335,7 +335,11 @@ fn join(merge: &MergeManifest) -> Join {
         StrategyName::Quorum => Strategy::Quorum(merge.quorum.unwrap_or_default()),
         StrategyName::BestOf => Strategy::BestOf,
     };
-    Join { strategy, on_failure: merge.on_failure, of: merge.of.as_deref().map(Into::into) }
+    let default = match strategy {
+        Strategy::All | Strategy::BestOf => OnFailure::Fail,
+        Strategy::FirstSuccess | Strategy::Quorum(_) => OnFailure::Ignore,
+    };
+    Join { strategy, on_failure: merge.on_failure.unwrap_or(default), of: merge.of.as_deref().map(Into::into) }
 }
 
 fn node(manifest: &NodeManifest, id: NodeId, role: Role, op: Op) -> Node {

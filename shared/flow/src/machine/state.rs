@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A task.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TaskState {
     /// How it is set up; none before its first command.
     pub config: Option<Arc<TaskConfig>>,
@@ -227,6 +227,13 @@ impl TaskState {
             TaskEvent::Archived { .. } => self.archiving = false,
             TaskEvent::Parked { reason, .. } => self.parked = Some(reason.clone()),
             TaskEvent::Unparked { .. } => self.parked = None,
+            // What was kept until its turn has been taken in.
+            TaskEvent::ChildArrived { arrival } => {
+                self.held.retain(|held| !matches!(held, TaskCommand::Arrived { arrival: kept } if kept == arrival));
+            }
+            TaskEvent::ChildFinished { child, .. } => {
+                self.held.retain(|held| !matches!(held, TaskCommand::ChildEnded { child: kept, .. } if kept == child));
+            }
             TaskEvent::Denied { .. }
             | TaskEvent::OutputRejected { .. }
             | TaskEvent::Caught { .. }
@@ -234,8 +241,6 @@ impl TaskState {
             | TaskEvent::Routed { .. }
             | TaskEvent::Forked { .. }
             | TaskEvent::Spawned { .. }
-            | TaskEvent::ChildArrived { .. }
-            | TaskEvent::ChildFinished { .. }
             | TaskEvent::Merged { .. }
             | TaskEvent::WentUp { .. } => {}
         }

@@ -4,9 +4,9 @@ use crate::{
     Flow,
     failure::Verdict,
     flow::{Node, Op},
-    machine::{Done, Execution, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    machine::{Done, Execution, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, follow::NOT_NEEDED, run_key},
     perform::{call_of, runs_command},
-    router::{Next, Outcome, Post, Route, selected},
+    router::{Next, Outcome, Post, Record, Route, selected},
 };
 use actor::{ActorId, Decision, EffectKey, Letter};
 use domain::{
@@ -25,12 +25,20 @@ pub(crate) struct Step<'a> {
     pub config: &'a Arc<TaskConfig>,
     pub flow: &'a Arc<Flow>,
     pub stamp: &'a Stamp,
+    /// What a re-run follows.
+    pub record: Option<Arc<Record>>,
     pub decision: Decision<TaskMachine>,
 }
 
 impl<'a> Step<'a> {
-    pub fn new(state: &'a TaskState, config: &'a Arc<TaskConfig>, flow: &'a Arc<Flow>, stamp: &'a Stamp) -> Self {
-        Self { state, config, flow, stamp, decision: Decision::default() }
+    pub fn new(
+        state: &'a TaskState,
+        config: &'a Arc<TaskConfig>,
+        flow: &'a Arc<Flow>,
+        stamp: &'a Stamp,
+        record: Option<Arc<Record>>,
+    ) -> Self {
+        Self { state, config, flow, stamp, record, decision: Decision::default() }
     }
 
     pub fn push(&mut self, event: TaskEvent) {
@@ -54,7 +62,7 @@ impl<'a> Step<'a> {
 
     /// Makes what the router decided happen.
     pub fn carry_out(&mut self, route: Route, queue_ms: u64) {
-        let Route { events, posts, next, .. } = route;
+        let Route { events, posts, next, .. } = self.as_recorded(route);
         self.decision.events.extend(events);
         for post in posts {
             match post {
@@ -76,7 +84,7 @@ impl<'a> Step<'a> {
     fn cancel(&mut self, child: &ChildName) {
         let task = self.config.task.child(child);
         let stop_id = StopId::from_key(&self.config.task.to_string(), child.as_str());
-        self.tell(task, &TaskCommand::Stop { stop_id, reason: "not needed any more".into() });
+        self.tell(task, &TaskCommand::Stop { stop_id, reason: NOT_NEEDED.into() });
     }
 
     /// Begins a node, unless the inspector wants to look first.
@@ -268,7 +276,8 @@ impl<'a> Step<'a> {
     pub fn spawn_more(&mut self, node: &NodeId) {
         let Some(fork) = self.state.place.forks.get(node) else { return };
         let waits = self.state.place.last_fork.as_ref() == Some(node) && self.state.finished.is_none();
-        if waits && fork.spawned < fork.total {
+        let recorded = self.record.as_ref().and_then(|record| record.spawns(node));
+        if waits && fork.spawned < recorded.unwrap_or(fork.total).min(fork.total) {
             let current = self.state.place.current.clone();
             self.spawn(node, fork.kind, &fork.to.clone(), fork.total, fork.spawned, &current);
         }
@@ -345,7 +354,7 @@ impl<'a> Step<'a> {
 
     /// Somebody wants the task to end. A node that a worker runs ends first: it may be writing.
     pub fn stop(&mut self, stop_id: StopId, reason: &str) {
-        if self.state.finished.is_some() || self.state.stopping.is_some() {
+        if self.state.finished.is_some() || self.state.stopping.is_some() || self.outlives(stop_id) {
             return;
         }
         self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });

@@ -238,8 +238,9 @@ pub struct MergeManifest {
     pub quorum: Option<u32>,
     /// For the strategy `best_of`: an expression over `input` (`from`, `child`, `status`, `output`) that gives a number.
     pub score: Option<String>,
-    /// What becomes of those that failed.
-    pub on_failure: OnFailure,
+    /// What becomes of those that failed. When nothing is said, one of them fails a merge that takes all or the best, and the
+    /// others go on without them. `include` shows those that failed until the merge began, whatever the strategy.
+    pub on_failure: Option<OnFailure>,
     /// The branch, split or decision whose ways it joins, where it is not the nearest one.
     pub of: Option<String>,
 }

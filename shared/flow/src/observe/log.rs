@@ -2,7 +2,7 @@
 
 use crate::machine::actor_id;
 use actor::{ActorId, Entry};
-use domain::{Code, Error, TaskEvent, TaskId, WorkspaceId};
+use domain::{TaskEvent, TaskId, WorkspaceId, task::is_stop};
 use ports::{Query, Result, Table};
 use std::collections::VecDeque;
 
@@ -54,14 +54,9 @@ pub(super) async fn was_stopped(table: &dyn Table, workspace: WorkspaceId, task:
             serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
         for event in entry.events {
             if let TaskEvent::Finished { error, .. } = event {
-                return Ok(error.is_some_and(|error| is_stop(&error)));
+                return Ok(error.as_ref().is_some_and(is_stop));
             }
         }
     }
     Ok(false)
-}
-
-/// Whether this is the error of a task that was stopped, and not that of a node whose agent was.
-fn is_stop(error: &Error) -> bool {
-    error.code == Code::Cancelled && error.message.starts_with(&domain::task::stopped("").message)
 }

@@ -11,9 +11,9 @@ use crate::{
     machine::Run,
     observe::Log,
     perform::{Came, Failure, Gathered, TaskEffects},
-    router::Place,
+    router::{Place, Record},
 };
-use domain::{Code, Error, NodeId, Status, TaskEvent, task::AssembledContext};
+use domain::{Code, Error, NodeId, Status, TaskConfig, TaskEvent, task::AssembledContext};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -78,10 +78,26 @@ impl TaskEffects {
             }
             // It went another way then, or was given something else: now it has to run.
             None if !replay.repeats() => Ok(None),
-            None => Err(Error::new(Code::Conflict, format!("the recorded task has no answer for {}", node.id))
-                .hint("the flow takes another way than it did; run it anew instead")
-                .into()),
+            None => {
+                let error = Error::new(Code::Conflict, format!("the recorded task has no answer for {}", node.id))
+                    .hint("the flow takes another way than it did; run it anew instead");
+                Err(Failure { error, recorded: true })
+            }
         }
+    }
+
+    /// Has in memory what a re-run follows: the log of the recorded task, in short.
+    pub(super) async fn read_record(&self, config: &TaskConfig) -> ports::Result<()> {
+        let Some(replay) = config.replay.as_ref().filter(|replay| replay.repeats()) else { return Ok(()) };
+        if self.flows.cache().record(replay.of).is_some_and(|record| record.has_ended()) {
+            return Ok(());
+        }
+        let (mut record, mut log) = (Record::default(), Log::of(config.workspace, replay.of));
+        while let Some(event) = log.next(&*self.table).await? {
+            record.see(&event);
+        }
+        self.flows.cache().put_record(replay.of, Arc::new(record));
+        Ok(())
     }
 
     /// The context that the recorded task had for this node.

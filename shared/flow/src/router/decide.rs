@@ -5,6 +5,7 @@ use crate::{
     router::{
         join::{Change, Join},
         place::{Place, Position, key_of, parse},
+        record::Record,
     },
 };
 use domain::{
@@ -63,6 +64,8 @@ pub struct Router<'a> {
     pub place: &'a Place,
     /// Now.
     pub now: Timestamp,
+    /// For a re-run that follows a recorded task, how that went.
+    pub follows: Option<&'a Record>,
 }
 
 /// How the node of a task ended.
@@ -192,6 +195,15 @@ impl Router<'_> {
         route
     }
 
+    /// What the task does now that it may go on where it had to wait for a turn of the recorded task to be complete.
+    pub fn go_on(&self) -> Route {
+        let mut route = Route::default();
+        if self.place.position == Position::Waiting {
+            self.follow(&mut route, Some(self.join(&Change::default())));
+        }
+        route
+    }
+
     /// The task ends where it is.
     pub fn stop(&self, error: Error) -> Route {
         let mut route = Route::default();
@@ -278,9 +290,14 @@ impl Router<'_> {
                 self.tell_parent(route, ChildEnd { status, output: Value::Null, merged: true, lost, error: None });
                 self.finish(route, status, Value::Null, None, None);
             }
-            Some(Join::Begin { merge, taken, failed, with_failed, cancelled }) => {
+            Some(Join::Begin { merge, taken, failed, with_failed, cancelled, partial }) => {
                 route.posts.extend(cancelled.iter().cloned().map(Post::Cancel));
-                route.events.push(TaskEvent::Merged { node: merge.clone(), taken, failed, with_failed, cancelled });
+                let ways = self.ways_of(&merge, if with_failed { &failed } else { &[] });
+                let node = merge.clone();
+                route.events.push(TaskEvent::Merged { node, taken, failed, with_failed, ways, cancelled });
+                if partial {
+                    route.events.push(TaskEvent::StatusSet { status: Status::Partial });
+                }
                 route.next = Next::Execute(merge, self.after(route).current);
             }
             Some(Join::Fail { merge, why, failed, cancelled }) => {
@@ -306,7 +323,14 @@ impl Router<'_> {
         route.posts.extend(cancelled.iter().cloned().map(Post::Cancel));
         let (node, attempt, at) = (merge.clone(), 1, self.now);
         route.events.extend([
-            TaskEvent::Merged { node: node.clone(), taken: Vec::new(), failed, with_failed: false, cancelled },
+            TaskEvent::Merged {
+                node: node.clone(),
+                taken: Vec::new(),
+                failed,
+                with_failed: false,
+                ways: Vec::new(),
+                cancelled,
+            },
             TaskEvent::NodeStarted { node: node.clone(), attempt, retry: None, queue_ms: 0, at },
             TaskEvent::NodeFinished {
                 node,
@@ -321,6 +345,19 @@ impl Router<'_> {
         let place = self.after(route);
         let router = Router { place: &place, ..*self };
         router.enter(route, Some(merge), to, place.current.clone(), place.status());
+    }
+
+    /// The nodes over which these children would have come to the merge: of several, the first of the manifest.
+    fn ways_of(&self, merge: &NodeId, children: &[ChildName]) -> Vec<NodeId> {
+        let Some(merge) = self.graph.node(merge) else { return Vec::new() };
+        let way = |child: &ChildName| {
+            let (node, index) = parse(child, &self.place.forks)?;
+            let begins = self.place.forks.get(&node)?.target(index)?;
+            let leads = |from: &&NodeId| *from == begins || self.graph.reaches(begins, from);
+            // One whose edge leads to the merge itself comes from the fork.
+            Some(merge.inbound.iter().find(leads).unwrap_or(&node).clone())
+        };
+        children.iter().map(|child| way(child).unwrap_or_else(|| merge.id.clone())).collect()
     }
 
     /// Ends the task by itself, and tells its parent.

@@ -30,6 +30,8 @@ pub(super) enum Join {
         failed: Vec<ChildName>,
         with_failed: bool,
         cancelled: Vec<ChildName>,
+        /// Whether the task goes on without some that it waited for.
+        partial: bool,
     },
     Fail {
         merge: NodeId,
@@ -70,6 +72,9 @@ struct Scene<'a> {
 impl Router<'_> {
     /// What the task does, given that no node of it executes.
     pub(super) fn join(&self, change: &Change<'_>) -> Join {
+        if self.waits_for_its_turn(change) {
+            return Join::Wait;
+        }
         let scene = self.scene(change);
         let mut candidates: Vec<(usize, &GraphNode)> = self.candidates(&scene);
         // Those of one fork form a chain, so the first is the one that no other leads to.
@@ -82,6 +87,16 @@ impl Router<'_> {
             None if scene.groups.iter().any(|group| group.live > 0) => Join::Wait,
             None => self.complete(change),
         }
+    }
+
+    /// Whether a re-run still has to be told something that the recorded task knew when it went on. When nobody is left who could
+    /// tell it, it goes on by itself.
+    fn waits_for_its_turn(&self, change: &Change<'_>) -> bool {
+        let Some(record) = self.follows else { return false };
+        let of_child = change.arrival.filter(|arrival| !arrival.place.is_empty());
+        let told = u32::from(of_child.is_some() || change.ended.is_some());
+        let ends = u32::from(of_child.is_some_and(|arrival| arrival.place.len() == 1) || change.ended.is_some());
+        !record.is_complete(self.place, told) && self.place.live() > ends
     }
 
     /// What is to be expected of the children. It looks at the forks that are not spent, and at the edges of one only where
@@ -230,21 +245,27 @@ impl Router<'_> {
             Strategy::Quorum(0) => (arrived + possible + self.failures(at, scene)) / 2 + 1,
             Strategy::Quorum(wanted) => wanted,
         };
-        if good < wanted && (possible > 0 || self.going_up(at, scene) > 0) {
+        let on_failure = merge.join.on_failure;
+        let tolerates = on_failure != OnFailure::Fail || self.failures(at, scene) == 0;
+        if good < wanted && tolerates && (possible > 0 || self.going_up(at, scene) > 0) {
             return Join::Wait;
         }
         let failed = self.failed(at, scene);
-        let on_failure = merge.join.on_failure;
         let why = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => match failed.first() {
-                Some(first) if on_failure == OnFailure::Fail => {
-                    Some(format!("{} of those that it joins failed, the first is {first}", failed.len()))
-                }
-                _ if arrived == 0 && !self.is_of_empty_split(at) && on_failure != OnFailure::Include => {
+                Some(first) if on_failure == OnFailure::Fail => Some(one_failed(failed.len(), first)),
+                // The best of none there is not, whoever is shown beside it.
+                _ if arrived == 0
+                    && !self.is_of_empty_split(at)
+                    && (on_failure != OnFailure::Include || merge.join.strategy == Strategy::BestOf) =>
+                {
                     Some("all of those that it joins failed".to_owned())
                 }
                 _ => None,
             },
+            Strategy::FirstSuccess | Strategy::Quorum(_) if !tolerates => {
+                failed.first().map(|first| one_failed(failed.len(), first))
+            }
             Strategy::FirstSuccess if good == 0 => Some("none of those that it joins succeeded".to_owned()),
             Strategy::Quorum(_) if good < wanted => Some(format!("{good} succeeded, and {wanted} are needed")),
             Strategy::FirstSuccess | Strategy::Quorum(_) => None,
@@ -267,8 +288,11 @@ impl Router<'_> {
             Strategy::Quorum(_) => usize::MAX,
         };
         let taken = good.take(most).map(|(.., child)| (*child).to_owned()).collect();
-        let with_failed = takes_all && on_failure == OnFailure::Include;
-        Join::Begin { merge: merge.id.clone(), taken, failed, with_failed, cancelled }
+        let with_failed = on_failure == OnFailure::Include;
+        // A quorum wants as many as there are; the first that succeeds is all that its merge ever wanted.
+        let some_partial = came.iter().any(|(_, status, _)| *status == Status::Partial);
+        let partial = matches!(merge.join.strategy, Strategy::Quorum(_)) && (some_partial || !failed.is_empty());
+        Join::Begin { merge: merge.id.clone(), taken, failed, with_failed, cancelled, partial }
     }
 
     /// Whether the task waits for a split that had nothing to split, and this merge would have taken its subtasks.
@@ -338,4 +362,8 @@ impl Router<'_> {
             }
         }
     }
+}
+
+fn one_failed(failed: usize, first: &ChildName) -> String {
+    format!("{failed} of those that it joins failed, the first is {first}")
 }

@@ -36,6 +36,9 @@ pub struct Place {
     pub good: BTreeMap<NodeId, u32>,
     /// Merges that have begun: what comes to them later is not waited for.
     pub begun: BTreeSet<NodeId>,
+    /// How much its children have told it since it last went on at a merge.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub heard: u32,
     /// The fork that it waits for; none once it has gone on at a merge.
     pub last_fork: Option<NodeId>,
 }
@@ -106,6 +109,10 @@ pub struct Sums {
     pub live: u32,
     /// Failed, they or something below them.
     pub failed: u32,
+}
+
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -224,6 +231,17 @@ impl Place {
         index.is_some_and(|index| makers(&arrival.child, &self.spent).any(|(_, made, _)| index < made))
     }
 
+    /// How many children have not come to their end, those that are still to be sent off among them.
+    pub fn live(&self) -> u32 {
+        self.forks.values().map(|fork| fork.in_all.live).sum()
+    }
+
+    /// Whether this child has not come to its end.
+    pub fn is_live(&self, child: &ChildName) -> bool {
+        let made = parse(child, &self.forks).and_then(|(node, index)| Some((self.forks.get(&node)?, index)));
+        made.is_some_and(|(fork, index)| index < fork.total && !fork.ended.contains_key(&index))
+    }
+
     /// How the task is so far.
     pub fn status(&self) -> Status {
         self.status.unwrap_or(Status::Success)
@@ -278,15 +296,16 @@ impl Place {
             }
             TaskEvent::ChildArrived { arrival } => self.arrive(arrival),
             TaskEvent::ChildFinished { child, end } => {
+                self.heard += 1;
                 if let Some((node, index)) = parse(child, &self.forks)
                     && let Some(fork) = self.forks.get_mut(&node)
                 {
                     fork.end(index, (**end).clone());
                 }
             }
-            TaskEvent::Merged { node, taken, failed, with_failed, cancelled } => {
+            TaskEvent::Merged { node, taken, failed, with_failed, ways, cancelled } => {
                 let shown = if *with_failed { failed.as_slice() } else { &[] };
-                self.current = Arc::new(self.input_of(node, taken, shown));
+                self.current = Arc::new(self.input_of(node, taken, shown, ways));
                 // One that takes some only never wanted the others.
                 let is_partial = |arrived: &Arrived| arrived.status == Status::Partial;
                 let some_partial = self.arrivals.get(node).is_some_and(|set| set.values().any(is_partial));
@@ -308,6 +327,7 @@ impl Place {
                 self.good.remove(node);
                 self.begun.insert(node.clone());
                 self.last_fork = None;
+                self.heard = 0;
                 self.position = Position::At(node.clone());
             }
             TaskEvent::Finished { status, output, .. } => {
@@ -342,8 +362,9 @@ impl Place {
     }
 
     fn arrive(&mut self, arrival: &Arrival) {
-        if arrival.place.is_empty() {
-            self.position = Position::Waiting;
+        match arrival.place.is_empty() {
+            true => self.position = Position::Waiting,
+            false => self.heard += 1,
         }
         // A child of this very task has ended with it; of one further down its parent tells.
         if arrival.place.len() == 1
@@ -388,7 +409,7 @@ impl Place {
 
     /// The input of a merge: what came, in the order of the manifest and of lists, of those `taken` or of all when there are
     /// none; and the children of this task that `failed`.
-    fn input_of(&self, merge: &NodeId, taken: &[String], failed: &[ChildName]) -> Value {
+    fn input_of(&self, merge: &NodeId, taken: &[String], failed: &[ChildName], ways: &[NodeId]) -> Value {
         let mut entries: BTreeMap<String, Value> = BTreeMap::new();
         let taken: BTreeSet<&str> = taken.iter().map(String::as_str).collect();
         for (key, Arrived { child, from, status, output }) in self.arrivals.get(merge).into_iter().flatten() {
@@ -397,10 +418,11 @@ impl Place {
                 entries.insert(key.clone(), entry);
             }
         }
-        for child in failed {
+        for (place, child) in failed.iter().enumerate() {
             let Some((node, index)) = parse(child, &self.forks) else { continue };
             let end = self.forks.get(&node).and_then(|fork| fork.ended.get(&index));
-            let mut entry = json!({ "from": node, "child": child, "status": Status::Failure, "output": Value::Null });
+            let from = ways.get(place).unwrap_or(&node);
+            let mut entry = json!({ "from": from, "child": child, "status": Status::Failure, "output": Value::Null });
             if let (Some(error), Value::Object(fields)) = (end.and_then(|end| end.error.as_ref()), &mut entry) {
                 fields.insert("error".into(), json!({ "code": error.code, "message": error.message }));
             }

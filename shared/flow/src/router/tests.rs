@@ -56,7 +56,7 @@ struct Play<'a> {
 
 impl Play<'_> {
     fn router(&self) -> Router<'_> {
-        Router { graph: self.graph, config: &self.config, place: &self.place, now: Timestamp::default() }
+        Router { graph: self.graph, config: &self.config, place: &self.place, now: Timestamp::default(), follows: None }
     }
 
     /// Plays it to its end; how many children it had, and what a child cost.

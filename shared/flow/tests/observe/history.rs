@@ -188,6 +188,7 @@ async fn s6_history_has_merges_that_cancel_and_merges_that_fail() {
             taken: Vec::new(),
             failed: vec![name("both/b")],
             with_failed: true,
+            ways: Vec::new(),
             cancelled: vec![name("both/c")],
         },
     ];
@@ -263,6 +264,7 @@ fn event() -> impl Strategy<Value = TaskEvent> {
             taken: Vec::new(),
             failed: vec![failed],
             with_failed: true,
+            ways: Vec::new(),
             cancelled: vec![cancelled]
         }),
         (node(), 0..3_u32).prop_map(move |(node, round)| TaskEvent::AgentAsked { node, chat, round }),

@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod flows;
+mod follows;
+#[path = "../support/graphs.rs"]
+mod graphs;
 mod history;
 mod metadata;
 mod observers;

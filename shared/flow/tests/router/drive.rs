@@ -178,7 +178,7 @@ impl<'a> Drive<'a> {
 
     fn router(&self, index: usize) -> Router<'_> {
         let Ran { config, place, .. } = &self.tasks[index];
-        Router { graph: &self.script.graph, config, place, now: Timestamp::default() }
+        Router { graph: &self.script.graph, config, place, now: Timestamp::default(), follows: None }
     }
 
     fn happened(&mut self, index: usize, events: Vec<TaskEvent>) {

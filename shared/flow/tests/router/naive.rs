@@ -306,30 +306,31 @@ impl<'a> Naive<'a> {
     /// * `all` and `best_of`: when nobody can come any more, and nobody can go past the task, to a merge above. With `fail`, not if one that could have come failed; and if
     ///   nobody came, only with `include`, or if there was nothing to split.
     /// * `first_success`: with the first that succeeded; `quorum`: with those that succeeded when they are enough. Not if
-    ///   nobody can come any more, nor go past the task.
+    ///   nobody can come any more, nor go past the task; and with `fail`, not after one that could have come failed.
     fn judge(&mut self, task: &str, merge: &GraphNode) {
         let came = self.came(task, &merge.id);
         let failed = self.failed_before(task, &merge.id);
         let coming = self.children(task).iter().filter(|child| self.may_come(task, child, &merge.id)).count();
         let going_up = self.children(task).iter().filter(|child| self.may_go_up(task, child)).count();
         let good: Vec<Brought> = came.iter().filter(|brought| brought.status == Status::Success).cloned().collect();
+        let refused = merge.join.on_failure == OnFailure::Fail && !failed.is_empty();
         let taken = match merge.join.strategy {
+            // More than half of all that come, however many each child comes as.
+            Strategy::Quorum(0) if self.may_come_as_several(task, &merge.id) => return,
+            Strategy::FirstSuccess | Strategy::Quorum(_) if refused => None,
             Strategy::All | Strategy::BestOf => {
                 if coming + going_up > 0 {
                     return;
                 }
                 let none = came.is_empty()
                     && !self.is_empty_split(task, &merge.id)
-                    && merge.join.on_failure != OnFailure::Include;
-                let refused = merge.join.on_failure == OnFailure::Fail && !failed.is_empty();
+                    && (merge.join.on_failure != OnFailure::Include || merge.join.strategy == Strategy::BestOf);
                 (!none && !refused).then(|| came.clone())
             }
             Strategy::FirstSuccess => good.first().map(|first| {
                 // The task itself may have come twice, along two edges: that is one who came.
                 came.iter().filter(|brought| brought.child == first.child).cloned().collect()
             }),
-            // More than half of all that come, however many each child comes as.
-            Strategy::Quorum(0) if self.may_come_as_several(task, &merge.id) => return,
             Strategy::Quorum(wanted) => {
                 let lost: usize = failed.iter().map(|failed| self.lost(&below(task, &failed.child))).sum();
                 let all = came.len() + coming + lost;
@@ -337,14 +338,15 @@ impl<'a> Naive<'a> {
                 (good.len() >= wanted).then_some(good)
             }
         };
-        if taken.is_none() && coming + going_up > 0 {
+        let takes_all = matches!(merge.join.strategy, Strategy::All | Strategy::BestOf);
+        if taken.is_none() && coming + going_up > 0 && (takes_all || !refused) {
             return;
         }
-        let takes_all = matches!(merge.join.strategy, Strategy::All | Strategy::BestOf);
+        let some_partial = came.iter().any(|brought| brought.status == Status::Partial);
         let mut input = taken.clone().unwrap_or(came);
-        let is_partial = taken.is_none()
-            || takes_all && (!failed.is_empty() || input.iter().any(|brought| brought.status == Status::Partial));
-        if taken.is_some() && takes_all && merge.join.on_failure == OnFailure::Include {
+        let is_partial =
+            taken.is_none() || merge.join.strategy != Strategy::FirstSuccess && (!failed.is_empty() || some_partial);
+        if taken.is_some() && merge.join.on_failure == OnFailure::Include {
             input.extend(failed);
             input.sort_by(|left, right| (&left.places, &left.child).cmp(&(&right.places, &right.child)));
         }

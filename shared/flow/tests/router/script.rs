@@ -53,6 +53,7 @@ impl Script {
             let id = NodeId::from(words.next().unwrap());
             let (continue_on_failure, always_fail, join) = (false, false, Join::default());
             let mut node = NewNode { id: id.clone(), role, continue_on_failure, always_fail, join };
+            let mut says_fail = false;
             for option in words {
                 match option.split_once('=').unwrap_or((option, "")) {
                     ("continue", _) => node.continue_on_failure = true,
@@ -62,10 +63,16 @@ impl Script {
                     ("best_of", _) => node.join.strategy = Strategy::BestOf,
                     ("quorum", number) => node.join.strategy = Strategy::Quorum(number.parse().unwrap()),
                     ("ignore", _) => node.join.on_failure = OnFailure::Ignore,
+                    ("fail", _) => says_fail = true,
                     ("include", _) => node.join.on_failure = OnFailure::Include,
                     ("of", of) => node.join.of = Some(of.into()),
                     other => panic!("what is {other:?}?"),
                 }
+            }
+            // As the loader reads it where nothing is said.
+            let takes_some = matches!(node.join.strategy, Strategy::FirstSuccess | Strategy::Quorum(_));
+            if takes_some && !says_fail && node.join.on_failure == OnFailure::Fail {
+                node.join.on_failure = OnFailure::Ignore;
             }
             plan.nodes.push(node);
             for target in targets.split_whitespace() {

@@ -97,7 +97,9 @@ impl Naive<'_> {
                 let is_first = reached.iter().any(|own| own.id == *merge)
                     && !reached.iter().any(|own| own.id != *merge && self.leads(&own.id, merge));
                 if known && is_first {
-                    let (merge, from) = (merge.clone(), fork.clone());
+                    let inbound = self.node(merge).inbound;
+                    let from = inbound.into_iter().find(|from| self.leads(&child.start, from));
+                    let (merge, from) = (merge.clone(), from.unwrap_or_else(|| fork.clone()));
                     let (places, child) = (vec![index], child.line.last().cloned().unwrap_or_default());
                     failed.push(Brought { merge, from, status: Status::Failure, output: Value::Null, places, child });
                 }

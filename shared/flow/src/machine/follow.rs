@@ -1,0 +1,130 @@
+//! A re-run on recorded answers follows its recorded task: it takes in what it is told in the same turns, sends off as many
+//! children, and ends by itself where that did. What chance decided then is not decided again (seed 002 §6, §10.7).
+//!
+//! Its children follow their own records. So one that was not needed any more, and stopped, has to be none that ended this time,
+//! and one that ended although it was not needed has to come to its end.
+
+use super::{TaskMachine, TaskState, just, step::Step};
+use crate::router::{Position, Record, Route};
+use actor::Decision;
+use domain::{
+    Stamp, Status, StopId, TaskCommand, TaskEvent,
+    task::{ChildName, is_stop, stopped},
+};
+use serde_json::Value;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// Why a task ends whose parent goes on without it.
+pub(super) const NOT_NEEDED: &str = "not needed any more";
+
+impl TaskMachine {
+    /// What this task follows, if it is a re-run that does.
+    pub(super) fn follows(&self, state: &TaskState) -> Option<Arc<Record>> {
+        let replay = state.config.as_ref()?.replay.as_ref().filter(|replay| replay.repeats())?;
+        self.flows.record(replay.of).filter(|_| !state.diverged)
+    }
+
+    /// A child, or something further down, has told this task something.
+    pub(super) fn told(&self, state: &TaskState, command: TaskCommand, stamp: &Stamp) -> Decision<Self> {
+        let early = self.follows(state).is_some_and(|record| !record.is_due(&state.place, &command));
+        if !early {
+            return self.with(state, stamp, |step| step.told(command));
+        }
+        // What comes twice is kept once, and an end has nothing after it.
+        if state.finished.is_some() || state.held.contains(&command) {
+            return Decision::default();
+        }
+        just(TaskEvent::HeldBack { command: Box::new(command) })
+    }
+
+    /// Takes in what was kept until its turn, as far as that has come with what was decided just now.
+    pub(super) fn catch_up(&self, state: &TaskState, mut decision: Decision<Self>, stamp: &Stamp) -> Decision<Self> {
+        let sent_off = |event: &TaskEvent| matches!(event, TaskEvent::Spawned { .. });
+        let concerns = |event: &TaskEvent| sent_off(event) || matches!(event, TaskEvent::HeldBack { .. });
+        let concerned = !state.held.is_empty() || decision.events.iter().any(concerns);
+        if !concerned || self.follows(state).is_none() {
+            return decision;
+        }
+        let (mut now, mut applied, mut tried) = (state.clone(), 0, Vec::new());
+        // A merge may have waited for nothing but children that were still to be sent off.
+        let mut may_go_on = decision.events.iter().any(sent_off);
+        loop {
+            decision.events.iter().skip(applied).for_each(|event| now.apply(event));
+            applied = decision.events.len();
+            if now.finished.is_some() {
+                return decision;
+            }
+            let record = self.follows(&now);
+            let is_due = |held: &&TaskCommand| {
+                !tried.contains(*held) && record.as_ref().is_none_or(|record| record.is_due(&now.place, held))
+            };
+            let more = if let Some(due) = now.held.iter().find(is_due).cloned() {
+                tried.push(due.clone());
+                self.with(&now, stamp, |step| step.told(due))
+            } else if std::mem::take(&mut may_go_on) {
+                self.with(&now, stamp, |step| {
+                    let route = step.router().go_on();
+                    step.carry_out(route, 0);
+                })
+            } else if record.is_some() && is_stuck(&now) {
+                (may_go_on, tried) = (true, Vec::new());
+                just(TaskEvent::Diverged { at: stamp.at })
+            } else {
+                return decision;
+            };
+            decision.events.extend(more.events);
+            decision.send.extend(more.send);
+            decision.effects.extend(more.effects);
+            decision.cancel.extend(more.cancel);
+        }
+    }
+}
+
+/// Whether nobody is left who could tell the task what the recorded one knew: all of its children have ended, and what they told
+/// is kept for turns that do not come.
+fn is_stuck(state: &TaskState) -> bool {
+    let ended = state.held.iter().filter_map(|held| match held {
+        TaskCommand::Arrived { arrival } if arrival.place.len() == 1 => Some(ChildName(arrival.child.as_str().into())),
+        TaskCommand::ChildEnded { child, .. } => Some(child.clone()),
+        _ => None,
+    });
+    let ended: BTreeSet<ChildName> = ended.filter(|child| state.place.is_live(child)).collect();
+    let waits = state.place.position == Position::Waiting && state.execution.is_none() && !state.held.is_empty();
+    waits && state.place.live() as usize <= ended.len()
+}
+
+impl Step<'_> {
+    /// Takes in what a child, or something further down, has told.
+    pub fn told(&mut self, command: TaskCommand) {
+        let route = match command {
+            TaskCommand::Arrived { arrival } => self.router().arrived(*arrival),
+            TaskCommand::ChildEnded { child, end } => self.router().child_ended(&child, *end),
+            _ => return,
+        };
+        self.carry_out(route, 0);
+    }
+
+    /// Whether a request to stop is that of a parent who needs the task no more, and who did not stop the recorded one before
+    /// its end.
+    pub fn outlives(&self, stop_id: StopId) -> bool {
+        let Some(origin) = &self.config.origin else { return false };
+        self.record.as_ref().is_some_and(|record| record.ended_by_itself())
+            && stop_id == StopId::from_key(&origin.parent.to_string(), origin.name().as_str())
+    }
+
+    /// The end of a child whose recorded task was stopped because nobody needed it is that it was stopped.
+    pub fn as_recorded(&self, mut route: Route) -> Route {
+        let was_stopped = self.record.as_ref().is_some_and(|record| !record.ended_by_itself());
+        if !was_stopped || self.config.origin.is_none() {
+            return route;
+        }
+        for event in &mut route.events {
+            if let TaskEvent::Finished { status, output, exit, error, .. } = event
+                && !error.as_ref().is_some_and(is_stop)
+            {
+                (*status, *output, *exit, *error) = (Status::Failure, Value::Null, None, Some(stopped(NOT_NEEDED)));
+            }
+        }
+        route
+    }
+}

@@ -1,0 +1,108 @@
+//! What a re-run follows: in which order the recorded task took in what its children told it.
+//!
+//! Nodes of a re-run give what the recorded ones gave, so all that is left to chance is who comes first: whom a quorum takes, which
+//! clone wins, how many children a merge did not wait for. A task goes on by itself in *turns*: one ends whenever one of its merges
+//! begins. Within a turn no order of what it is told changes anything; so a re-run takes in, turn by turn, what the recorded task
+//! had taken in, keeps what comes too early, and begins no merge before all of a turn is there.
+
+use crate::router::place::{Place, key_of};
+use domain::{
+    NodeId, TaskCommand, TaskEvent,
+    task::{Arrival, ChildName, is_stop},
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// In which turns a recorded task was told what, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    turn_of: HashMap<String, usize>,
+    turns: Vec<Turn>,
+    has_ended: bool,
+    ended_by_itself: bool,
+}
+
+/// What happened between two merges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Turn {
+    /// How much the task was told.
+    heard: u32,
+    /// How many children its forks had sent off at the end of it.
+    spawned: BTreeMap<NodeId, u32>,
+}
+
+impl Record {
+    /// Takes in the next event of the recorded task.
+    pub fn see(&mut self, event: &TaskEvent) {
+        if self.turns.is_empty() {
+            self.turns.push(Turn::default());
+        }
+        match event {
+            // What the task brings to a merge of its own is no news to it.
+            TaskEvent::ChildArrived { arrival } if !arrival.place.is_empty() => self.heard(of_arrival(arrival)),
+            TaskEvent::ChildFinished { child, .. } => self.heard(of_end(child)),
+            TaskEvent::Spawned { node, until } => {
+                if let Some(turn) = self.turns.last_mut() {
+                    turn.spawned.insert(node.clone(), *until);
+                }
+            }
+            TaskEvent::Merged { .. } => self.turns.push(Turn::default()),
+            TaskEvent::Finished { error, .. } => {
+                (self.has_ended, self.ended_by_itself) = (true, !error.as_ref().is_some_and(is_stop));
+            }
+            _ => {}
+        }
+    }
+
+    fn heard(&mut self, what: String) {
+        let turn = self.turns.len().saturating_sub(1);
+        self.turn_of.insert(what, turn);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.heard += 1;
+        }
+    }
+
+    /// Whether the recorded task has ended, so that nothing will be added to what is known of it.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether the recorded task came to an end by itself: nobody stopped it before, and it was made at all.
+    pub fn ended_by_itself(&self) -> bool {
+        self.ended_by_itself
+    }
+
+    /// Whether a task at this place takes in what it is told now.
+    pub fn is_due(&self, place: &Place, command: &TaskCommand) -> bool {
+        let what = match command {
+            TaskCommand::Arrived { arrival } => of_arrival(arrival),
+            TaskCommand::ChildEnded { child, .. } => of_end(child),
+            _ => return true,
+        };
+        match self.turn_of.get(&what) {
+            Some(turn) => *turn <= place.begun.len(),
+            // Beyond the point at which it was stopped there is nothing to follow.
+            None => !self.ended_by_itself && place.begun.len() + 1 >= self.turns.len(),
+        }
+    }
+
+    /// Whether all of the turn is there: what the task was told, `more` besides, and the children that were sent off.
+    pub(super) fn is_complete(&self, place: &Place, more: u32) -> bool {
+        let Some(turn) = self.turns.get(place.begun.len()) else { return true };
+        let sent = |(node, until): (&NodeId, &u32)| place.forks.get(node).is_none_or(|fork| fork.spawned >= *until);
+        place.heard + more >= turn.heard && turn.spawned.iter().all(sent)
+    }
+
+    /// How many children this fork may send off.
+    pub fn spawns(&self, node: &NodeId) -> Option<u32> {
+        let last = self.turns.iter().filter_map(|turn| turn.spawned.get(node)).max().copied();
+        last.filter(|_| self.ended_by_itself)
+    }
+}
+
+fn of_arrival(arrival: &Arrival) -> String {
+    format!("{} {}", arrival.merge, key_of(arrival))
+}
+
+fn of_end(child: &ChildName) -> String {
+    format!("end of {child}")
+}

@@ -141,7 +141,7 @@ impl ChatEffects {
         let Approval { plan_path, plan_id, v, digest, .. } = approval;
         let looked = async {
             let files = self.workspaces.open(workspace).await?;
-            if files.has_begun(call).await? {
+            if files.begun(call).await?.is_some() {
                 return Ok(None);
             }
             let plan = files.by_id(*plan_id).await?;

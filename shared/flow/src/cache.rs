@@ -46,7 +46,14 @@ impl FlowCache {
 
 /// The newest of something, each under its key.
 #[derive(Debug)]
-struct Kept<K, V>(Arc<RwLock<(HashMap<K, Arc<V>>, VecDeque<K>)>>);
+struct Kept<K, V>(Arc<RwLock<Newest<K, V>>>);
+
+/// Values by their keys, and the keys in the order in which they came.
+#[derive(Debug)]
+struct Newest<K, V> {
+    values: HashMap<K, Arc<V>>,
+    order: VecDeque<K>,
+}
 
 impl<K, V> Clone for Kept<K, V> {
     fn clone(&self) -> Self {
@@ -56,18 +63,19 @@ impl<K, V> Clone for Kept<K, V> {
 
 impl<K, V> Default for Kept<K, V> {
     fn default() -> Self {
-        Self(Arc::default())
+        let newest = Newest { values: HashMap::new(), order: VecDeque::new() };
+        Self(Arc::new(RwLock::new(newest)))
     }
 }
 
 impl<K: Clone + Eq + Hash, V> Kept<K, V> {
     fn get(&self, key: &K) -> Option<Arc<V>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).0.get(key).cloned()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).values.get(key).cloned()
     }
 
     fn put(&self, key: K, value: Arc<V>, most: usize) {
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let (values, order) = &mut *kept;
+        let Newest { values, order } = &mut *kept;
         if values.insert(key.clone(), value).is_none() {
             order.push_back(key);
         }

@@ -122,6 +122,8 @@ pub struct AskRule {
     pub approve: Option<String>,
     /// How long it waits.
     pub timeout: Option<Duration>,
+    /// The answers that count when nobody answers in time.
+    pub default: Option<Map<String, Value>>,
 }
 
 /// What a split makes subtasks of.
@@ -234,6 +236,8 @@ pub struct Permissions {
 pub struct Memory {
     /// The context profiles.
     pub profiles: HashMap<String, Profile>,
+    /// The most items of a store that are seen, where it has a limit: the newest.
+    pub max_items: HashMap<StoreKind, usize>,
 }
 
 /// One context profile.
@@ -362,6 +366,19 @@ impl Schema {
                 path => format!("{path}: {error}"),
             })
             .collect()
+    }
+}
+
+impl AskRule {
+    /// What is asked, an approval among it; texts are templates still.
+    pub fn all_questions(&self) -> Vec<domain::event::Question> {
+        let approval = self.approve.as_ref().map(|approve| domain::event::Question {
+            name: "approved".into(),
+            question: approve.clone(),
+            schema: serde_json::json!({ "type": "boolean" }),
+            buttons: Some(vec![Value::Bool(true), Value::Bool(false)]),
+        });
+        self.questions.iter().cloned().chain(approval).collect()
     }
 }
 

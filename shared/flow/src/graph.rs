@@ -69,6 +69,8 @@ pub struct Edge {
     pub to: NodeId,
     /// Its name for decisions; its target's id is good, too.
     pub label: Option<String>,
+    /// Whether only failures go along it (`on_error` of a linear node).
+    pub takes_errors: bool,
 }
 
 /// When a merge begins.
@@ -125,6 +127,8 @@ pub struct GraphNode {
     pub continue_on_failure: bool,
     /// Whether it makes a failure of every task that reaches it; exits only.
     pub always_fail: bool,
+    /// Whether it makes a failure of every task that reaches it partial; exits only.
+    pub fails_partial: bool,
     /// How it joins; merges only.
     pub join: Join,
     /// The forks (branch and split nodes) between the root task and the task that executes this node, outermost first: a
@@ -152,6 +156,8 @@ pub struct NewNode {
     pub continue_on_failure: bool,
     /// Whether it makes a failure of every task that reaches it.
     pub always_fail: bool,
+    /// Whether it makes a failure of every task that reaches it partial.
+    pub fails_partial: bool,
     /// How it joins.
     pub join: Join,
 }
@@ -165,6 +171,8 @@ pub struct NewEdge {
     pub to: NodeId,
     /// Its name.
     pub label: Option<String>,
+    /// Whether only failures go along it.
+    pub takes_errors: bool,
 }
 
 /// A valid graph.

@@ -193,7 +193,8 @@ impl<'a> Loader<'a> {
         edges
             .filter_map(|(place, edge)| {
                 let (from, to) = (edge.from.as_deref()?.into(), edge.to.as_deref()?.into());
-                Some((NewEdge { from, to, label: edge.label.clone() }, place))
+                let takes_errors = self.takes_errors(edge);
+                Some((NewEdge { from, to, label: edge.label.clone(), takes_errors }, place))
             })
             .unzip()
     }

@@ -24,8 +24,9 @@ pub use providers::{Auth, AuthSource, Credential, Credentials, ProviderManifest,
 pub(crate) use schema::raw as schema_of;
 pub use schema::schemas;
 pub use workflow::{
-    AskManifest, EdgeManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpName, OpSpec, QuestionManifest,
-    RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger, TriggerPattern, Workflow,
+    AskManifest, EdgeManifest, ErrorRouteManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpName, OpSpec,
+    QuestionManifest, RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger,
+    TriggerPattern, Workflow,
 };
 
 /// What a flow is configured with beside its graph, its agents, its tools and its memory. Parsed and checked by shape;

@@ -20,15 +20,15 @@ use crate::{
     flows::Flows,
     graph::Role,
     machine::{Done, Run, TaskEffect, TaskMachine, TaskReport, TaskState},
-    memory::{Memory, Scope as MemoryScope},
+    memory::{Memory, Scope as MemoryScope, Writer},
     op::{self, Functions, Scope},
     policy::{self, Use},
 };
 use actor::{ActorId, EffectContext, Mailbox, Perform, Slots};
 use async_trait::async_trait;
 use domain::{
-    Code, Error, NodeId, Status, TaskCommand, TaskConfig,
-    task::{AssembledContext, FlowRef, Replay, ToolUse},
+    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig,
+    task::{AssembledContext, ChildName, FlowRef, Replay, ToolUse},
 };
 use ports::{Clock, Table};
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ impl TaskEffects {
     ) -> Result<Came, Failure> {
         if let Some(recorded) = self.recorded(run, flow, node, gathered).await? {
             if let Came::Output { output, .. } = &recorded {
-                self.remember_again(run, node, output).await?;
+                self.remember_again(run, flow, node, output).await?;
             }
             return Ok(recorded);
         }
@@ -249,7 +249,7 @@ impl TaskEffects {
             return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
         }
         if tolerated.is_none() {
-            self.remember(run, node, &output).await?;
+            self.remember(run, flow, node, &scope, &output).await?;
         }
         Ok(Came::Output { output, elements, partial: false, tolerated })
     }
@@ -323,24 +323,60 @@ impl TaskEffects {
         Ok(context)
     }
 
-    async fn remember(&self, run: &Run, node: &Node, output: &Value) -> Result<(), Failure> {
+    async fn remember(
+        &self,
+        run: &Run,
+        flow: &Flow,
+        node: &Node,
+        scope: &Scope<'_>,
+        output: &Value,
+    ) -> Result<(), Failure> {
         // A re-run with recorded answers leaves no trace in memory.
         let repeats = run.config.replay.as_ref().is_some_and(Replay::repeats);
         let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
-        let key = remember.key.clone().unwrap_or_else(|| node.id.to_string());
+        let key = match &remember.key {
+            Some(template) => op::template::render_text(template, scope)?,
+            None => own_key(&run.config, node),
+        };
+        let (store, tags) = (remember.store, remember.tags.as_slice());
+        let by = Some(writer(&run.config, flow, node));
         let scope = memory_scope(&run.config);
-        self.memory.remember(&scope, remember.store, &key, output, &remember.tags, self.clock.now()).await?;
+        self.memory.remember_by(by, &scope, store, &key, output, tags, self.clock.now()).await?;
         Ok(())
     }
 
     /// A re-run has a task memory of its own: what a node put there whose recorded output is taken is put there again, for
     /// those that run for real. The other stores have it still.
-    async fn remember_again(&self, run: &Run, node: &Node, output: &Value) -> Result<(), Failure> {
-        match &node.remember {
-            Some(remember) if remember.store == StoreKind::Task => self.remember(run, node, output).await,
-            _ => Ok(()),
+    async fn remember_again(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), Failure> {
+        if node.remember.as_ref().is_none_or(|remember| remember.store != StoreKind::Task) {
+            return Ok(());
         }
+        let task = about(&run.config);
+        let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
+        let scope = Scope { outputs: &outputs, task: &task, ..Scope::of(&run.input) };
+        self.remember(run, flow, node, &scope, output).await
     }
+}
+
+/// The key under which a node remembers that names none: its own, and in a clone or subtask the names of these, so that each has
+/// its own and the next run of the same input the same.
+fn own_key(config: &TaskConfig, node: &Node) -> String {
+    let Some(origin) = &config.origin else { return node.id.to_string() };
+    let line: Vec<&str> = origin.line.iter().map(ChildName::as_str).collect();
+    let line = line.join("/");
+    // A key has a limit; a name of many levels does not.
+    match line.len() + node.id.as_str().len() < 500 {
+        true => format!("{}@{line}", node.id),
+        false => format!("{}@{}", node.id, Sha256::of(line.as_bytes())),
+    }
+}
+
+/// The place of an execution in the flow, by which memory knows the later one of two.
+fn writer(config: &TaskConfig, flow: &Flow, node: &Node) -> Writer {
+    let before = flow.graph.nodes().iter().filter(|other| flow.graph.reaches(&other.id, &node.id));
+    let rank = u32::try_from(before.count()).unwrap_or(u32::MAX);
+    let place = config.origin.as_ref().map(|origin| origin.place.clone()).unwrap_or_default();
+    Writer { root: memory_scope(config).root, rank, node: node.id.clone(), place }
 }
 
 /// What the executions of a node take turns by: its flow, then itself, each with how many may run at once (seed 002 §10.12).

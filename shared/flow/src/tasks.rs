@@ -18,7 +18,6 @@ use actor::{Content, Mail, Mailbox, StopRequest};
 use domain::{
     Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
     TaskView, Timestamp, Usage, WorkspaceId,
-    event::Question,
     task::{FlowRef, Origin, start_command},
 };
 use ports::{Bus, Clock, Outgoing, Queue, Table, validate::MAX_MESSAGE};
@@ -273,11 +272,7 @@ impl Tasks {
         let Some(Op::Ask(rule)) = flow.nodes.get(&node).map(|node| &node.op) else {
             return Err(Error::new(Code::Conflict, format!("{node} asks nobody")));
         };
-        let mut questions: Vec<Question> = rule.questions.clone();
-        if rule.approve.is_some() {
-            let schema = serde_json::json!({ "type": "boolean" });
-            questions.push(Question { name: "approved".into(), question: String::new(), schema, buttons: None });
-        }
+        let questions = rule.all_questions();
         let mut asked = answers.clone();
         asked.remove("comment");
         tools::check_answers(&questions, &asked)?;

@@ -13,7 +13,14 @@ use graphs::Plan;
 use proptest::prelude::*;
 
 fn new_node(id: &str, role: Role) -> NewNode {
-    NewNode { id: id.into(), role, continue_on_failure: false, always_fail: false, join: Join::default() }
+    NewNode {
+        id: id.into(),
+        role,
+        continue_on_failure: false,
+        always_fail: false,
+        fails_partial: false,
+        join: Join::default(),
+    }
 }
 
 /// A graph from lines such as `start a -> b, c=label`: the role, the id, and the edges out.
@@ -32,7 +39,7 @@ fn plan(text: &str) -> (Vec<NewNode>, Vec<NewEdge>) {
         }
         for way in ways.split(',').map(str::trim).filter(|way| !way.is_empty()) {
             let (to, label) = way.split_once('=').map_or((way, None), |(to, label)| (to, Some(label.into())));
-            edges.push(NewEdge { from: node.id.clone(), to: to.into(), label });
+            edges.push(NewEdge { from: node.id.clone(), to: to.into(), label, takes_errors: false });
         }
         nodes.push(node);
     }
@@ -343,12 +350,12 @@ fn long_chains_and_wide_fans_are_built() {
     let mut last = NodeId::from("s");
     for place in 0..3000 {
         let node = new_node(&format!("n{place}"), Role::Linear);
-        edges.push(NewEdge { from: last, to: node.id.clone(), label: None });
+        edges.push(NewEdge { from: last, to: node.id.clone(), label: None, takes_errors: false });
         last = node.id.clone();
         nodes.push(node);
     }
     nodes.push(new_node("e", Role::Exit));
-    edges.push(NewEdge { from: last, to: "e".into(), label: None });
+    edges.push(NewEdge { from: last, to: "e".into(), label: None, takes_errors: false });
     let graph = Graph::build(nodes, edges).unwrap();
     assert!(graph.reaches(&"s".into(), &"e".into()) && !graph.reaches(&"n7".into(), &"n7".into()));
 }
@@ -381,7 +388,7 @@ proptest! {
         let graph = plan.graph();
         let (from, to) = (from.get(&plan.nodes).id.clone(), to.get(&plan.nodes).id.clone());
         prop_assume!(graph.reaches(&to, &from));
-        plan.edges.push(NewEdge { from, to, label: None });
+        plan.edges.push(NewEdge { from, to, label: None, takes_errors: false });
         let faults = Graph::build(plan.nodes, plan.edges).expect_err("a cycle");
         prop_assert!(faults.iter().any(|fault| fault.kind.code() == "cycle"), "{:#?}", faults);
     }

@@ -95,6 +95,15 @@ async fn s10_5_a_denied_tool_of_an_agent_is_noted_and_the_agent_goes_on_with_the
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_name_of_a_tool_that_the_model_corrects_is_no_failure() {
+    let calls = [("word", json!({ "text": "two words" })), ("words", json!({ "text": "two words" }))];
+    let (view, stage, hub, _folder) = run(None, &calls).await;
+    assert_eq!(used(&stage), [("word", Status::Failure), ("words", Status::Success)]);
+    assert_eq!((view.status, view.output), (Status::Success, Some(json!(r#"["two","words"]"#))), "{:?}", view.error);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s5_a_tool_that_the_node_does_not_list_is_misuse_and_fails_it() {
     for (tool, args) in [
         // In tools.yaml, and not in the list of the node; a built-in tool by its own name; the name of a function.

@@ -161,3 +161,34 @@ async fn s5_a_command_is_ended_with_the_time_of_its_node_and_with_its_task() {
     assert_eq!((view.phase, view.status), (TaskPhase::Finished, Status::Failure));
     hub.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_of_a_tool_ends_its_node_as_one_of_its_own_does_and_is_tried_again_where_the_node_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(&folder, &json!({ "rules": [] })).await;
+    let tools = "tools: [{id: fail, command: [/bin/sh, -c, 'echo no; exit 22'], permissions: {allow_shell: true}}]";
+    let by_tool = "tools: [fail], op: {tool: fail}";
+    let own = "op: {command: [/bin/sh, -c, 'echo no; exit 22']}";
+    let retries = ", retries: {times: 2, on: ['exit:22'], backoff_seconds: 0}";
+    let schema = r#"{"type": "object", "required": ["n"]}"#;
+    for (op, more, status, attempts) in [
+        (by_tool, String::new(), Status::Partial, 1),
+        (by_tool, ", retries: 2".into(), Status::Partial, 1),
+        (by_tool, retries.into(), Status::Partial, 3),
+        (own, retries.into(), Status::Partial, 3),
+        (own, format!("{retries}, schema_out: n"), Status::Failure, 3),
+        (by_tool, format!("{retries}, schema_out: n"), Status::Failure, 3),
+    ] {
+        let workflow =
+            around(&format!("  - {{id: work, kind: deterministic, role: linear, context: none, {op}{more}}}\n"));
+        let files = [("workflow.yaml", workflow.as_str()), ("tools.yaml", tools), ("schemas/n.json", schema)];
+        hub.flow("fails", files).await;
+        let view = hub.run("fails", Value::Null).await;
+        assert_eq!(view.status, status, "{workflow}: {:?}", view.error);
+        assert_eq!(stage(&hub, view.task_id).await.attempt, attempts, "{workflow}");
+        if status == Status::Partial {
+            assert_eq!(view.output.unwrap()["exit_code"], 22);
+        }
+    }
+    hub.close().await;
+}

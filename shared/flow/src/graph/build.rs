@@ -45,6 +45,8 @@ pub(super) struct Draft {
     pub(super) inbound: Vec<Vec<usize>>,
     /// For each node how many edges name it as their end and as their beginning, whether or not they lead anywhere.
     pub(super) degrees: Vec<(usize, usize)>,
+    /// The places of the edges that only failures go along; they are ways besides those that the role asks for.
+    pub(super) of_errors: HashSet<usize>,
     pub(super) faults: Vec<GraphFault>,
 }
 
@@ -57,6 +59,7 @@ impl Draft {
             out: Vec::new(),
             inbound: Vec::new(),
             degrees: Vec::new(),
+            of_errors: HashSet::new(),
             faults: Vec::new(),
         };
         for (place, node) in given_nodes.into_iter().enumerate() {
@@ -84,7 +87,9 @@ impl Draft {
                 }
             }
             let [from, to] = ends;
-            if let Some(from) = from {
+            if edge.takes_errors {
+                draft.of_errors.insert(place);
+            } else if let Some(from) = from {
                 draft.degrees[from].1 += 1;
             }
             if let Some(to) = to {
@@ -157,7 +162,11 @@ impl Draft {
 
     /// A decision selects by label or by target, so no two of its edges may share any of these.
     fn check_labels(&mut self) {
-        for node in (0..self.nodes.len()).filter(|node| self.nodes[*node].role == Role::Decision).collect::<Vec<_>>() {
+        let selects = |node: &usize| {
+            let of_errors = || self.out[*node].iter().any(|(_, _, place)| self.of_errors.contains(place));
+            self.nodes[*node].role == Role::Decision || of_errors()
+        };
+        for node in (0..self.nodes.len()).filter(selects).collect::<Vec<_>>() {
             let mut names: HashMap<String, usize> =
                 self.out[node].iter().map(|(to, _, place)| (self.id(*to).to_string(), *place)).collect();
             for (_, label, place) in self.out[node].clone() {
@@ -223,17 +232,22 @@ impl Draft {
         let owned = owner::find(self, order, &reach);
         let nodes: Vec<GraphNode> = (0..self.nodes.len())
             .map(|node| {
-                let NewNode { id, role, continue_on_failure, always_fail, join } = self.nodes[node].clone();
+                let NewNode { id, role, continue_on_failure, always_fail, fails_partial, join } =
+                    self.nodes[node].clone();
                 GraphNode {
                     id,
                     role,
                     out: self.out[node]
                         .iter()
-                        .map(|(to, label, _)| Edge { to: self.id(*to), label: label.clone() })
+                        .map(|(to, label, place)| {
+                            let takes_errors = self.of_errors.contains(place);
+                            Edge { to: self.id(*to), label: label.clone(), takes_errors }
+                        })
                         .collect(),
                     inbound: self.inbound[node].iter().map(|from| self.id(*from)).collect(),
                     continue_on_failure,
                     always_fail,
+                    fails_partial,
                     join,
                     forks: owned.stacks[node].iter().map(|frame| self.id(frame.fork)).collect(),
                 }

@@ -57,6 +57,7 @@ impl Draft {
             out: self.out.clone(),
             inbound: self.inbound.clone(),
             degrees: self.degrees.clone(),
+            of_errors: self.of_errors.clone(),
             faults: Vec::new(),
         };
         for node in 0..forward.nodes.len() {

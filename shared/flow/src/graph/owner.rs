@@ -100,7 +100,7 @@ fn owner(
     let Some(of) = draft.nodes[merge].join.of.clone() else { return default.to_vec() };
     let named = draft.position(&of).filter(|named| {
         let role = draft.nodes[*named].role;
-        role.forks() || role == Role::Decision
+        role.forks() || role == Role::Decision || draft.out[*named].len() > 1
     });
     let Some(named) = named else {
         draft.node_fault(merge, Kind::OfWhat { merge: draft.id(merge), of });

@@ -2,10 +2,12 @@
 
 use super::{Loader, report::listed};
 use crate::{
-    failure::{self, FailureName, Handling, RetryPolicy},
+    failure::{self, ErrorRoute, FailureName, Handling, RetryPolicy},
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
     graph::{Join, NewNode, OnFailure, Role, Strategy},
-    manifest::{AskManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest, StrategyName},
+    manifest::{
+        AskManifest, EdgeManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest, StrategyName,
+    },
 };
 use domain::{NodeId, event::Question};
 use serde_json::{Value, json};
@@ -24,15 +26,42 @@ impl Loader<'_> {
             check.role();
             check.failure_handling();
             check.retries();
+            check.error_routes();
+            check.default_answers();
             check.merge();
             let op = check.op();
             if let (Some(id), Some(role)) = (manifest.id.as_deref(), manifest.role) {
-                nodes.insert(id.into(), node(manifest, id.into(), role, op));
+                let mut node = node(manifest, id.into(), role, op);
+                node.failures.routes = self.error_routes(manifest);
+                nodes.insert(id.into(), node);
             }
         }
         self.docs.workflow.value.nodes = manifests;
         self.check_default_start();
         nodes
+    }
+
+    /// Where the failures of a node go that have an edge of their own.
+    fn error_routes(&self, node: &NodeManifest) -> Vec<ErrorRoute> {
+        let names = |on: &[String]| on.iter().filter_map(|name| name.parse().ok()).collect();
+        let to = |name: &str| self.target_of(node, name).map(NodeId::from);
+        node.on_error.iter().filter_map(|route| Some(ErrorRoute { on: names(&route.on), to: to(&route.to)? })).collect()
+    }
+
+    /// Where the edge of this node leads that has this label, or that leads there.
+    fn target_of(&self, node: &NodeManifest, name: &str) -> Option<&str> {
+        let edges = || self.docs.workflow.value.edges.iter().filter(|edge| edge.from.is_some() && edge.from == node.id);
+        let labelled = edges().find(|edge| edge.label.as_deref() == Some(name));
+        labelled.or_else(|| edges().find(|edge| edge.to.as_deref() == Some(name))).and_then(|edge| edge.to.as_deref())
+    }
+
+    /// Whether only failures go along this edge: one that `on_error` of a linear node names. A decision can choose all of its edges.
+    pub(super) fn takes_errors(&self, edge: &EdgeManifest) -> bool {
+        let mut nodes = self.docs.workflow.value.nodes.iter();
+        let from = nodes.find(|node| node.id.is_some() && node.id == edge.from && node.role == Some(Role::Linear));
+        from.is_some_and(|node| {
+            node.on_error.iter().any(|route| self.target_of(node, &route.to) == edge.to.as_deref() && edge.to.is_some())
+        })
     }
 
     fn check_default_start(&mut self) {
@@ -85,7 +114,8 @@ impl Loader<'_> {
         let role = node.role.unwrap_or_else(looks_like);
         let join = node.merge.as_ref().filter(|_| role == Role::Merge).map(join).unwrap_or_default();
         let continue_on_failure = continues(node);
-        Some(NewNode { id, role, continue_on_failure, always_fail: node.always_fail, join })
+        let fails_partial = role == Role::Exit && node.fail_on_failure == Some(true);
+        Some(NewNode { id, role, continue_on_failure, always_fail: node.always_fail, fails_partial, join })
     }
 }
 
@@ -164,6 +194,47 @@ impl NodeCheck<'_, '_> {
         if policy.backoff_seconds > policy.max_backoff_seconds {
             let message = format!("the first pause of `{}` is longer than its longest", self.name());
             self.fault("retries/max_backoff_seconds", "wrong_value", message, "raise it, or shorten `backoff_seconds`");
+        }
+    }
+
+    /// Failures go along edges that there are, from nodes that have several or may have them.
+    fn error_routes(&mut self) {
+        let node = self.node;
+        let name = self.name().to_owned();
+        if node.on_error.is_empty() {
+            return;
+        }
+        if let Some(role) = node.role.filter(|role| !matches!(role, Role::Linear | Role::Decision)) {
+            let message = format!("`{name}` is of role {role}; only a linear node and a decision have `on_error`");
+            return self.misplaced("on_error", message);
+        }
+        for (place, route) in node.on_error.iter().enumerate() {
+            self.failure_names(&format!("on_error/{place}/on"), &route.on);
+            if self.loader.target_of(node, &route.to).is_none() {
+                let message = format!("no edge of `{name}` is labelled `{}` or leads there", route.to);
+                let hint = "add an edge from this node with that label, or name one that there is";
+                self.fault(&format!("on_error/{place}/to"), "unknown_edge", message, hint);
+            }
+        }
+    }
+
+    /// The answers that count when nobody answers have to be such as people could give.
+    fn default_answers(&mut self) {
+        let Some((ask, default)) = self.node.ask.as_ref().and_then(|ask| Some((ask, ask.default.as_ref()?))) else {
+            return;
+        };
+        let name = self.name().to_owned();
+        if ask.timeout_seconds.is_none() {
+            let hint = "say how long to wait, in seconds, or remove it";
+            let message = format!("`{name}` has a default answer and waits for ever");
+            return self.fault("ask/default", "missing_key", message, hint.to_owned() + ": `timeout_seconds`");
+        }
+        let Op::Ask(rule) = ask_op(ask) else { return };
+        let mut answers = default.clone();
+        answers.remove("comment");
+        if let Err(error) = tools::check_answers(&rule.all_questions(), &answers) {
+            let message = format!("the default of `{name}` is no answer to what it asks: {}", error.message);
+            self.fault("ask/default", "wrong_value", message, "give each question a value; an approval has `approved`");
         }
     }
 
@@ -296,6 +367,7 @@ fn ask_op(ask: &AskManifest) -> Op {
         questions: questions.collect(),
         approve: ask.approve.clone(),
         timeout: seconds(ask.timeout_seconds),
+        default: ask.default.clone(),
     })
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Loader, report::nearest, secrets::is_reference};
 use crate::{
-    flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
-    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings},
+    flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source, StoreKind},
+    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings, StoreConfig},
 };
 use domain::Limits;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,15 @@ impl Loader<'_> {
                 self.faults.add(at, "wrong_value", message, "choose another id");
             }
         }
-        Memory { profiles }
+        let stores = &self.docs.memory.value;
+        let limits = [
+            (StoreKind::Task, &stores.task_store),
+            (StoreKind::Project, &stores.project_store),
+            (StoreKind::Global, &stores.global_store),
+        ];
+        let most = |store: &Option<StoreConfig>| usize::try_from(store.as_ref()?.max_items?).ok();
+        let max_items = limits.into_iter().filter_map(|(kind, store)| Some((kind, most(store)?))).collect();
+        Memory { profiles, max_items }
     }
 
     /// Every model that an agent names must be of a provider that is there.

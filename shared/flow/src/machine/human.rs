@@ -88,8 +88,17 @@ impl Step<'_> {
     /// Nobody answered in time.
     pub fn expired(&mut self, id: QuestionId) {
         let Some(execution) = &self.state.execution else { return };
-        if matches!(execution.mode, Mode::Asking { question_id, .. } if question_id == id) {
-            self.fail(Error::new(Code::Timeout, "nobody answered in time"));
+        if !matches!(execution.mode, Mode::Asking { question_id, .. } if question_id == id) {
+            return;
+        }
+        let node = execution.node.clone();
+        let default = match self.node(&node).map(|node| &node.op) {
+            Some(Op::Ask(rule)) => rule.default.clone(),
+            _ => None,
+        };
+        match default {
+            Some(answers) => self.take(&node, answers, "default".into()),
+            None => self.fail(Error::new(Code::Timeout, "nobody answered in time")),
         }
     }
 }

@@ -197,7 +197,11 @@ impl<'a> Step<'a> {
         let route = match &self.state.stopping {
             Some((_, reason)) => self.router().stop(stopped(reason)),
             None => {
-                let outcome = Outcome { status, output: &output, error: error.as_ref(), elements };
+                let caught = match &verdict {
+                    Verdict::Route(to) => Some(to),
+                    Verdict::Retry(_) | Verdict::Stands => None,
+                };
+                let outcome = Outcome { status, output: &output, error: error.as_ref(), elements, caught };
                 self.router().finished(&node, &outcome)
             }
         };

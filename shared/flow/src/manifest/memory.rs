@@ -28,7 +28,7 @@ pub struct StoreConfig {
     /// What sort of store, for people.
     #[serde(rename = "type")]
     pub sort: Option<String>,
-    /// The most items; the oldest go first.
+    /// The most items that nodes are given of it: the newest.
     #[schemars(range(min = 1))]
     pub max_items: Option<u64>,
     /// Anything more, for people.

@@ -112,10 +112,13 @@ pub struct NodeManifest {
     pub schema_in: Option<String>,
     /// The schema of its output: a file of schemas/, without .json.
     pub schema_out: Option<String>,
-    /// The task goes on when this node fails.
+    /// The task goes on when this node fails. Not for a decision, which has nothing to go on by: it has `on_error`.
     pub continue_on_failure: Option<bool>,
-    /// The task fails when this node fails; this is the default.
+    /// The task fails when this node fails; this is the default. For an exit: a task that comes there partial has failed.
     pub fail_on_failure: Option<bool>,
+    /// For a linear node or a decision: failures that go on along an edge of their own, once no retry is left. The task stays as it
+    /// was, and the next node is given `{error, input}`: why the node failed, and what it was given. The first that matches counts.
+    pub on_error: Vec<ErrorRouteManifest>,
     /// For an exit: every task that reaches it has failed.
     pub always_fail: bool,
     /// For a merge: how it joins.
@@ -195,6 +198,21 @@ impl Default for RetryManifest {
             within_seconds: None,
         }
     }
+}
+
+/// Failures that go on along an edge of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorRouteManifest {
+    /// Which failures, by the names that `retries.on` has; all of them when nothing is said.
+    #[serde(default = "any_failure")]
+    pub on: Vec<String>,
+    /// The edge: its label, or the id of the node that it leads to.
+    pub to: String,
+}
+
+fn any_failure() -> Vec<String> {
+    vec!["any".into()]
 }
 
 /// One edge.
@@ -306,9 +324,12 @@ pub struct AskManifest {
     pub questions: Vec<QuestionManifest>,
     /// What is to be approved: a text with {{expressions}}.
     pub approve: Option<String>,
-    /// How long to wait, in seconds; for ever when nothing is said.
+    /// How long to wait, in seconds; for ever when nothing is said. Then the node has failed with TIMEOUT, which `on_error` can take
+    /// along an edge of its own.
     #[schemars(range(min = 0.001, max = 31536000.0))]
     pub timeout_seconds: Option<f64>,
+    /// The answers that count when nobody answers in time: one value a question; for an approval `{approved: false}`.
+    pub default: Option<Map<String, Value>>,
 }
 
 /// One question.
@@ -331,7 +352,8 @@ pub struct QuestionManifest {
 pub struct RememberManifest {
     /// In which store.
     pub store: StoreKind,
-    /// Under which key; the node's id when nothing is said.
+    /// Under which key, a text with {{expressions}}; the node's id when nothing is said, in a clone or subtask with its name, as
+    /// `work@items/work[3]`. Of several executions of one run that use the same key the last one in the order of the flow stays.
     pub key: Option<String>,
     /// With which tags.
     #[serde(default)]

@@ -46,7 +46,7 @@ impl Memory {
                 Cow::Borrowed(profile.ok_or_else(|| Error::not_found("context profile", name))?)
             }
         };
-        let (candidates, cut) = self.candidates(scope, &profile.sources).await?;
+        let (candidates, cut) = self.candidates(scope, memory, &profile.sources).await?;
         let order = self.order(profile.policy, &candidates, query).await?;
         let mut context = AssembledContext { profile: profile.id.clone(), ..AssembledContext::default() };
         context.left_out = cut;
@@ -65,15 +65,22 @@ impl Memory {
     }
 
     /// What the sources have, newest first; of one moment the nearer layer first, then by key. And how many stores have more.
-    async fn candidates(&self, scope: &Scope, sources: &[Source]) -> Result<(Vec<Candidate>, u32), Error> {
+    async fn candidates(
+        &self,
+        scope: &Scope,
+        memory: &flow::Memory,
+        sources: &[Source],
+    ) -> Result<(Vec<Candidate>, u32), Error> {
         let (mut candidates, mut cut) = (Vec::new(), 0);
         for store in StoreKind::ALL {
             let of_store: Vec<&Source> = sources.iter().filter(|source| source.store == store).collect();
             if of_store.is_empty() {
                 continue;
             }
-            let Newest { items, more } = self.newest(scope, store, CONSIDERED, CONSIDERED_BYTES).await?;
-            cut += u32::from(more);
+            let most = memory.max_items.get(&store).copied().unwrap_or(usize::MAX);
+            let Newest { items, more } = self.newest(scope, store, CONSIDERED.min(most), CONSIDERED_BYTES).await?;
+            // What is beyond the store's own limit is not there.
+            cut += u32::from(more && items.len() < most);
             let wanted = |kept: &Kept| {
                 let matches =
                     |source: &&Source| source.tags.is_empty() || source.tags.iter().any(|tag| kept.tags.contains(tag));

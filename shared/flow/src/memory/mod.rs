@@ -17,6 +17,7 @@ mod store;
 
 pub use rank::{Bm25, Ranker};
 pub use snapshot::Snapshot;
+pub use store::Writer;
 
 use domain::{Code, Error, TaskId, WorkspaceId};
 use ports::{KnownSecrets, Table};

@@ -4,7 +4,7 @@
 
 use super::{MAX_CONTENT, Memory, Scope, port};
 use crate::flow::StoreKind;
-use domain::{Code, Error, Timestamp, task::ContextItem};
+use domain::{Code, Error, NodeId, TaskId, Timestamp, task::ContextItem};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,12 +40,37 @@ pub(super) struct Kept {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     pub at: Timestamp,
+    /// Which execution of which run remembered it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Writer>,
+}
+
+/// Who remembers: of two executions of one run that use the same key the later one counts, by their places in the flow and not by
+/// the clock; so the same input leaves the same memory, whichever subtask is faster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writer {
+    /// The root task.
+    pub root: TaskId,
+    /// How many nodes of the flow lead to the node: more for each one after it.
+    pub rank: u32,
+    /// The node.
+    pub node: NodeId,
+    /// The places of the task, and of those above it, among their siblings.
+    pub place: Vec<u32>,
+}
+
+impl Writer {
+    /// Whether this execution comes after that one; none when they are of two runs, or the same.
+    fn follows(&self, other: &Self) -> Option<bool> {
+        let order = |writer: &Self| (writer.rank, writer.node.clone(), writer.place.clone());
+        (self.root == other.root && self != other).then(|| order(self) > order(other))
+    }
 }
 
 impl Kept {
     pub fn into_item(self, store: StoreKind) -> ContextItem {
         let tokens = tokens(&self.content);
-        let Self { key, content, tags, at } = self;
+        let Self { key, content, tags, at, .. } = self;
         ContextItem { store: store.name().into(), key, content, tags, tokens, at }
     }
 }
@@ -96,6 +121,24 @@ impl Memory {
         tags: &[String],
         at: Timestamp,
     ) -> Result<(), Error> {
+        self.remember_by(None, scope, store, key, content, tags, at).await
+    }
+
+    /// The same for an execution of a node: of one run, the later one by its place in the flow stays ([`Writer`]).
+    ///
+    /// # Errors
+    /// As [`Memory::remember`].
+    #[expect(clippy::too_many_arguments, reason = "one item: whose, where, under which key, what, and when")]
+    pub async fn remember_by(
+        &self,
+        by: Option<Writer>,
+        scope: &Scope,
+        store: StoreKind,
+        key: &str,
+        content: &Value,
+        tags: &[String],
+        at: Timestamp,
+    ) -> Result<(), Error> {
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(Error::invalid("key", format!("a key of memory has 1 to {MAX_KEY} bytes")));
         }
@@ -104,7 +147,7 @@ impl Memory {
         }
         let mut content = content.clone();
         self.secrets.redactor().value(&mut content);
-        let kept = Kept { key: key.into(), content, tags: tags.to_vec(), at };
+        let kept = Kept { key: key.into(), content, tags: tags.to_vec(), at, by };
         let body = serde_json::to_string(&kept).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         if body.len() > MAX_CONTENT {
             let message = format!("what {key:?} is to remember has {} bytes; {MAX_CONTENT} fit", body.len());
@@ -116,7 +159,11 @@ impl Memory {
             let there = self.table.get(&pointer).await.map_err(port)?;
             let expect = there.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
             let old = there.and_then(|item| serde_json::from_str::<String>(&item.body).ok());
-            if old.as_ref().is_some_and(|old| *old > place) {
+            let stays = match (&kept.by, &old) {
+                (Some(by), Some(old)) => self.written_by(&pk, old).await?.and_then(|other| other.follows(by)),
+                _ => None,
+            };
+            if stays.unwrap_or_else(|| old.as_ref().is_some_and(|old| *old > place)) {
                 return Ok(());
             }
             let mut writes = vec![Write::put(Key::new(&pk, &place), body.clone(), Expect::Any)];
@@ -135,6 +182,12 @@ impl Memory {
             }
         }
         Err(Error::new(Code::UpstreamUnavailable, format!("too many tasks remember {key:?} at once")).hint("try again"))
+    }
+
+    /// Which execution remembered the item at this place.
+    async fn written_by(&self, pk: &str, place: &str) -> Result<Option<Writer>, Error> {
+        let item = self.table.get(&Key::new(pk, place)).await.map_err(port)?;
+        Ok(item.map(|item| parse::<Kept>(&item.body)).transpose()?.and_then(|kept| kept.by))
     }
 
     /// What a key of a store holds.
@@ -194,6 +247,7 @@ mod tests {
             content: serde_json::json!({ "tone": "dry" }),
             tags: vec!["review".into()],
             at: Timestamp::from_millis(1_767_225_600_042),
+            by: Some(Writer { root: TaskId(uuid::Uuid::from_u128(1)), rank: 2, node: "style".into(), place: vec![3] }),
         };
         testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "memory", &kept);
     }

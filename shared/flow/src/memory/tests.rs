@@ -36,7 +36,7 @@ fn profile(policy: Retrieval, max_tokens: u64, sources: &[(StoreKind, &[&str])])
     };
     let sources = sources.iter().map(source).collect();
     let profile = Profile { id: "p".into(), max_tokens, policy, sources };
-    flow::Memory { profiles: [("p".to_owned(), profile)].into() }
+    flow::Memory { profiles: [("p".to_owned(), profile)].into(), ..flow::Memory::default() }
 }
 
 impl World {
@@ -226,4 +226,41 @@ proptest! {
         let given: std::collections::BTreeSet<_> = context.items.iter().map(|item| &item.key).collect();
         prop_assert_eq!(given.len(), context.items.len());
     }
+}
+
+#[tokio::test]
+async fn of_one_run_the_later_execution_stays_whichever_is_faster() {
+    let world = world();
+    let by = |root: u128, rank, node: &str, place: &[u32]| {
+        let root = domain::TaskId(uuid::Uuid::from_u128(root));
+        Some(super::Writer { root, rank, node: node.into(), place: place.to_vec() })
+    };
+    let put = async |by, content: &str, seconds| {
+        let content = json!(content);
+        world.memory.remember_by(by, &world.scope, StoreKind::Project, "k", &content, &[], at(seconds)).await.unwrap();
+    };
+    let held = async || world.memory.recall(&world.scope, StoreKind::Project, "k").await.unwrap().unwrap().content;
+    put(by(1, 3, "work", &[2]), "third", 1).await;
+    put(by(1, 3, "work", &[0]), "first", 2).await;
+    put(by(1, 3, "work", &[1]), "second", 3).await;
+    assert_eq!(held().await, "third", "the last of the list, not the slowest");
+    put(by(1, 1, "begin", &[]), "begin", 4).await;
+    assert_eq!(held().await, "third", "a node before the split does not undo it");
+    put(by(1, 5, "gather", &[]), "gathered", 2).await;
+    assert_eq!(held().await, "gathered");
+    // Another run: the newer one.
+    put(by(2, 3, "work", &[0]), "next", 9).await;
+    assert_eq!(held().await, "next");
+}
+
+#[tokio::test]
+async fn of_a_store_with_a_limit_the_newest_are_given() {
+    let world = world();
+    for n in 0..5 {
+        world.remember(StoreKind::Project, &format!("k{n}"), json!(n), &[], n).await;
+    }
+    let mut memory = profile(Retrieval::Recency, 1000, &[(StoreKind::Project, &[])]);
+    memory.max_items = [(StoreKind::Project, 2)].into();
+    let context = world.assemble(&memory, "").await;
+    assert_eq!((keys(&context), context.left_out), (vec!["k4", "k3"], 0));
 }

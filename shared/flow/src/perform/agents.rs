@@ -149,14 +149,9 @@ impl TaskEffects {
 
     pub(super) fn questions(&self, run: &Run, rule: &AskRule, scope: &Scope<'_>) -> Result<TaskReport, Failure> {
         let mut questions = Vec::new();
-        for question in &rule.questions {
+        for question in rule.all_questions() {
             let text = op::template::render_text(&question.question, scope)?;
-            questions.push(Question { question: text, ..question.clone() });
-        }
-        if let Some(approve) = &rule.approve {
-            let (name, question) = ("approved".to_owned(), op::template::render_text(approve, scope)?);
-            let buttons = Some(vec![Value::Bool(true), Value::Bool(false)]);
-            questions.push(Question { name, question, schema: json!({ "type": "boolean" }), buttons });
+            questions.push(Question { question: text, ..question });
         }
         let expires_at = rule.timeout.map(|timeout| self.clock.now() + timeout);
         Ok(TaskReport::Questions { node: run.node.clone(), questions, expires_at })

@@ -4,7 +4,7 @@ use crate::{
     graph::{Graph, GraphNode, Role},
     router::{
         join::{Change, Join},
-        place::{Place, Position, key_of, parse},
+        place::{Place, Position, caught, key_of, parse},
         record::Record,
     },
 };
@@ -79,6 +79,8 @@ pub struct Outcome<'a> {
     pub error: Option<&'a Error>,
     /// For a split over a list: how many elements it has.
     pub elements: Option<u32>,
+    /// For a failure that an edge takes: where it leads.
+    pub caught: Option<&'a NodeId>,
 }
 
 /// The edge that the output of a decision selects: `{"selected_edge": label or target}`, or the text alone. White space around
@@ -110,6 +112,12 @@ impl Router<'_> {
             return route;
         };
         let failed = outcome.status == Status::Failure;
+        if let (true, Some(to), Some(error)) = (failed, outcome.caught, outcome.error) {
+            let (status, input) = (self.place.status(), caught(error, &self.place.current));
+            route.events.push(TaskEvent::Caught { node: node.id.clone(), error: error.clone(), status });
+            self.enter(&mut route, Some(&node.id), to, Arc::new(input), status);
+            return route;
+        }
         if failed && !node.continue_on_failure {
             self.end(&mut route, Status::Failure, outcome.output.clone(), None, outcome.error.cloned());
             return route;
@@ -128,7 +136,7 @@ impl Router<'_> {
         let mut route = Route::default();
         let (failed, status) = (outcome.status == Status::Failure, self.place.status());
         match node.role {
-            Role::Start | Role::Linear | Role::Merge => match node.out.first() {
+            Role::Start | Role::Linear | Role::Merge => match node.out.iter().find(|edge| !edge.takes_errors) {
                 Some(edge) => self.enter(&mut route, Some(&node.id), &edge.to, output, status),
                 None => self.end(&mut route, Status::Failure, Value::Null, None, Some(unknown(&node.id))),
             },
@@ -145,9 +153,10 @@ impl Router<'_> {
                 self.fork(&mut route, node, ChildKind::Subtask, total);
             }
             Role::Exit => {
-                let (status, error) = match node.always_fail {
-                    true => (Status::Failure, Some(always_fails(&node.id))),
-                    false => (status, None),
+                let (status, error) = match (node.always_fail, status) {
+                    (true, _) => (Status::Failure, Some(always_fails(&node.id))),
+                    (false, Status::Partial) if node.fails_partial => (Status::Failure, Some(fails_partial(&node.id))),
+                    (false, _) => (status, None),
                 };
                 self.end(&mut route, status, (*output).clone(), Some(node.id.clone()), error);
             }
@@ -395,4 +404,9 @@ fn no_edge(node: &GraphNode) -> Error {
 
 fn always_fails(node: &NodeId) -> Error {
     Error::new(Code::Unprocessable, format!("the exit {node} always fails"))
+}
+
+fn fails_partial(node: &NodeId) -> Error {
+    Error::new(Code::Unprocessable, format!("the exit {node} takes no task that is partial"))
+        .hint("the history says which node, clone or subtask failed on the way")
 }

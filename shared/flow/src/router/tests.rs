@@ -23,10 +23,19 @@ fn layers(layers: usize, width: usize) -> Graph {
     let mut add = |id: String, role: Role| {
         let join = Join { on_failure: OnFailure::Include, ..Join::default() };
         let (continue_on_failure, always_fail) = (false, false);
-        nodes.push(NewNode { id: id.as_str().into(), role, continue_on_failure, always_fail, join });
+        nodes.push(NewNode {
+            id: id.as_str().into(),
+            role,
+            continue_on_failure,
+            always_fail,
+            fails_partial: false,
+            join,
+        });
         NodeId::from(id.as_str())
     };
-    let mut link = |from: &NodeId, to: &NodeId| edges.push(NewEdge { from: from.clone(), to: to.clone(), label: None });
+    let mut link = |from: &NodeId, to: &NodeId| {
+        edges.push(NewEdge { from: from.clone(), to: to.clone(), label: None, takes_errors: false })
+    };
     let mut last = add("start".into(), Role::Start);
     for layer in 0..layers {
         let branch = add(format!("branch{layer}"), Role::Branch);
@@ -72,7 +81,8 @@ impl Play<'_> {
             route = match next {
                 Next::Execute(node, _) => {
                     let output = json!("done");
-                    let outcome = Outcome { status: Status::Success, output: &output, error: None, elements: None };
+                    let outcome =
+                        Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
                     play.router().finished(&node, &outcome)
                 }
                 Next::Spawn(fork) => play.children_of(&fork, how),

@@ -127,6 +127,49 @@ fn s3_5_a_node_says_which_failures_are_tried_again_and_for_how_long() {
 }
 
 #[test]
+fn a_failure_of_a_linear_node_goes_along_the_edge_that_names_it_once_no_retry_is_left() {
+    let play = |error: Error| {
+        let nodes = json!([
+            node("s", "start", json!({})),
+            node(
+                "a",
+                "linear",
+                json!({ "retries": { "times": 1, "on": ["exit"] }, "on_error": [{ "on": ["exit:3"], "to": "mend" }] })
+            ),
+            node("mend", "linear", json!({})),
+            node("done", "exit", json!({})),
+        ]);
+        let mut play = Play::new(nodes, &[("s", "a"), ("a", "done"), ("a", "mend"), ("mend", "done")]);
+        play.start();
+        play.gives(json!("s"));
+        assert_eq!(play.fails(error.clone()), ["a waits"]);
+        play.wakes();
+        let words = play.fails(error);
+        (play, words)
+    };
+    let exit = |code: i64| Error::new(Code::Unprocessable, "it failed").detail("exit_code", code);
+    let (mut caught, words) = play(exit(3));
+    assert_eq!(words, ["a failure", "a caught UNPROCESSABLE", "a > mend", "mend 1"]);
+    caught.gives(json!("mended"));
+    caught.gives(json!("mended"));
+    assert_eq!(caught.end(), Some((Status::Success, json!("mended"), None)));
+    caught.check_fold();
+    assert_eq!(play(exit(4)).1, ["a failure", "finished failure"]);
+}
+
+#[test]
+fn s3_3_an_exit_that_fails_on_failure_takes_no_task_that_is_partial() {
+    let nodes = json!([node("s", "start", json!({})), node("done", "exit", json!({ "fail_on_failure": true }))]);
+    for (partial, status) in [(true, Status::Failure), (false, Status::Success)] {
+        let mut play = Play::new(nodes.clone(), &[("s", "done")]);
+        play.start();
+        play.ends(Done { output: json!("s"), partial, ..Done::default() });
+        play.gives(json!("s"));
+        assert_eq!(play.end().map(|end| (end.0, end.1)), Some((status, json!("s"))));
+    }
+}
+
+#[test]
 fn s3_4_what_is_tolerated_keeps_its_status_unless_it_is_tried_again() {
     let failed = || Error::new(Code::Unprocessable, "it failed").detail("exit_code", 22);
     let done =

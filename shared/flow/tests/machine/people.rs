@@ -150,3 +150,53 @@ fn s3_3_a_decision_takes_a_refusal_as_one_of_its_ways() {
     let words = play.answer("ask", json!({ "approved": false }));
     assert_eq!(words, ["answered", "ask success", "ask > declined", "declined 1"]);
 }
+
+#[test]
+fn a_default_answer_counts_when_nobody_answers_in_time() {
+    let ask =
+        json!({ "approve": "Really?", "timeout_seconds": 60, "default": { "approved": true, "comment": "in time" } });
+    let mut play = Play::chain(json!([node("ask", "linear", json!({ "ask": ask }))]));
+    play.start();
+    play.gives(json!("s"));
+    asks(&mut play, "ask", Some(Timestamp::from_millis(99_000)));
+    let question_id = question_id(&play);
+    assert_eq!(play.command(TaskCommand::Expire { question_id })[..2], ["answered", "ask success"]);
+    let by = play.log.iter().find_map(|event| match event {
+        TaskEvent::Answered { by, .. } => Some(by.as_str()),
+        _ => None,
+    });
+    assert_eq!(by, Some("default"), "history says that nobody did");
+}
+
+#[test]
+fn nobody_in_time_takes_the_edge_for_it() {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node(
+            "ask",
+            "decision",
+            json!({
+                "ask": { "approve": "Really?", "timeout_seconds": 60 }, "on_error": [{ "on": ["TIMEOUT"], "to": "late" }],
+            })
+        ),
+        node("yes", "exit", json!({})),
+        node("no", "exit", json!({})),
+        node("remind", "exit", json!({})),
+    ]);
+    let edges = json!([
+        { "from": "s", "to": "ask" }, { "from": "ask", "to": "yes", "label": "approved" },
+        { "from": "ask", "to": "no", "label": "declined" }, { "from": "ask", "to": "remind", "label": "late" },
+    ]);
+    let mut play = Play::with_edges(nodes, edges);
+    play.start();
+    play.gives(json!("s"));
+    asks(&mut play, "ask", Some(Timestamp::from_millis(99_000)));
+    let question_id = question_id(&play);
+    let words = play.command(TaskCommand::Expire { question_id });
+    assert_eq!(words, ["ask failure", "ask caught TIMEOUT", "ask > remind", "remind 1"]);
+    let input = play.run().input;
+    assert_eq!((&input["error"]["code"], &input["input"]), (&json!("TIMEOUT"), &json!("s")));
+    play.gives((*input).clone());
+    assert_eq!(play.end().unwrap().0, Status::Success, "what has a way of its own is no failure of the task");
+    play.check_fold();
+}

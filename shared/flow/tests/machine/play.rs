@@ -36,6 +36,11 @@ impl Play {
     /// A task of the flow with these nodes and edges, as workflow.yaml has them.
     pub fn new(nodes: Value, edges: &[(&str, &str)]) -> Self {
         let edges: Vec<Value> = edges.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
+        Self::with_edges(nodes, json!(edges))
+    }
+
+    /// The same with edges as workflow.yaml has them.
+    pub fn with_edges(nodes: Value, edges: Value) -> Self {
         let workflow = json!({ "nodes": nodes, "edges": edges });
         let files = [
             ("workflow.json", workflow),

@@ -197,7 +197,8 @@ impl<'a> Drive<'a> {
         let route = if task.stopping {
             self.router(index).stop(Error::new(Code::Cancelled, "stopped"))
         } else {
-            self.router(index).finished(node, &Outcome { status, output: &output, error: error.as_ref(), elements })
+            self.router(index)
+                .finished(node, &Outcome { status, output: &output, error: error.as_ref(), elements, caught: None })
         };
         let (at, metrics) = (Timestamp::default(), Default::default());
         self.happened(

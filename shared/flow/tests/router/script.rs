@@ -52,7 +52,8 @@ impl Script {
             let role = serde_json::from_value(json!(words.next())).unwrap();
             let id = NodeId::from(words.next().unwrap());
             let (continue_on_failure, always_fail, join) = (false, false, Join::default());
-            let mut node = NewNode { id: id.clone(), role, continue_on_failure, always_fail, join };
+            let mut node =
+                NewNode { id: id.clone(), role, continue_on_failure, always_fail, fails_partial: false, join };
             let mut says_fail = false;
             for option in words {
                 match option.split_once('=').unwrap_or((option, "")) {
@@ -80,7 +81,7 @@ impl Script {
                     Some((label, to)) => (to, Some(label.to_owned())),
                     None => (target, None),
                 };
-                plan.edges.push(NewEdge { from: id.clone(), to: to.into(), label });
+                plan.edges.push(NewEdge { from: id.clone(), to: to.into(), label, takes_errors: false });
             }
         }
         Self { graph: plan.graph(), over: plan.over, fixed: BTreeMap::new(), seed: None }

@@ -43,12 +43,12 @@ impl Plan {
     fn add(&mut self, id: &str, role: Role) -> NodeId {
         let id = NodeId::from(id);
         let (continue_on_failure, always_fail, join) = (false, false, Join::default());
-        self.nodes.push(NewNode { id: id.clone(), role, continue_on_failure, always_fail, join });
+        self.nodes.push(NewNode { id: id.clone(), role, continue_on_failure, always_fail, fails_partial: false, join });
         id
     }
 
     fn link(&mut self, from: &NodeId, to: &NodeId) {
-        self.edges.push(NewEdge { from: from.clone(), to: to.clone(), label: None });
+        self.edges.push(NewEdge { from: from.clone(), to: to.clone(), label: None, takes_errors: false });
     }
 
     fn grow_once(&mut self, loose: &mut Vec<NodeId>, choices: &mut Choices<'_>) {
@@ -148,7 +148,7 @@ impl Plan {
 /// A line a node: `role id options > targets`.
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for NewNode { id, role, continue_on_failure, always_fail, join } in &self.nodes {
+        for NewNode { id, role, continue_on_failure, always_fail, join, .. } in &self.nodes {
             write!(f, "\n{role} {id}")?;
             let options =
                 [("over", self.over.contains(id)), ("continue", *continue_on_failure), ("always_fail", *always_fail)];

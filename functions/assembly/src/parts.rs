@@ -5,7 +5,7 @@ use crate::{
     activity::Counting,
     ways::{Machines, tools},
 };
-use actor::{Follow, Kind, Mailbox, NobodyFollows, Runtime, Slots};
+use actor::{Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime, Slots};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
 use flow::{
@@ -167,9 +167,10 @@ impl Parts {
             Arc::new(follow),
             actor::Options { warm_actors: 256, ..options },
         );
+        let quarantine = Quarantine::default();
         [
-            Arc::new(chats.without(self.known.clone())),
-            Arc::new(tasks.without(self.known.clone())),
+            Arc::new(chats.without(self.known.clone()).sharing(quarantine.clone())),
+            Arc::new(tasks.without(self.known.clone()).sharing(quarantine)),
             Arc::new(evaluations.clone()),
         ]
     }

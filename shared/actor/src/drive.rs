@@ -4,7 +4,13 @@ mod take;
 
 use crate::{
     ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, clean, draft::Draft,
-    effect::Running, load::Loaded, log, mail::Unreadable, retry::while_unavailable, runtime::Ports,
+    effect::{Reported, Running},
+    load::Loaded,
+    log,
+    mail::Unreadable,
+    retry::while_unavailable,
+    runtime::Ports,
+    trial::Trial,
 };
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
@@ -34,7 +40,7 @@ pub(crate) enum Failure {
     Newer(String),
     #[error("panicked: {0}")]
     Panicked(String),
-    /// Tried too often without a step forward: the actor has to be paused.
+    /// No worker of this version can do it: the actor has to be paused.
     #[error("{0}")]
     Poison(String),
     #[error("the machine says that effects are in flight, and none is")]
@@ -42,9 +48,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether a store did not answer: that passes, and is nobody's fault here.
-    pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Port(Error::Unavailable { .. }))
+    /// Whether it is the actor's own, and not of the stores, of another worker or of a newer version.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Panicked(_) | Self::Stranded | Self::Port(Error::Invalid(_) | Error::Conflict { .. }) => true,
+            // What cannot be read pauses the actor at once.
+            Self::Poison(_) | Self::Lost | Self::Newer(_) => false,
+            Self::Port(Error::Unavailable { .. } | Error::Damaged(_)) => false,
+        }
     }
 
     /// Whether a worker of another version may well be able to do it, and this one never will.
@@ -69,27 +80,23 @@ pub(crate) struct Drive<'a, M: Machine> {
     running: Running<M>,
     /// Deliveries that all is done for.
     pub done: usize,
-    /// Entries committed so far, and how many of them since the last delivery was done.
+    /// Entries committed so far.
     pub committed: u32,
-    pub committed_since: u32,
+    /// Whose fault it is when this fails.
+    trial: &'a mut Trial,
     stops_seen: HashSet<StopId>,
 }
 
 impl<'a, M: Machine> Drive<'a, M> {
-    pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>) -> Self {
+    pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, trial: &'a mut Trial) -> Self {
         let running = Running::new(ports.perform.clone());
-        let (done, committed, committed_since) = (0, 0, 0);
-        Self { ports, actor, loaded, running, done, committed, committed_since, stops_seen: HashSet::new() }
+        let (done, committed) = (0, 0);
+        Self { ports, actor, loaded, running, done, committed, trial, stops_seen: HashSet::new() }
     }
 
     /// Takes in the deliveries one after the other, each when nothing is in flight any more for the one before, until `cut`
-    /// says that time is up. What is tried more often than `max_attempts` is poison.
-    pub async fn run(
-        &mut self,
-        deliveries: &[Delivery],
-        max_attempts: u32,
-        cut: &CancellationToken,
-    ) -> Result<Ended, Failure> {
+    /// says that time is up.
+    pub async fn run(&mut self, deliveries: &[Delivery], cut: &CancellationToken) -> Result<Ended, Failure> {
         while let Some((delivery, behind)) = deliveries.get(self.done..).and_then(<[_]>::split_first) {
             if self.done > 0 && cut.is_cancelled() {
                 return Ok(Ended::CutShort);
@@ -98,10 +105,9 @@ impl<'a, M: Machine> Drive<'a, M> {
                 Unreadable::Newer(_) => Failure::Newer(format!("a command: {error}")),
                 Unreadable::Damaged(_) => Failure::Poison(format!("the command cannot be read: {error}")),
             })?;
-            let taken = self.take_in(mail, delivery, behind, max_attempts).await?;
+            let taken = self.take_in(mail, delivery, behind).await?;
             let ended = self.run_effects(cut).await?;
             self.done += taken;
-            self.committed_since = 0;
             if ended == Ended::CutShort {
                 return Ok(ended);
             }
@@ -127,14 +133,23 @@ impl<'a, M: Machine> Drive<'a, M> {
         let mut looking = tokio::time::interval_at(Instant::now() + CONTROL_CHECKED_EVERY, CONTROL_CHECKED_EVERY);
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.running.is_empty() {
+            if self.running.only_waits() {
+                self.trial.waits().await;
+            }
             tokio::select! {
                 biased;
                 () = cut.cancelled() => return self.checkpoint().await,
                 () = announced(&mut control) => self.look_for_stop().await?,
                 _ = looking.tick() => self.look_for_stop().await?,
                 report = self.running.next() => {
-                    let report = report.map_err(Failure::Panicked)?;
+                    let Reported { report, is_last } = report.map_err(Failure::Panicked)?;
+                    if is_last {
+                        self.trial.computes().await?;
+                    }
                     self.step(Input::Report(report), None).await?;
+                    if is_last {
+                        self.trial.passed().await;
+                    }
                 }
             }
         }
@@ -208,7 +223,8 @@ impl<'a, M: Machine> Drive<'a, M> {
             self.write(entry, draft.records).await?;
         }
         for (key, effect) in draft.effects {
-            self.running.start(key, effect);
+            let waits = self.ports.machine.waits(&effect);
+            self.running.start(key, effect, waits);
         }
         // Last: a file that shows what was said keeps neither the model nor a tool waiting.
         if let Some(entry) = entry.filter(|entry| !is_transient::<M>(entry)) {
@@ -236,7 +252,6 @@ impl<'a, M: Machine> Drive<'a, M> {
         }));
         self.commit_once(writes, entry).await?;
         self.committed += 1;
-        self.committed_since += 1;
         if view.is_some() {
             self.loaded.view = view;
         }

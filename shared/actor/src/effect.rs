@@ -49,10 +49,23 @@ pub(crate) enum Message<M: Machine> {
     Panicked(String),
 }
 
+/// One effect that runs.
+struct Task {
+    handle: AbortHandle,
+    cancelled: CancellationToken,
+    waits: bool,
+}
+
+/// What an effect has to tell, and whether that is its last word.
+pub(crate) struct Reported<M: Machine> {
+    pub report: M::Report,
+    pub is_last: bool,
+}
+
 /// The effects that run for one drive. Dropping it aborts them.
 pub(crate) struct Running<M: Machine> {
     perform: Arc<dyn Perform<M>>,
-    tasks: HashMap<EffectKey, (AbortHandle, CancellationToken)>,
+    tasks: HashMap<EffectKey, Task>,
     sender: mpsc::Sender<(EffectKey, Message<M>)>,
     receiver: mpsc::Receiver<(EffectKey, Message<M>)>,
 }
@@ -68,7 +81,13 @@ impl<M: Machine> Running<M> {
         self.tasks.is_empty()
     }
 
-    pub fn start(&mut self, key: EffectKey, effect: M::Effect) {
+    /// Whether all that runs does its work elsewhere.
+    pub fn only_waits(&self) -> bool {
+        self.tasks.values().all(|task| task.waits)
+    }
+
+    /// Starts an effect. `waits` is what [`Machine::waits`] says of it.
+    pub fn start(&mut self, key: EffectKey, effect: M::Effect, waits: bool) {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
@@ -80,28 +99,28 @@ impl<M: Machine> Running<M> {
             };
             let _ = sender.send((name, message)).await;
         });
-        self.tasks.insert(key, (task.abort_handle(), cancelled));
+        self.tasks.insert(key, Task { handle: task.abort_handle(), cancelled, waits });
     }
 
     /// Cancels an effect; what it still reports is dropped.
     pub fn cancel(&mut self, key: &EffectKey) {
-        if let Some((_, cancelled)) = self.tasks.remove(key) {
-            cancelled.cancel();
+        if let Some(task) = self.tasks.remove(key) {
+            task.cancelled.cancel();
         }
     }
 
     /// The next report of an effect that was not cancelled, or what it panicked with. Never ends by itself.
-    pub async fn next(&mut self) -> Result<M::Report, String> {
+    pub async fn next(&mut self) -> Result<Reported<M>, String> {
         loop {
             let Some((key, message)) = self.receiver.recv().await else { std::future::pending().await };
             if !self.tasks.contains_key(&key) {
                 continue;
             }
             match message {
-                Message::Progress(report) => return Ok(report),
+                Message::Progress(report) => return Ok(Reported { report, is_last: false }),
                 Message::Finished(report) => {
                     self.tasks.remove(&key);
-                    return Ok(report);
+                    return Ok(Reported { report, is_last: true });
                 }
                 Message::Panicked(text) => {
                     self.tasks.remove(&key);
@@ -114,8 +133,8 @@ impl<M: Machine> Running<M> {
 
 impl<M: Machine> Drop for Running<M> {
     fn drop(&mut self) {
-        for (task, _) in self.tasks.values() {
-            task.abort();
+        for task in self.tasks.values() {
+            task.handle.abort();
         }
     }
 }

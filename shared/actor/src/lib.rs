@@ -6,7 +6,7 @@
 //! What happens to a command, by file: [`mail`] brings it, [`load`] rehydrates the actor, [`machine`] is what decides,
 //! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] says how to settle the delivery.
 //! What comes together and needs nothing from outside in between is one entry: [`draft`]. What a newer version wrote is left to
-//! it: [`newer`].
+//! it: [`newer`]. What makes an actor the reason for its failures: [`trial`].
 
 mod clean;
 mod draft;
@@ -22,6 +22,7 @@ mod nudge;
 mod retry;
 mod runtime;
 mod slots;
+mod trial;
 mod warm;
 
 pub use effect::{EffectContext, Perform};
@@ -33,3 +34,4 @@ pub use mail::{Content, Mail, Mailbox, Unreadable};
 pub use nudge::nudge;
 pub use runtime::{Options, Runtime, Verdict};
 pub use slots::{Slot, Slots};
+pub use trial::Quarantine;

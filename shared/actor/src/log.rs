@@ -40,9 +40,9 @@ impl ActorId {
     pub fn snapshot_key(&self) -> Key {
         Key::new(&self.0, "snapshot")
     }
-    /// Where it is noted that a delivery was given back unread; see [`crate::Runtime`].
-    pub(crate) fn given_back_key(&self) -> Key {
-        Key::new(&self.0, "given_back")
+    /// Where it is noted that a delivery failed, or was begun in quarantine; see [`crate::Quarantine`].
+    pub(crate) fn trial_key(&self) -> Key {
+        Key::new(&self.0, "trial")
     }
     /// Where the newest request to stop is that is for `target`. One for everything has a place of its own, so that no later
     /// request for less takes it away.

@@ -31,9 +31,12 @@ pub trait Machine: Send + Sync + Sized + 'static {
     fn handle(&self, state: &Self::State, input: Input<Self>, stamp: &Stamp) -> Decision<Self>;
     /// Whether effects are in flight: what was decided on and has not reported yet.
     fn in_flight(state: &Self::State) -> bool;
-    /// Which attempt of what is in flight this is, counted from 1 and begun anew with every step forward; 0 when nothing is
-    /// in flight.
-    fn attempt(state: &Self::State) -> u32;
+    /// Whether an effect does its work elsewhere, and only waits in this process: for a model, or for a command in a sandbox. A
+    /// process that dies meanwhile did not die of it.
+    fn waits(&self, effect: &Self::Effect) -> bool {
+        let _ = effect;
+        false
+    }
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
     /// Whether the command ends the actor for good. Nothing that came before it matters then: it is taken in before what was

@@ -8,13 +8,13 @@ use crate::{
     log::next_number,
     newer,
     retry::while_unavailable,
+    trial::{self, Quarantine, Trial},
     warm::Warm,
 };
-use NotDriven::{Failed, Outdated};
 use domain::CommandId;
 use futures::FutureExt;
 use ports::{Bus, Clock, Delivery, KnownSecrets, Queue, Table};
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,13 +33,20 @@ enum Settled {
     Again(Duration),
 }
 
+/// What came of an attempt. Numbers count the deliveries that all is done for.
+enum Attempted {
+    Driven(usize, Ended),
+    /// What was in memory was behind the log, and nothing came of it.
+    Outdated,
+    /// The delivery behind those that are done is to be settled like this.
+    Failed(usize, Settled),
+}
+
 /// How far a drive got.
 struct Driven {
     /// Deliveries that all is done for.
     done: usize,
-    /// Entries that the next one led to.
-    committed: u32,
-    outcome: Result<(), NotDriven>,
+    outcome: Result<Ended, NotDriven>,
 }
 
 enum NotDriven {
@@ -51,8 +58,9 @@ enum NotDriven {
 /// How the runtime behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What was tried this often without a step forward pauses its actor. The queue's own limit has to be far above it: a
-    /// turn that moves on may be delivered again and again, and dead letters are only for what even this could not settle.
+    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::trial`] says what
+    /// counts. The queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are
+    /// not its own, and dead letters are only for what even this could not settle.
     pub max_attempts: u32,
     /// How long a resting actor stays in memory (seed 000 §3).
     pub inactivity: Duration,
@@ -82,6 +90,7 @@ pub(crate) struct Ports<M: Machine> {
 pub struct Runtime<M: Machine> {
     ports: Ports<M>,
     warm: Warm<M>,
+    quarantine: Quarantine,
     options: Options,
 }
 
@@ -100,7 +109,7 @@ impl<M: Machine> Runtime<M> {
     ) -> Self {
         let secrets = KnownSecrets::default();
         let ports = Ports { machine, perform, table, queue, bus, clock, follow, secrets };
-        Self { ports, warm: Warm::new(options.warm_actors), options }
+        Self { ports, warm: Warm::new(options.warm_actors), quarantine: Quarantine::default(), options }
     }
 
     /// The same, with these secrets taken out of whatever happens before it is written down: so no log, no stream, no view and
@@ -111,32 +120,39 @@ impl<M: Machine> Runtime<M> {
         self
     }
 
+    /// The same, with the quarantine that it shares with the other runtimes of the process.
+    #[must_use]
+    pub fn sharing(mut self, quarantine: Quarantine) -> Self {
+        self.quarantine = quarantine;
+        self
+    }
+
     /// See [`crate::Kind::deliver`].
     pub async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let Some(first) = deliveries.first() else { return Verdict { done: 0, again: Duration::ZERO } };
         let actor = ActorId::from_group(&first.group);
-        let mut warm = self.warm.take(&actor);
-        let mut done = 0;
-        let tried = match newer::tried(&*self.ports.table, &actor, deliveries, self.options.max_attempts).await {
-            Ok(tried) => tried,
-            Err(error) => {
-                tracing::warn!(%actor, %error, "how often this was tried could not be read");
-                return Verdict { done, again: Duration::from_secs(1) };
+        let (mut done, mut rereads) = (0, false);
+        while let Some(rest) = deliveries.get(done..).filter(|rest| !rest.is_empty()) {
+            if done > 0 && cut.is_cancelled() {
+                return Verdict { done, again: Duration::ZERO };
             }
-        };
-        while let Some(delivery) = tried.get(done) {
-            let rest = tried.get(done..).unwrap_or_default();
-            let Driven { done: more, committed, outcome } = self.drive(&actor, rest, warm.take(), cut).await;
-            done += more;
-            let settled = match outcome {
-                Ok(_) => return Verdict { done, again: Duration::ZERO },
-                Err(Outdated) => continue,
-                Err(Failed(failure)) if failure.is_for_another_version() => {
-                    self.leave(&actor, deliveries.get(done..).unwrap_or_default(), failure).await
+            let warm = if rereads { None } else { self.warm.take(&actor) };
+            rereads = false;
+            let settled = match self.attempt(&actor, trial::together(rest), warm, cut).await {
+                Attempted::Driven(more, Ended::AtRest) => {
+                    done += more;
+                    continue;
                 }
-                Err(Failed(failure)) => {
-                    let delivery = tried.get(done).unwrap_or(delivery);
-                    self.failed(&actor, delivery, failure, committed).await
+                Attempted::Driven(more, Ended::CutShort) => {
+                    return Verdict { done: done + more, again: Duration::ZERO };
+                }
+                Attempted::Outdated => {
+                    rereads = true;
+                    continue;
+                }
+                Attempted::Failed(more, settled) => {
+                    done += more;
+                    settled
                 }
             };
             match settled {
@@ -147,27 +163,76 @@ impl<M: Machine> Runtime<M> {
         Verdict { done, again: Duration::ZERO }
     }
 
+    /// One attempt at deliveries that are driven together, unless the first of them still has to rest, or failed often enough.
+    async fn attempt(
+        &self,
+        actor: &ActorId,
+        deliveries: &[Delivery],
+        warm: Option<Loaded<M>>,
+        cut: &CancellationToken,
+    ) -> Attempted {
+        let Some(first) = deliveries.first() else { return Attempted::Driven(0, Ended::AtRest) };
+        let Ports { table, clock, .. } = &self.ports;
+        let mut trial = match Trial::open(table, clock, &self.quarantine, actor, first).await {
+            Ok(trial) => trial,
+            Err(error) => {
+                tracing::warn!(%actor, %error, "what is known about this delivery could not be read");
+                return Attempted::Failed(0, Settled::Again(Duration::from_secs(1)));
+            }
+        };
+        if let Some(reason) = trial.convicts(self.options.max_attempts) {
+            return Attempted::Failed(0, self.park(actor, first, reason, &mut trial).await);
+        }
+        let rests = trial.rests();
+        if rests > Duration::ZERO {
+            return Attempted::Failed(0, Settled::Again(rests));
+        }
+        let Driven { done, outcome } = self.drive(actor, deliveries, warm, &mut trial, cut).await;
+        match outcome {
+            Ok(ended) => {
+                trial.passed().await;
+                Attempted::Driven(done, ended)
+            }
+            Err(NotDriven::Outdated) => {
+                trial.waits().await;
+                Attempted::Outdated
+            }
+            Err(NotDriven::Failed(failure)) => {
+                let rest = deliveries.get(done..).unwrap_or_default();
+                let Some(delivery) = rest.first() else {
+                    return Attempted::Failed(done, Settled::Again(Duration::from_secs(1)));
+                };
+                trial.failed(&delivery.id, &failure).await;
+                Attempted::Failed(done, self.failed(actor, delivery, failure, &mut trial).await)
+            }
+        }
+    }
+
     /// Drives the actor with these deliveries as far as it goes.
     async fn drive(
         &self,
         actor: &ActorId,
         deliveries: &[Delivery],
         warm: Option<Loaded<M>>,
+        trial: &mut Trial,
         cut: &CancellationToken,
     ) -> Driven {
         let was_warm = warm.is_some();
-        let loaded = match warm {
-            Some(loaded) => loaded,
-            None => match self.read(actor).await {
-                Ok(loaded) => loaded,
-                Err(error) => return Driven { done: 0, committed: 0, outcome: Err(Failed(error.into())) },
-            },
+        let reading = async {
+            trial.begin().await?;
+            match warm {
+                Some(loaded) => Ok(loaded),
+                None => self.read(actor).await,
+            }
         };
-        let mut drive = Drive::new(&self.ports, actor, loaded);
-        let run = drive.run(deliveries, self.options.max_attempts, cut);
-        let ended = AssertUnwindSafe(run).catch_unwind().await;
-        let ended = ended.unwrap_or_else(|panic| Err(Failure::Panicked(panic_text(panic.as_ref()))));
-        let Drive { mut loaded, done, committed, committed_since, .. } = drive;
+        let loaded = match caught(reading).await {
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(error)) => return Driven { done: 0, outcome: Err(NotDriven::Failed(error.into())) },
+            Err(panicked) => return Driven { done: 0, outcome: Err(NotDriven::Failed(panicked)) },
+        };
+        let mut drive = Drive::new(&self.ports, actor, loaded, trial);
+        let ended = caught(drive.run(deliveries, cut)).await.unwrap_or_else(Err);
+        let Drive { mut loaded, done, committed, .. } = drive;
         // What decided nothing wrote nothing, so no condition has told yet whether the memory is behind the log.
         let outdated = match &ended {
             Err(Failure::Lost) => Ok(was_warm && committed == 0),
@@ -176,8 +241,8 @@ impl<M: Machine> Runtime<M> {
         };
         let outcome = match (outdated, ended) {
             // Once more from the log, with all of them.
-            (Ok(true), _) => return Driven { done: 0, committed: 0, outcome: Err(Outdated) },
-            (Err(error), Ok(_)) => return Driven { done: 0, committed: 0, outcome: Err(Failed(error.into())) },
+            (Ok(true), _) => return Driven { done: 0, outcome: Err(NotDriven::Outdated) },
+            (Err(error), Ok(_)) => return Driven { done: 0, outcome: Err(NotDriven::Failed(error.into())) },
             (_, ended) => ended,
         };
         if let Ok(ended) = &outcome {
@@ -190,43 +255,44 @@ impl<M: Machine> Runtime<M> {
                 self.snapshot(&actor, &mut oldest).await;
             }
         }
-        Driven { done, committed: committed_since, outcome: outcome.map(drop).map_err(Failed) }
+        Driven { done, outcome: outcome.map_err(NotDriven::Failed) }
     }
 
-    /// What becomes of a delivery that could not be driven to its end. `committed` counts the entries that it led to.
-    async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, committed: u32) -> Settled {
+    /// What becomes of a delivery that could not be driven to its end.
+    async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, trial: &mut Trial) -> Settled {
+        if failure.is_for_another_version() {
+            return self.leave(actor, delivery, failure, trial).await;
+        }
         match failure {
-            Failure::Poison(reason) => self.park(actor, delivery, reason).await,
+            Failure::Poison(reason) => self.park(actor, delivery, reason, trial).await,
             Failure::Lost => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Settled::Again(Duration::from_millis(200))
             }
-            // Nothing was written, for no fault of the stores, again and again: it will not be by itself.
-            failure if committed == 0 && delivery.attempt >= self.options.max_attempts && !failure.is_outage() => {
-                self.park(actor, delivery, format!("nothing moves on: {failure}")).await
-            }
             failure => {
+                if let Some(reason) = trial.convicts(self.options.max_attempts) {
+                    return self.park(actor, delivery, format!("{reason}: {failure}"), trial).await;
+                }
                 let error: &dyn std::error::Error = &failure;
                 tracing::error!(%actor, attempt = delivery.attempt, error, "a delivery failed");
-                Settled::Again(Duration::from_millis(100 << delivery.attempt.min(9)))
+                let rests = Duration::from_millis(100 << delivery.attempt.min(9));
+                Settled::Again(if failure.is_own() { trial.rests() } else { rests })
             }
         }
     }
 
-    /// What becomes of deliveries that this version cannot do: they rest until a worker comes that can. After long enough the
-    /// actor is paused, where its log can be read; else they go on resting, until the queue puts them aside.
-    async fn leave(&self, actor: &ActorId, deliveries: &[Delivery], failure: Failure) -> Settled {
-        let Some(first) = deliveries.first() else { return Settled::Done };
-        if first.attempt >= newer::PATIENCE {
-            return self.park(actor, first, failure.to_string()).await;
+    /// What becomes of a delivery that this version cannot do: it rests until a worker comes that can. After long enough the
+    /// actor is paused, where its log can be read; else the delivery goes on resting, until the queue puts it aside.
+    async fn leave(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, trial: &mut Trial) -> Settled {
+        if trial.unread() >= newer::PATIENCE {
+            return self.park(actor, delivery, failure.to_string(), trial).await;
         }
-        tracing::warn!(%actor, attempt = first.attempt, error = %failure, "given back for another version");
-        newer::note(&*self.ports.table, &*self.ports.clock, actor, deliveries).await;
+        tracing::warn!(%actor, attempt = delivery.attempt, error = %failure, "given back for another version");
         Settled::Again(newer::RESTS)
     }
 
     /// Pauses the actor and keeps the delivery for when it is resumed.
-    async fn park(&self, actor: &ActorId, delivery: &Delivery, reason: String) -> Settled {
+    async fn park(&self, actor: &ActorId, delivery: &Delivery, reason: String, trial: &mut Trial) -> Settled {
         #[derive(serde::Deserialize)]
         struct Id {
             id: CommandId,
@@ -234,13 +300,14 @@ impl<M: Machine> Runtime<M> {
         let id = serde_json::from_str::<Id>(&delivery.body)
             .map_or_else(|_| CommandId::from_key(actor.as_str(), &delivery.id), |mail| mail.id);
         drop(self.warm.take(actor));
-        let parked = async {
-            let mut drive = Drive::new(&self.ports, actor, self.read(actor).await?);
-            drive.park((id, delivery.body.clone()), reason.clone()).await
-        };
-        match parked.await {
+        let parked = caught(async {
+            let loaded = self.read(actor).await?;
+            Drive::new(&self.ports, actor, loaded, trial).park((id, delivery.body.clone()), reason.clone()).await
+        });
+        match parked.await.unwrap_or_else(Err) {
             Ok(()) => {
                 tracing::error!(%actor, reason, "paused");
+                trial.passed().await;
                 Settled::Done
             }
             Err(failure) => {
@@ -299,4 +366,10 @@ impl<M: Machine> Runtime<M> {
     pub fn warm_actors(&self) -> usize {
         self.warm.len()
     }
+}
+
+/// What comes of `work`, or that it panicked.
+async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    outcome.map_err(|panic| Failure::Panicked(panic_text(panic.as_ref())))
 }

@@ -95,9 +95,6 @@ impl Machine for Adder {
     fn in_flight(state: &Sum) -> bool {
         state.attempt > 0
     }
-    fn attempt(state: &Sum) -> u32 {
-        state.attempt
-    }
     fn is_transient(_: &Event) -> bool {
         false
     }
@@ -254,14 +251,21 @@ async fn a_command_that_panics_is_blamed_alone() {
     assert_eq!(verdict.done, 1);
     assert!(verdict.again > Duration::ZERO);
     assert_eq!(world.log(), [(1, 1)]);
-    // The queue brings it again, alone, until it has used up its attempts.
+    // It comes again, alone, each time after a longer rest, until there is evidence enough.
+    let mut rests = vec![verdict.again];
     for attempt in 2..6 {
         let again = Delivery { attempt, ..mail[1].clone() };
-        assert_eq!(world.deliver(&[again]).await.done, 0);
+        tokio::time::sleep(rests[rests.len() - 1]).await;
+        let verdict = world.deliver(&[again]).await;
+        assert_eq!(verdict.done, 0);
+        rests.push(verdict.again);
     }
+    assert!(rests.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{rests:?}");
+    tokio::time::sleep(rests[rests.len() - 1]).await;
     let last = [Delivery { attempt: 6, ..mail[1].clone() }, mail[2].clone()];
     assert_eq!(world.deliver(&last).await, all(&last));
-    assert!(world.events().contains("Paused(\"nothing moves on: panicked: as told\")"), "{}", world.events());
+    let why = "Paused(\"it failed 6 times by itself: panicked: as told\")";
+    assert!(world.events().contains(why), "{}", world.events());
     let newest = world.table.partition(actor().as_str());
     assert!(newest.iter().any(|item| item.body.contains(r#""parked":true"#) && item.body.contains(&mail[2].id)));
 }

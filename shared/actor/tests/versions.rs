@@ -86,9 +86,6 @@ macro_rules! machine {
             fn in_flight(_: &$state) -> bool {
                 false
             }
-            fn attempt(_: &$state) -> u32 {
-                0
-            }
             fn is_transient(_: &$event) -> bool {
                 false
             }

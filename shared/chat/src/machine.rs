@@ -16,7 +16,7 @@ use domain::{
 use ports::{Key, ModelRequest};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use tools::Registry;
+use tools::{Kind, Registry};
 
 /// The chat machine.
 #[derive(Clone)]
@@ -208,12 +208,14 @@ impl Machine for ChatMachine {
         state.turn.as_ref().is_some_and(|turn| !turn.phase.is_suspended())
     }
 
-    fn attempt(state: &ChatState) -> u32 {
-        state.turn.as_ref().map_or(0, |turn| match &turn.phase {
-            Phase::Begun => turn.attempt,
-            Phase::Model { attempt, .. } | Phase::Tool { attempt, .. } => *attempt,
-            Phase::Permission { .. } | Phase::Question { .. } => 0,
-        })
+    fn waits(&self, effect: &ChatEffect) -> bool {
+        match effect {
+            ChatEffect::CallModel { .. } | ChatEffect::KillCommand { .. } => true,
+            ChatEffect::CheckPlan { .. } => false,
+            ChatEffect::CallTool { call, config, .. } => {
+                agent::kind(&self.tools, config, &call.tool).is_some_and(|(kind, _)| kind == Kind::Exec)
+            }
+        }
     }
 
     fn is_transient(event: &ChatEvent) -> bool {

@@ -16,7 +16,7 @@ mod step;
 
 pub use state::{Execution, Mode, TaskState};
 
-use crate::{cache::FlowCache, router::Router, tasks::admission};
+use crate::{cache::FlowCache, perform::runs_command, router::Router, tasks::admission};
 use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, View};
 use domain::{
     CallId, ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
@@ -210,8 +210,15 @@ impl Machine for TaskMachine {
         state.is_running() || state.archiving
     }
 
-    fn attempt(state: &TaskState) -> u32 {
-        state.execution.as_ref().filter(|_| state.is_running()).map_or(0, |execution| execution.crashes + 1)
+    fn waits(&self, effect: &TaskEffect) -> bool {
+        match effect {
+            TaskEffect::Run(run) => {
+                let flow = self.flows.get(&run.config.flow);
+                flow.is_some_and(|flow| flow.nodes.get(&run.node).is_some_and(|node| runs_command(&flow, node)))
+            }
+            TaskEffect::Archive(_) => false,
+            TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => true,
+        }
     }
 
     fn is_transient(_event: &TaskEvent) -> bool {

@@ -10,18 +10,15 @@ impl<M: Machine> Drive<'_, M> {
     /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. What they
     /// want done outside is running when this returns.
     ///
-    /// A long turn may well outlive many workers, so what is in flight is not judged by how often its message came, but by
-    /// how often the very effect that it is at was begun, by deliveries of this one message: a checkpoint is no failure.
+    /// How often it came says nothing here: a long turn may well outlive many workers. What does is in [`crate::trial`].
     pub(super) async fn take_in(
         &mut self,
         mail: Mail<M::Command>,
         delivery: &Delivery,
         behind: &[Delivery],
-        max_attempts: u32,
     ) -> Result<usize, Failure> {
-        let attempt = delivery.attempt;
         let consumed = self.loaded.consumed.contains(&mail.id);
-        if (consumed || attempt > 1) && !self.loaded.unsettled_outbox.is_empty() {
+        if (consumed || delivery.attempt > 1) && !self.loaded.unsettled_outbox.is_empty() {
             // A worker may have died between the commit and the sends. The ids make sending again harmless.
             let outbox = self.loaded.unsettled_outbox.clone();
             while_unavailable(|| self.ports.queue.send(outbox.clone())).await?;
@@ -31,14 +28,6 @@ impl<M: Machine> Drive<'_, M> {
         }
         if self.loaded.parked {
             return self.take_in_while_parked(mail, &delivery.body).await;
-        }
-        let begun = M::attempt(&self.loaded.state);
-        if begun >= max_attempts && attempt >= max_attempts {
-            return Err(Failure::Poison(format!("the same step was begun {begun} times and never ended")));
-        }
-        let is_new_command = matches!(mail.content, Content::Command { .. }) && !consumed;
-        if is_new_command && attempt > max_attempts {
-            return Err(Failure::Poison(format!("the command {} failed {} times", mail.id, attempt - 1)));
         }
         if M::in_flight(&self.loaded.state) {
             self.prepare(None).await?;
@@ -92,12 +81,12 @@ impl<M: Machine> Drive<'_, M> {
         Ok(taken)
     }
 
-    /// The command of a delivery, if it can be decided together with those before it: a new one that was not tried before.
+    /// The command of a delivery, if it can be decided together with those before it: a new one.
     fn joining(&self, draft: &Draft<M>, delivery: &Delivery) -> Option<(Mail<()>, M::Command)> {
         let Mail { id, at, by, content } = Mail::<M::Command>::parse(&delivery.body).ok()?;
         let Content::Command { body: command } = content else { return None };
         let is_known = self.loaded.consumed.contains(&id) || draft.commands.contains(&id);
-        let joins = !is_known && delivery.attempt == 1 && !M::ends(&command);
+        let joins = !is_known && !M::ends(&command);
         joins.then_some((Mail { id, at, by, content: Content::Command { body: () } }, command))
     }
 
@@ -128,11 +117,17 @@ impl<M: Machine> Drive<'_, M> {
         let known =
             self.loaded.consumed.contains(&mail.0) || self.loaded.parked_mail.iter().any(|(id, _)| *id == mail.0);
         let (stamp, mut draft) = self.draft();
-        if !self.loaded.parked {
+        let (was_parked, was_in_flight) = (self.loaded.parked, M::in_flight(&self.loaded.state));
+        if !was_parked {
             self.decide(&mut draft, Input::Park { reason }, &stamp)?;
         }
         let mail = (mail.0, self.ports.secrets.redactor().text(&mail.1).into_owned());
-        draft.parking = Some(Parking { parked: true, mail: if known { Vec::new() } else { vec![mail] } });
+        let mail = if known { Vec::new() } else { vec![mail] };
+        // A machine may give up what failed instead: then nothing is left to be resumed.
+        let was_given_up = was_in_flight && !M::in_flight(&self.loaded.state) && mail.is_empty();
+        if was_parked || !was_given_up {
+            draft.parking = Some(Parking { parked: true, mail });
+        }
         self.commit(draft).await
     }
 

@@ -1,0 +1,230 @@
+//! Blame: whether an actor itself is the reason why its delivery comes again.
+//!
+//! A delivery comes again after a deploy, a power cut, a time-out of the process, or a crash that another actor caused. None of
+//! these says anything about this actor. Two things do, and only they are counted:
+//!
+//! - **A failure of its own** that the worker lived to see: a panic of its machine or of one of its effects, or a step that the
+//!   stores refuse. A panic is caught where the actor is driven, so it is known whose it is.
+//! - **A death in quarantine.** An actor whose delivery came [`SUSPECT_FROM`] times computes in quarantine: one such actor of a
+//!   process at a time, and a note in the table says so for as long as it computes. A worker that finds this note knows that the
+//!   process died in the middle of that.
+//!
+//! An actor computes while its log is read and folded, while its machine decides, and while effects run that do their work in
+//! this process. It does not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the
+//! note says so then, and a death is nobody's fault.
+//!
+//! Both counts begin anew with each step forward: when an effect has ended and what it reported is durable, or when the delivery
+//! is done. Attempts are spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it.
+//! An actor that never failed costs nothing of this: the note is first looked for with the second delivery.
+
+use crate::{ActorId, drive::Failure, log, retry::while_unavailable};
+use domain::Timestamp;
+use ports::{Clock, Delivery, Error, Expect, Result, Table, Write};
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// From which delivery of the same message on the actor computes in quarantine.
+const SUSPECT_FROM: u32 = 3;
+/// How long the note is kept: longer than a message is in the queue.
+const KEPT: Duration = Duration::from_secs(15 * 24 * 3600);
+/// A rest shorter than this is none: clocks are not that exact.
+const SLACK: Duration = Duration::from_millis(30);
+
+/// The quarantine of a process: one actor at a time computes in it. Clones are the same one; all runtimes of a process share it.
+#[derive(Clone, Default)]
+pub struct Quarantine(Arc<Mutex<()>>);
+
+/// What is noted about a delivery that came again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Note {
+    /// The delivery. A note of another one says nothing about this one.
+    delivery: String,
+    /// Failures of its own.
+    failures: u32,
+    /// Deaths of the process while the actor computed in quarantine.
+    deaths: u32,
+    /// How often the actor was begun in quarantine without an end of any kind: deaths that are nobody's fault, and those above.
+    begun: u32,
+    /// How often a worker could not read it, because a newer version wrote it.
+    unread: u32,
+    /// When the newest attempt began, or failed.
+    at: Timestamp,
+    /// Whether the actor computes in quarantine.
+    computes: bool,
+}
+
+/// One delivery's way through a worker, as far as blame is concerned.
+pub(crate) struct Trial {
+    table: Arc<dyn Table>,
+    clock: Arc<dyn Clock>,
+    quarantine: Quarantine,
+    actor: ActorId,
+    note: Note,
+    /// Whether the table has the note.
+    kept: bool,
+    suspect: bool,
+    alone: Option<OwnedMutexGuard<()>>,
+}
+
+impl Trial {
+    /// Of this delivery, and of fresh ones that are driven together with it.
+    pub async fn open(
+        table: &Arc<dyn Table>,
+        clock: &Arc<dyn Clock>,
+        quarantine: &Quarantine,
+        actor: &ActorId,
+        delivery: &Delivery,
+    ) -> Result<Self> {
+        let (table, clock, quarantine, actor) = (table.clone(), clock.clone(), quarantine.clone(), actor.clone());
+        let note = Note { delivery: delivery.id.clone(), ..Note::default() };
+        let mut trial = Self { table, clock, quarantine, actor, note, kept: false, suspect: false, alone: None };
+        if delivery.attempt == 1 {
+            return Ok(trial);
+        }
+        let key = trial.actor.trial_key();
+        if let Some(item) = while_unavailable(|| trial.table.get(&key)).await? {
+            let note: Note = log::parse(&item.body)?;
+            if note.delivery == delivery.id {
+                (trial.note, trial.kept) = (note, true);
+            }
+        }
+        trial.note.deaths += u32::from(std::mem::take(&mut trial.note.computes));
+        trial.suspect = delivery.attempt >= SUSPECT_FROM || trial.note.begun > 0;
+        Ok(trial)
+    }
+
+    /// Why the actor has to be paused, when there is evidence enough.
+    pub fn convicts(&self, max_attempts: u32) -> Option<String> {
+        let Note { failures, deaths, .. } = self.note;
+        let enough = failures + deaths >= max_attempts;
+        let died = || format!("the process died {deaths} times while this worked by itself");
+        match (failures, deaths) {
+            _ if !enough => None,
+            (_, 0) => Some(format!("it failed {failures} times by itself")),
+            (0, _) => Some(died()),
+            (_, _) => Some(format!("it failed {failures} times by itself, and {}", died())),
+        }
+    }
+
+    /// How long the delivery still has to rest.
+    pub fn rests(&self) -> Duration {
+        let Note { failures, deaths, begun, .. } = self.note;
+        let doubling = |first_ms: u64, times: u32, most_ms: u64| match times {
+            0 => 0,
+            times => (first_ms << (times - 1).min(20)).min(most_ms),
+        };
+        let failed = doubling(200, failures, 50_000);
+        let died = doubling(1_000, deaths, 60_000);
+        let vanished = doubling(500, begun.saturating_sub(1), 10_000);
+        let rest = Duration::from_millis(failed.max(died).max(vanished));
+        let now = self.clock.now();
+        // A clock that was set back says nothing about how long it rested.
+        let rested = if now < self.note.at { rest } else { now.since(self.note.at) };
+        let left = rest.saturating_sub(rested);
+        if left < SLACK { Duration::ZERO } else { left }
+    }
+
+    /// The actor is about to be read and driven.
+    pub async fn begin(&mut self) -> Result<()> {
+        if !self.suspect {
+            return Ok(());
+        }
+        self.note.begun += 1;
+        self.note.at = self.clock.now();
+        self.computes().await
+    }
+
+    /// The actor computes from now on.
+    pub async fn computes(&mut self) -> Result<()> {
+        if !self.suspect || self.alone.is_some() {
+            return Ok(());
+        }
+        self.alone = Some(self.quarantine.0.clone().lock_owned().await);
+        self.note.computes = true;
+        self.write().await
+    }
+
+    /// The actor waits for the outside from now on.
+    pub async fn waits(&mut self) {
+        if self.alone.is_some() {
+            self.note.computes = false;
+            let _ = self.write().await;
+            self.alone = None;
+        }
+    }
+
+    /// A step forward: what was counted says nothing about the next one.
+    pub async fn passed(&mut self) {
+        self.suspect = false;
+        self.note = Note { delivery: std::mem::take(&mut self.note.delivery), ..Note::default() };
+        if std::mem::take(&mut self.kept) {
+            let delete = vec![Write::delete(self.actor.trial_key(), Expect::Any)];
+            if let Err(error) = while_unavailable(|| self.table.commit(delete.clone())).await {
+                tracing::warn!(actor = %self.actor, %error, "a step forward was not noted");
+            }
+        }
+        self.alone = None;
+    }
+
+    /// The attempt at `delivery` ended with a failure that the worker lived to see.
+    pub async fn failed(&mut self, delivery: &str, failure: &Failure) {
+        // Another worker drives the actor, and what is noted is its own now.
+        if matches!(failure, Failure::Lost) {
+            self.alone = None;
+            return;
+        }
+        if self.note.delivery != delivery {
+            self.note = Note { delivery: delivery.to_owned(), ..Note::default() };
+        }
+        let is_own = failure.is_own();
+        let is_unread = failure.is_for_another_version();
+        if is_own || is_unread || self.kept {
+            self.note.failures += u32::from(is_own);
+            self.note.unread += u32::from(is_unread);
+            self.note.begun = self.note.begun.saturating_sub(1);
+            self.note.computes = false;
+            if is_own {
+                self.note.at = self.clock.now();
+            }
+            let _ = self.write().await;
+        }
+        self.alone = None;
+    }
+
+    /// How often a worker could not read the delivery.
+    pub fn unread(&self) -> u32 {
+        self.note.unread
+    }
+
+    /// Without the note an attempt is not counted, or a death is that was none; so a caller goes on without it.
+    async fn write(&mut self) -> Result<()> {
+        let body = serde_json::to_string(&self.note).map_err(|error| Error::Invalid(error.to_string()))?;
+        let put = Write::put(self.actor.trial_key(), body, Expect::Any).expiring(self.clock.now() + KEPT);
+        let written = while_unavailable(|| self.table.commit(vec![put.clone()])).await;
+        if let Err(error) = &written {
+            tracing::warn!(actor = %self.actor, %error, "what is known about a failing delivery was not noted");
+        }
+        self.kept = true;
+        written
+    }
+}
+
+/// How many of these deliveries are driven together: one that came before is driven alone, so that it is known which one failed.
+pub(crate) fn together(deliveries: &[Delivery]) -> &[Delivery] {
+    let fresh = deliveries.iter().take_while(|delivery| delivery.attempt == 1).count();
+    deliveries.get(..fresh.max(1)).unwrap_or(deliveries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::golden;
+
+    #[test]
+    fn notes_are_read_for_ever() {
+        let at = Timestamp::from_millis(1_767_225_600_042);
+        let note = Note { delivery: "d".into(), failures: 1, deaths: 2, begun: 3, unread: 4, at, computes: true };
+        golden::check(env!("CARGO_MANIFEST_DIR"), "notes", &note);
+    }
+}

@@ -3,7 +3,8 @@
 mod take;
 
 use crate::{
-    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, clean, draft::Draft,
+    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, clean,
+    draft::Draft,
     effect::{Reported, Running},
     load::Loaded,
     log,

@@ -2,6 +2,7 @@
 //! the suite of `tests/journeys`, in every world.
 
 mod commands;
+mod killed;
 mod lifetime;
 mod observed;
 mod providers;

@@ -80,7 +80,7 @@ impl Plan {
 }
 
 /// Opens a folder of a workspace, through no link.
-fn open_folder(latest: &Path, path: &FilePath) -> Result<OwnedFd, Refusal> {
+pub(crate) fn open_folder(latest: &Path, path: &FilePath) -> Result<OwnedFd, Refusal> {
     let opened = path.names().try_fold(open(latest, FOLDER, Mode::empty()), |above, name| match above {
         Ok(above) => Ok(openat(&above, name, FOLDER, Mode::empty())),
         Err(error) => Err(error),

@@ -84,6 +84,13 @@ impl Run {
         }
     }
 
+    /// Whether it has said this to standard error.
+    pub fn complains_of(&self, text: &str) -> bool {
+        let state = lock(&self.state);
+        let mut pieces = state.kept.head().iter().chain(state.kept.tail().iter());
+        pieces.any(|piece| piece.error && piece.text.contains(text))
+    }
+
     pub fn ended(&self, end: ExecEnd) {
         self.change(|state| state.phase = Phase::Ended { end, at: Instant::now() });
     }

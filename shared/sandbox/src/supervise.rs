@@ -1,7 +1,7 @@
 //! From a command's start to its end.
 
 use crate::{
-    confine::{Fence, Readable, launch},
+    confine::{Fence, Readable, Shown, TMP, launch, without_tmp},
     group::Group,
     options::{Limits, Options},
     output::Decoder,
@@ -72,7 +72,11 @@ fn start(options: Options, latest: PathBuf, command: Exec) -> impl FnOnce() -> R
     move || {
         let scratch = Scratch::make(&options.scratch, command.call)
             .map_err(|error| failed("there is no scratch folder", &error))?;
-        let plan = Plan::new(&command, &latest, scratch.path())?;
+        let has_tmp = without_tmp().is_none();
+        let plan = Plan::new(&command, &latest, if has_tmp { Path::new(TMP) } else { scratch.path() })?;
+        let Exec { folder, root, network, timeout, stdin, .. } = command;
+        let has_input = stdin.is_some();
+        let shown = has_tmp.then_some(Shown { latest, folder, root });
         let hidden: Vec<PathBuf> = options.hidden.iter().cloned().chain([options.scratch.clone()]).collect();
         let mut program = Command::new(&plan.program);
         program
@@ -81,19 +85,19 @@ fn start(options: Options, latest: PathBuf, command: Exec) -> impl FnOnce() -> R
             .current_dir(plan.folder_path())
             .env_clear()
             .envs(plan.env.iter().map(|(name, value)| (name, value)))
-            .stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let fence = Fence {
             readable: Readable::new(&options.system, &hidden),
             root: plan.root,
             scratch: scratch.path().to_owned(),
-            network: command.network,
+            network,
             landlock: options.landlock,
         };
-        let (child, group) = launch(fence, program)?;
+        let (child, group) = launch(fence, program, shown)?;
         drop(plan.folder);
-        group.limit(&most(&options.limits, command.timeout));
+        group.limit(&most(&options.limits, timeout));
         Ok(Started { child, group: Arc::new(group), scratch, at: Instant::now() })
     }
 }
@@ -157,6 +161,10 @@ impl Started {
                 (None, None)
             }
         };
+        if let Some(why) = without_tmp().filter(|_| code != Some(0) && run.complains_of(TMP)) {
+            let hint = "use $TMPDIR, which goes with the command as well";
+            run.wrote(true, &format!("\n[commands have no /tmp of their own here: {why}; {hint}]\n"));
+        }
         (ExecEnd { code, signal, timed_out: matches!(why, Why::TimeUp), duration }, scratch)
     }
 }

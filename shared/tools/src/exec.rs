@@ -10,7 +10,8 @@ use serde::Deserialize;
 use std::time::Duration;
 
 pub(crate) const EXEC: &str = "Run a command beside the workspace's files, such as tests, scripts or builds. The files are \
-    read-only to it: scratch work goes to /tmp, which is gone afterwards, and lasting changes are made with write and edit. \
+    read-only to it: scratch work goes to $TMPDIR, which is gone afterwards (and is /tmp where this machine can give each command \
+    its own), and lasting changes are made with write and edit. \
     Answers with the output, the exit code and the time it took.";
 
 #[derive(Deserialize, JsonSchema)]

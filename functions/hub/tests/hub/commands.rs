@@ -150,12 +150,11 @@ async fn commands_end_with_their_hub_however_it_ends() -> Result {
     Ok(())
 }
 
-/// How many processes of commands run: their folders for scratch are in the hub's data folder.
+/// How many processes of commands run: those in a folder of a workspace.
 fn processes_of(data: &Path) -> usize {
-    let mark = format!("TMPDIR={}", data.display()).into_bytes();
-    let environments = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let environments = environments.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
-    environments.filter(|text| text.windows(mark.len()).any(|found| found == mark)).count()
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let folders = processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok());
+    folders.filter(|folder| folder.starts_with(data)).count()
 }
 
 async fn until_there_are(data: &Path, enough: impl Fn(usize) -> bool) -> Result {

@@ -7,6 +7,7 @@
 //! | from | what keeps it away |
 //! |---|---|
 //! | files | Landlock: the system's folders and one folder of the workspace can be read, scratch can be written to |
+//! | what others have in `/tmp` | a mount namespace where the host may make one: [`/tmp` is the scratch folder](tmp); else Landlock |
 //! | other processes: memory, environment, files | Landlock (`ptrace` and `/proc/<pid>`), no capabilities, a host that [cannot be looked into](harden) |
 //! | signals to others | Landlock's scope where the kernel has it; in any case none to the host |
 //! | its own end | it cannot leave its process group, by which it is ended, by the host or when that is no more |
@@ -24,8 +25,10 @@
 
 mod calls;
 mod files;
+mod tmp;
 
 pub(crate) use files::Readable;
+pub(crate) use tmp::{Shown, TMP, missing as without_tmp};
 
 use crate::{group::Group, run::Refusal};
 use rustix::{
@@ -34,7 +37,10 @@ use rustix::{
 };
 use std::{
     io,
-    os::{fd::OwnedFd, unix::process::CommandExt},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     path::PathBuf,
     process::{Child, Command},
     thread,
@@ -61,12 +67,18 @@ pub(crate) fn harden() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Starts a command behind a fence, in a group of its own.
-pub(crate) fn launch(fence: Fence, mut command: Command) -> Result<(Child, Group), Refusal> {
+/// Starts a command behind a fence, in a group of its own; with a `/tmp` of its own where it is said what else it sees.
+pub(crate) fn launch(mut fence: Fence, mut command: Command, shown: Option<Shown>) -> Result<(Child, Group), Refusal> {
     harden().map_err(|error| Refusal::Failed(format!("this process can be looked into: {error}")))?;
     let start = move || {
         // The group's leader is a process of the host, started before the fence is up.
         let group = Group::new().map_err(|error| Refusal::Failed(format!("there is no process group: {error}")))?;
+        // Open until the command has begun in it.
+        let folder = shown.map(|shown| shown.under_own_tmp(&fence.scratch)).transpose()?;
+        if let Some(folder) = &folder {
+            command.current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+            fence.scratch = TMP.into();
+        }
         fence.raise(&group)?;
         let child = command.process_group(group.id()).spawn().map_err(|error| cannot_run(&command, &error))?;
         Ok((child, group))

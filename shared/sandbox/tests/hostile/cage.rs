@@ -56,7 +56,8 @@ impl Cage {
     }
 
     pub fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let home = tempfile::tempdir().unwrap();
+        // Not below /tmp, which is another one for a command.
+        let home = tempfile::tempdir_in("/var/tmp").unwrap();
         let root = home.path().canonicalize().unwrap();
         let mut options = Options::new(root.join("scratch"));
         change(&mut options);

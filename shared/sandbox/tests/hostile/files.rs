@@ -23,7 +23,7 @@ root, latest = sys.argv[1:]
 own = os.environ["TMPDIR"] + "/own"
 open(own, "w").close()
 def write(name, mode="w"): open(name, mode).close()
-for name in [root + "/new", latest + "/inside/new", latest + "/outside/new", root + "/scratch-new", "/tmp/confined-" + str(os.getpid())]:
+for name in [root + "/new", latest + "/inside/new", latest + "/outside/new", root + "/scratch-new", "/var/tmp/confined-" + str(os.getpid())]:
     tries("make " + name, lambda: (write(name), os.remove(name)))
 for name in [root + "/secret", latest + "/inside/a.md", latest + "/outside/b.md"]:
     tries("append to " + name, lambda: write(name, "a"))
@@ -77,7 +77,7 @@ async fn nothing_is_written_but_scratch() {
 async fn of_the_system_only_what_programs_need_is_read() {
     let cage = Cage::new(u8::MAX);
     let script = r#"
-for name in ["/etc/shadow", "/etc/ssl/private", "/root", "/home", "/var/lib", "/var/log", "/run", "/boot", "/dev/shm", "/sys/kernel", "/tmp", "/"]:
+for name in ["/etc/shadow", "/etc/ssl/private", "/root", "/home", "/var/lib", "/var/log", "/run", "/boot", "/dev/shm", "/sys/kernel", "/var/tmp", "/"]:
     if os.path.exists(name):
         tries(name, lambda: os.listdir(name) if os.path.isdir(name) else open(name).read())
 for name in ["/proc/kcore", "/proc/kmsg", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/self/mem", "/dev/tty", "/dev/kmsg"]:
@@ -86,14 +86,14 @@ for name in ["/proc/kcore", "/proc/kmsg", "/proc/sys/kernel/core_pattern", "/pro
 "#;
     let outcomes = cage.attempts(false, script, &[]).await;
     all_refused(&outcomes, outcomes.len());
-    for name in ["/etc/shadow", "/root", "/tmp", "/proc/sys/kernel/core_pattern"] {
+    for name in ["/etc/shadow", "/root", "/var/tmp", "/proc/sys/kernel/core_pattern"] {
         assert!(outcomes.contains_key(name), "{name} was not tried: {outcomes:?}");
     }
 }
 
 #[tokio::test]
 async fn workspaces_in_a_folder_of_the_system_are_not_shown_with_it() {
-    let data = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir_in("/var/tmp").unwrap();
     let data = data.path().canonicalize().unwrap();
     fs::create_dir_all(data.join("tool")).unwrap();
     fs::write(data.join("tool/readme"), "of a tool").unwrap();

@@ -199,7 +199,9 @@ fn for_people(error: &ModelError) -> Error {
         ModelError::Unauthorized(_) => {
             (Code::UpstreamRefused, "check the provider's key and credit in the hub's configuration")
         }
-        ModelError::Rejected(_) => (Code::Unprocessable, "check the chat's model and its limits"),
+        ModelError::Rejected(_) => {
+            (Code::Unprocessable, "check the chat's model, its limits and the provider's address")
+        }
     };
     let told = Error::new(code, error.to_string()).hint(hint);
     match error {

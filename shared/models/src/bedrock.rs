@@ -1,6 +1,6 @@
 //! Amazon Bedrock: where it is, and a key for it out of credentials of AWS.
 //!
-//! genai speaks Bedrock's Converse protocol with a bearer key. Somebody who has one sets it; a function in the cloud has a role
+//! Bedrock's Converse takes a bearer key. Somebody who has one sets it; a function in the cloud has a role
 //! instead, from whose credentials it signs a key of its own for each request. That is Bedrock's "short-term API key": a presigned
 //! call (SigV4), in Base64, which opens models and nothing else. So there is one way to ask, the role needs no secret beside it,
 //! and no client of AWS is linked for it.
@@ -16,7 +16,7 @@ use std::fmt::Write;
 const HOST: &str = "bedrock.amazonaws.com";
 /// Long enough for clocks that differ; a request is checked when it begins.
 const SECONDS: u32 = 900;
-/// The region that is meant where nobody names one, as for genai.
+/// The region that is meant where nobody names one.
 const REGION: &str = "us-east-1";
 
 /// What the environment says about AWS.

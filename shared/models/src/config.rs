@@ -15,6 +15,12 @@ pub enum ConfigError {
         /// What is wrong; never the URL itself, which may carry a password.
         reason: String,
     },
+    /// A provider that has one format is told to speak another.
+    #[error("{provider} has no `api` to choose: only openai, openrouter and ollama have")]
+    Api {
+        /// The provider.
+        provider: &'static str,
+    },
     /// The script file could not be read.
     #[error("the script {path} cannot be read: {source}")]
     ScriptFile {
@@ -31,6 +37,16 @@ pub enum ConfigError {
         /// Why.
         source: crate::ScriptError,
     },
+}
+
+/// Which of OpenAI's formats a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// `chat/completions`, as nearly every server does.
+    ChatCompletions,
+    /// `responses`.
+    Responses,
 }
 
 /// Everything about models. Every field may be left out.
@@ -73,6 +89,8 @@ pub struct ProviderConfig {
     pub api_key: Option<Secret>,
     /// Where it is, such as `http://127.0.0.1:8000/v1`.
     pub base_url: Option<String>,
+    /// `openai`, `openrouter` and `ollama` only: the format that it is spoken to in; chat completions when none.
+    pub api: Option<Api>,
     /// The models to list, the default one first; any other can still be asked for by name.
     pub models: Vec<String>,
     /// Bedrock only: the region whose models are meant. Naming one says that they may be used, with or without a key.
@@ -97,6 +115,16 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
+}
+
+impl Effort {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
 }
 
 impl Config {

@@ -2,9 +2,9 @@
 
 use crate::{
     bedrock,
-    config::{Config, ProviderConfig},
+    config::{Api, Config, ProviderConfig},
+    wire::Wire,
 };
-use genai::adapter::AdapterKind;
 use std::borrow::Cow;
 
 /// A provider as model names and the configuration call it.
@@ -85,14 +85,27 @@ impl Kind {
         }
     }
 
-    /// How genai talks to it.
-    pub(crate) fn adapter(self) -> AdapterKind {
-        match self {
-            Self::OpenAi | Self::OpenRouter | Self::Ollama => AdapterKind::OpenAI,
-            Self::OpenAiResponses => AdapterKind::OpenAIResp,
-            Self::Anthropic => AdapterKind::Anthropic,
-            Self::Gemini => AdapterKind::Gemini,
-            Self::Bedrock => AdapterKind::BedrockApi,
+    /// How it is spoken to; none for a format that it does not have.
+    pub(crate) fn wire(self, api: Option<Api>) -> Option<Wire> {
+        Some(match (self, api) {
+            (Self::OpenAi | Self::OpenRouter | Self::Ollama, Some(Api::Responses)) => Wire::Responses,
+            (Self::OpenAi | Self::OpenRouter | Self::Ollama, _) => Wire::ChatCompletions,
+            // OpenAI's configuration serves both of its formats.
+            (Self::OpenAiResponses, _) => Wire::Responses,
+            (_, Some(_)) => return None,
+            (Self::Anthropic, None) => Wire::Messages,
+            (Self::Gemini, None) => Wire::GenerateContent,
+            (Self::Bedrock, None) => Wire::Converse,
+        })
+    }
+
+    /// Under which name messages have what it wants back: in one format nobody understands what another one keeps.
+    pub(crate) fn keeps_as(self, wire: Wire) -> &'static str {
+        match (self, wire) {
+            (Self::OpenAi, Wire::Responses) => Self::OpenAiResponses.name(),
+            (Self::OpenRouter, Wire::Responses) => "openrouter-responses",
+            (Self::Ollama, Wire::Responses) => "ollama-responses",
+            _ => self.name(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Models: who answers when the chat machine asks (`ports::Model`).
 //!
 //! [`Router`] is what a program puts together once: it sends a request to the provider that its model name says
-//! (`anthropic/claude-sonnet-4-5`, or just `claude-sonnet-4-5`), each provider behind [`Retrying`]. Providers speak
-//! HTTP through the `genai` library; [`Scripted`] plays a YAML script and needs no network: tests use it, and so does
+//! (`anthropic/claude-sonnet-4-5`, or just `claude-sonnet-4-5`), each provider behind [`Retrying`]. Providers are
+//! spoken to over HTTP in one of five wire formats (`wire`); [`Scripted`] plays a YAML script and needs no network: tests use it, and so does
 //! a hub without a key, by `scripted/demo`.
 //!
 //! Promises kept here, whoever answers:
@@ -19,10 +19,8 @@ mod bedrock;
 mod catalog;
 mod check;
 mod config;
-mod converse;
 mod failure;
 mod guard;
-mod history;
 mod kind;
 mod price;
 mod provider;
@@ -33,10 +31,11 @@ mod script;
 mod scripted;
 mod secret;
 mod template;
+mod wire;
 
 pub use adapters::{Adapters, Reach};
 pub use check::check;
-pub use config::{Config, ConfigError, Effort, ProviderConfig};
+pub use config::{Api, Config, ConfigError, Effort, ProviderConfig};
 pub use guard::PrefixGuard;
 pub use price::Price;
 pub use redacting::Redacting;

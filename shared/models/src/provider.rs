@@ -5,20 +5,20 @@ use crate::{
     answer::Answer,
     catalog::{self, AUTO},
     config::{Config, ConfigError, Effort},
-    failure, history,
+    failure,
     kind::Kind,
     price,
     secret::Redactor,
+    wire::{Asked, Decoding, Wire},
 };
 use async_trait::async_trait;
-use genai::{
-    Client, ModelIden, ServiceTarget,
-    chat::{CacheControl, ChatOptions, ReasoningEffort},
-    resolver::{AuthData, Endpoint},
-};
+use futures::{StreamExt, TryStreamExt};
 use ports::{Clock, Model, ModelError, ModelInfo, ModelRequest, ModelStream, SystemClock};
-use reqwest::Url;
-use serde_json::json;
+use reqwest::{
+    Client, RequestBuilder, Response, Url,
+    header::{HeaderName, HeaderValue},
+};
+use serde_json::Value;
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -30,7 +30,8 @@ pub(crate) struct Provider {
     kind: Kind,
     config: Arc<Config>,
     http: Arc<Http>,
-    endpoint: Endpoint,
+    base: Url,
+    wire: Wire,
     /// Not a server of one's own: it takes everything that its documentation says.
     official: bool,
     redactor: Redactor,
@@ -59,12 +60,11 @@ impl Http {
     }
 }
 
-/// A client of ours, because genai's would not know whose cryptography to use, and because it must not follow
-/// redirects: they would carry the key to wherever they point.
+/// It does not follow redirects: they would carry the key to wherever they point.
 fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
     // Somebody may have chosen before; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder()
+    let http = Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true);
@@ -72,9 +72,13 @@ fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
         Some(reach) => reach.client(http),
         None => http,
     };
-    let http = http.build().map_err(|error| format!("the HTTP client cannot be made: {error:?}"))?;
-    Client::builder().with_reqwest(http).build().map_err(|error| error.to_string())
+    http.build().map_err(|error| format!("the HTTP client cannot be made: {error:?}"))
 }
+
+/// The bytes of a refusal that are read.
+const LARGEST_REFUSAL: usize = 64 * 1024;
+/// The bytes of a list of models that are read.
+const LARGEST_LIST: usize = 4 << 20;
 
 impl Provider {
     pub(crate) fn new(
@@ -83,125 +87,139 @@ impl Provider {
         http: Arc<Http>,
         redactor: Redactor,
     ) -> Result<Self, ConfigError> {
-        let base = kind.config(&config).base_url.clone();
-        let endpoint = match &base {
-            Some(base) => Endpoint::from_owned(base_url(base, kind)?),
-            None => Endpoint::from_owned(kind.base_url(&config)),
+        let own = kind.config(&config);
+        let wire = kind.wire(own.api).ok_or(ConfigError::Api { provider: kind.name() })?;
+        let official = own.base_url.is_none();
+        let base = match &own.base_url {
+            Some(base) => base_url(base, kind)?,
+            None => base_url(&kind.base_url(&config), kind)?,
         };
-        let official = base.is_none();
-        Ok(Self { kind, config, http, endpoint, official, redactor, first: OnceCell::new() })
+        Ok(Self { kind, config, http, base, wire, official, redactor, first: OnceCell::new() })
     }
 
-    fn auth(&self) -> Result<AuthData, ModelError> {
+    fn key(&self) -> Result<String, ModelError> {
         let key = self.kind.config(&self.config).api_key.as_ref();
         let role = self.config.aws.credentials.as_ref().filter(|_| self.kind == Kind::Bedrock);
         match (key, self.kind.key_variable()) {
-            (Some(key), _) => Ok(AuthData::from_single(key.expose())),
+            (Some(key), _) => Ok(key.expose().to_owned()),
             // Made anew for each request, because Lambda may have renewed the credentials and the key does not last.
             (None, _) if let Some(role) = role => {
-                Ok(AuthData::from_single(role.key(self.config.region(), SystemClock.now()).expose()))
+                Ok(role.key(self.config.region(), SystemClock.now()).expose().to_owned())
             }
             (None, Some(variable)) if self.official => {
                 Err(ModelError::Unauthorized(format!("no key for {}: set {variable}", self.kind.name())))
             }
             // Local servers want a header but do not look at it.
-            (None, _) => Ok(AuthData::from_single("none")),
+            (None, _) => Ok("none".to_owned()),
         }
     }
 
-    async fn target(&self, model: &str) -> Result<ServiceTarget, ModelError> {
-        let auth = self.auth()?;
-        let model = match model {
-            AUTO => self.first.get_or_try_init(|| self.first_listed(auth.clone())).await?,
-            model => model,
-        };
-        // genai takes what stands before a double colon for its own, and ARNs have one.
-        let model = match self.kind {
-            Kind::Bedrock if model.contains("::") => format!("{}::{model}", self.kind.name()),
-            _ => model.to_owned(),
-        };
-        Ok(ServiceTarget { endpoint: self.endpoint.clone(), auth, model: ModelIden::new(self.kind.adapter(), model) })
-    }
-
-    async fn first_listed(&self, auth: AuthData) -> Result<String, ModelError> {
-        let listed = self.http.client()?.all_model_names(self.kind.adapter(), (self.endpoint.clone(), auth)).await;
-        let names = listed.map_err(|error| failure::model_error(error, &self.redactor))?;
-        let chats = |name: &&String| !["embed", "rerank", "whisper", "tts"].iter().any(|word| name.contains(word));
-        names.iter().find(chats).cloned().ok_or_else(|| {
-            ModelError::Rejected(format!(
-                "the {} server lists no model: name one in BUILDSCALE_MODEL",
-                self.kind.name()
-            ))
-        })
-    }
-
-    fn options(&self, model: &str, request: &ModelRequest) -> ChatOptions {
-        let mut options = ChatOptions::default()
-            .with_capture_content(true)
-            .with_capture_tool_calls(true)
-            .with_capture_usage(true)
-            .with_capture_reasoning_content(self.reasons(model))
-            .with_stream_header_timeout(self.config.retry.first())
-            .with_stream_read_timeout(self.config.retry.stall());
-        // What the hub's owner set is what the server takes; a request only narrows it.
-        options.max_tokens = [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min();
-        options.temperature = request.temperature;
-        options.top_p = request.top_p;
-        options.reasoning_effort = self.effort(model);
-        match self.kind {
-            // Says where requests with the same beginning should go, so that they meet their cache.
-            Kind::OpenAi | Kind::OpenAiResponses if self.official => {
-                options.prompt_cache_key = Some(request.conversation.clone());
-            }
-            // Marks tools and system text for the cache and, where it is sure to be understood, lets the provider move
-            // a second mark along the history. Marks of our own there would change bytes that were already sent.
-            Kind::Anthropic => {
-                options.cache_control = Some(CacheControl::Ephemeral);
-                if self.official {
-                    options.extra_body = Some(json!({"cache_control": {"type": "ephemeral"}}));
-                }
-            }
-            _ => {}
+    /// The request with the key and what else its head needs.
+    fn with_head(&self, mut request: RequestBuilder) -> Result<RequestBuilder, ModelError> {
+        let (name, key) = self.wire.key(&self.key()?);
+        let mut key = HeaderValue::from_str(&key)
+            .map_err(|_| ModelError::Unauthorized("the key has characters that no key has".into()))?;
+        key.set_sensitive(true);
+        request = request.header(HeaderName::from_static(name), key);
+        for (name, value) in self.wire.headers() {
+            request = request.header(*name, *value);
         }
-        options
+        Ok(request)
+    }
+
+    /// What the server answers; its refusals are errors.
+    async fn ask(&self, request: RequestBuilder) -> Result<Response, ModelError> {
+        let answer = request.send().await.map_err(|error| failure::transport(error, &self.redactor))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let headers = answer.headers().clone();
+        let body = start_of(answer, LARGEST_REFUSAL).await.unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        Err(failure::refusal(status, &headers, &body, SystemClock.now(), &self.redactor))
+    }
+
+    async fn model(&self, asked: &str) -> Result<String, ModelError> {
+        match asked {
+            AUTO => Ok(self.first.get_or_try_init(|| self.first_listed()).await?.clone()),
+            model => Ok(model.to_owned()),
+        }
+    }
+
+    async fn first_listed(&self) -> Result<String, ModelError> {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}models", url.path()));
+        let answer = self.ask(self.with_head(self.http.client()?.get(url))?).await?;
+        let body = start_of(answer, LARGEST_LIST).await.map_err(|error| failure::transport(error, &self.redactor))?;
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let listed = ["data", "models"].iter().find_map(|field| body[*field].as_array()).into_iter().flatten();
+        let mut names = listed.filter_map(|model| model["id"].as_str().or_else(|| model["name"].as_str()));
+        let chats = |name: &&str| !["embed", "rerank", "whisper", "tts"].iter().any(|word| name.contains(word));
+        let name = names.find(chats).ok_or_else(|| {
+            let provider = self.kind.name();
+            ModelError::Rejected(format!("the {provider} server lists no model: name one in BUILDSCALE_MODEL"))
+        })?;
+        Ok(name.strip_prefix("models/").unwrap_or(name).to_owned())
+    }
+
+    /// Everything that the format needs to know.
+    fn asked<'a>(&'a self, model: &'a str, request: &'a ModelRequest) -> Asked<'a> {
+        Asked {
+            request,
+            model,
+            provider: self.kind.keeps_as(self.wire),
+            official: self.official && matches!(self.kind, Kind::OpenAi | Kind::OpenAiResponses | Kind::Anthropic),
+            reasons: self.reasons(model),
+            effort: self.effort(model),
+            // What the hub's owner set is what the server takes; a request only narrows it.
+            max_tokens: [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min(),
+        }
     }
 
     /// Whether to ask for the reasoning's text. Where that shows in the request, models that cannot reason refuse it.
     fn reasons(&self, model: &str) -> bool {
-        match self.kind {
-            Kind::OpenAiResponses => ["o1", "o3", "o4", "gpt-5", "gpt-6"].iter().any(|name| model.starts_with(name)),
-            Kind::Gemini => !["gemini-1", "gemini-2.0"].iter().any(|name| model.starts_with(name)),
-            _ => true,
+        match self.wire {
+            Wire::Responses => ["o1", "o3", "o4", "gpt-5", "gpt-6"].iter().any(|name| model.starts_with(name)),
+            Wire::GenerateContent => !["gemini-1", "gemini-2.0"].iter().any(|name| model.starts_with(name)),
+            Wire::ChatCompletions | Wire::Messages | Wire::Converse => true,
         }
     }
 
-    /// How much reasoning to ask for. Without an effort genai looks for one at the end of the model's name and cuts it
-    /// off, which would turn `qwen3-max` into another model; a budget keeps it from looking, and OpenAI's protocols
-    /// have no field for a budget, so that nothing is sent.
-    fn effort(&self, model: &str) -> Option<ReasoningEffort> {
-        let configured = self.config.reasoning.filter(|_| self.reasons(model)).map(|effort| match effort {
-            Effort::Low => ReasoningEffort::Low,
-            Effort::Medium => ReasoningEffort::Medium,
-            Effort::High => ReasoningEffort::High,
-        });
-        match self.kind {
-            Kind::Anthropic | Kind::Gemini | Kind::Bedrock => configured,
-            _ => configured.or(Some(ReasoningEffort::Budget(0))),
+    /// How much reasoning to ask for.
+    fn effort(&self, model: &str) -> Option<Effort> {
+        self.config.reasoning.filter(|_| self.reasons(model))
+    }
+}
+
+/// At most this many bytes of a body.
+async fn start_of(answer: Response, most: usize) -> reqwest::Result<Vec<u8>> {
+    let (mut packets, mut body) = (answer.bytes_stream(), Vec::new());
+    while let Some(packet) = packets.next().await {
+        body.extend_from_slice(&packet?);
+        if body.len() >= most {
+            body.truncate(most);
+            break;
         }
     }
+    Ok(body)
 }
 
 #[async_trait]
 impl Model for Provider {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let target = self.target(request.model.as_deref().unwrap_or(AUTO)).await?;
-        let model = target.model.model_name.to_string();
-        let options = self.options(&model, &request);
-        let chat = history::chat_request(&request, self.kind);
-        let answer = self.http.client()?.exec_chat_stream(target, chat, Some(&options)).await;
-        let answer = answer.map_err(|error| failure::model_error(error, &self.redactor))?;
-        let price = price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices);
-        Ok(Answer::new(answer.stream, self.kind, price, self.redactor.clone()).into_stream())
+        let model = self.model(request.model.as_deref().unwrap_or(AUTO)).await?;
+        let body = self.wire.body(&self.asked(&model, &request));
+        let post = self.http.client()?.post(self.wire.url(&self.base, &model)).json(&body);
+        let answer = self.ask(self.with_head(post)?).await?;
+        let answer = Answer {
+            body: answer.bytes_stream().map_ok(|packet| packet.to_vec()).boxed(),
+            decoding: Decoding::new(self.wire),
+            provider: self.kind.keeps_as(self.wire).to_owned(),
+            price: price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices),
+            redactor: self.redactor.clone(),
+        };
+        Ok(answer.into_stream())
     }
 
     fn catalog(&self) -> Vec<ModelInfo> {
@@ -209,8 +227,8 @@ impl Model for Provider {
     }
 }
 
-/// A base URL as genai joins it: with the version where the provider's own libraries would add it, and a slash.
-fn base_url(text: &str, kind: Kind) -> Result<String, ConfigError> {
+/// A base URL as paths are joined to it: with the version where the provider's own libraries would add it, and a slash.
+fn base_url(text: &str, kind: Kind) -> Result<Url, ConfigError> {
     let invalid = |reason: &str| ConfigError::BaseUrl { provider: kind.name(), reason: reason.to_owned() };
     let mut url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -224,17 +242,18 @@ fn base_url(text: &str, kind: Kind) -> Result<String, ConfigError> {
         Some(version) if adds_version && !has_version => format!("{path}/{version}/"),
         _ => format!("{path}/"),
     });
-    Ok(url.to_string())
+    Ok(url)
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn base_urls_are_taken_as_people_write_them() {
-        let check = |kind, text: &str, expected: &str| assert_eq!(base_url(text, kind).unwrap(), expected);
+        let check = |kind, text: &str, expected: &str| assert_eq!(base_url(text, kind).unwrap().as_str(), expected);
         check(Kind::OpenAi, "http://localhost:8000/v1", "http://localhost:8000/v1/");
         check(Kind::OpenAi, "http://localhost:8000", "http://localhost:8000/v1/");
         check(Kind::OpenAi, "https://host/openai/deployments/x/", "https://host/openai/deployments/x/");
@@ -256,49 +275,109 @@ mod tests {
         ModelRequest { conversation: "chat-1".into(), ..ModelRequest::default() }
     }
 
+    fn body(kind: Kind, config: serde_json::Value, model: &str, request: &ModelRequest) -> serde_json::Value {
+        let provider = provider(kind, config);
+        provider.wire.body(&provider.asked(model, request))
+    }
+
     #[test]
     fn a_request_says_how_warm_and_only_narrows_the_length() {
         let check = |config: serde_json::Value, asked: Option<u32>, expected: Option<u32>| {
-            let request = ModelRequest { temperature: Some(0.5), top_p: Some(0.9), max_tokens: asked, ..request() };
-            let options = provider(Kind::OpenAi, config).options("m", &request);
-            assert_eq!((options.temperature, options.top_p, options.max_tokens), (Some(0.5), Some(0.9), expected));
+            let request = ModelRequest { temperature: Some(0.5), max_tokens: asked, ..request() };
+            let body = body(Kind::OpenAi, config, "m", &request);
+            assert_eq!(
+                (body["temperature"].as_f64(), body["max_tokens"].as_u64()),
+                (Some(0.5), expected.map(u64::from))
+            );
         };
         check(json!({}), None, None);
         check(json!({}), Some(500), Some(500));
         check(json!({"max_output_tokens": 400}), None, Some(400));
         check(json!({"max_output_tokens": 400}), Some(500), Some(400));
         check(json!({"max_output_tokens": 400}), Some(300), Some(300));
+        let request = ModelRequest { temperature: Some(0.5), max_tokens: Some(9), ..request() };
+        let of = |kind: Kind, model: &str| body(kind, json!({}), model, &request);
+        assert_eq!(of(Kind::OpenAi, "gpt-5-mini")["max_completion_tokens"], 9);
+        assert_eq!(of(Kind::OpenAiResponses, "gpt-5-mini")["max_output_tokens"], 9);
+        assert_eq!(
+            (&of(Kind::Anthropic, "claude")["max_tokens"], &of(Kind::Anthropic, "claude")["temperature"]),
+            (&json!(9), &json!(0.5))
+        );
+        assert_eq!(
+            of(Kind::Gemini, "gemini-2.0-flash")["generationConfig"],
+            json!({"temperature": 0.5, "maxOutputTokens": 9})
+        );
+        assert_eq!(of(Kind::Bedrock, "amazon.nova")["inferenceConfig"], json!({"maxTokens": 9, "temperature": 0.5}));
     }
 
     #[test]
     fn what_only_the_provider_itself_understands_is_not_sent_to_imitations() {
         let own = json!({"openai": {"base_url": "http://h/v1"}, "anthropic": {"base_url": "http://h"}});
         let marks = |kind: Kind, config: &serde_json::Value| {
-            let options = provider(kind, config.clone()).options("m", &request());
-            (options.prompt_cache_key, options.cache_control, options.extra_body)
+            let body = body(kind, config.clone(), "m", &ModelRequest { system: "s".into(), ..request() });
+            (
+                body["prompt_cache_key"].clone(),
+                body["system"][0]["cache_control"].clone(),
+                body["cache_control"].clone(),
+            )
         };
-        let ephemeral = Some(CacheControl::Ephemeral);
-        assert_eq!(marks(Kind::OpenAi, &json!({})), (Some("chat-1".into()), None, None));
-        assert_eq!(marks(Kind::OpenAi, &own), (None, None, None));
-        let moving = Some(json!({"cache_control": {"type": "ephemeral"}}));
-        assert_eq!(marks(Kind::Anthropic, &json!({})), (None, ephemeral.clone(), moving));
-        assert_eq!(marks(Kind::Anthropic, &own), (None, ephemeral, None));
+        let (none, ephemeral) = (serde_json::Value::Null, json!({"type": "ephemeral"}));
+        assert_eq!(marks(Kind::OpenAi, &json!({})), (json!("chat-1"), none.clone(), none.clone()));
+        assert_eq!(marks(Kind::OpenAi, &own), (none.clone(), none.clone(), none.clone()));
+        assert_eq!(marks(Kind::Anthropic, &json!({})), (none.clone(), ephemeral.clone(), ephemeral.clone()));
+        assert_eq!(marks(Kind::Anthropic, &own), (none.clone(), ephemeral, none));
     }
 
     #[test]
     fn reasoning_is_asked_for_where_it_can_be_had() {
-        let check = |kind: Kind, model: &str, configured: bool, expected: (bool, &str)| {
+        let check = |kind: Kind, model: &str, configured: bool, place: &str, expected: serde_json::Value| {
             let config = if configured { json!({"reasoning": "high"}) } else { json!({}) };
-            let options = provider(kind, config).options(model, &request());
-            let effort = options.reasoning_effort.map_or_else(|| "none".into(), |effort| effort.to_string());
-            assert_eq!((options.capture_reasoning_content, effort.as_str()), (Some(expected.0), expected.1), "{model}");
+            let body = body(kind, config, model, &request());
+            assert_eq!(body.pointer(place).cloned().unwrap_or_default(), expected, "{model}");
         };
-        check(Kind::OpenAiResponses, "gpt-5-mini", true, (true, "high"));
-        check(Kind::OpenAiResponses, "gpt-4o", true, (false, "0"));
-        check(Kind::OpenAi, "qwen3-max", false, (true, "0"));
-        check(Kind::Gemini, "gemini-2.0-flash", true, (false, "none"));
-        check(Kind::Gemini, "gemini-2.5-pro", true, (true, "high"));
-        check(Kind::Anthropic, "claude-sonnet-4-5", false, (true, "none"));
+        let none = serde_json::Value::Null;
+        check(
+            Kind::OpenAiResponses,
+            "gpt-5-mini",
+            true,
+            "/reasoning",
+            json!({"effort": "high", "summary": "detailed"}),
+        );
+        check(Kind::OpenAiResponses, "gpt-4o", true, "/reasoning", none.clone());
+        check(Kind::OpenAi, "qwen3-max", false, "/reasoning_effort", none.clone());
+        check(Kind::OpenAi, "gpt-5", true, "/reasoning_effort", json!("high"));
+        check(Kind::Gemini, "gemini-2.0-flash", true, "/generationConfig", none.clone());
+        let budget = json!({"thinkingBudget": 24_000, "includeThoughts": true});
+        check(Kind::Gemini, "gemini-2.5-pro", true, "/generationConfig/thinkingConfig", budget);
+        let level = json!({"thinkingLevel": "HIGH", "includeThoughts": true});
+        check(Kind::Gemini, "gemini-3-pro", true, "/generationConfig/thinkingConfig", level);
+        check(Kind::Anthropic, "claude-sonnet-4-5", false, "/thinking", none.clone());
+        let enabled = json!({"type": "enabled", "budget_tokens": 24_000});
+        check(Kind::Anthropic, "claude-sonnet-4-5", true, "/thinking", enabled);
+        check(
+            Kind::Anthropic,
+            "claude-sonnet-4-6",
+            true,
+            "/thinking",
+            json!({"type": "adaptive", "display": "summarized"}),
+        );
+        check(Kind::Anthropic, "claude-sonnet-4-6", true, "/output_config", json!({"effort": "high"}));
+        check(Kind::Bedrock, "amazon.nova-lite-v1:0", true, "/inferenceConfig", none);
+    }
+
+    #[test]
+    fn the_format_of_a_server_can_be_chosen_where_there_are_two() {
+        let wire = |kind: Kind, config: serde_json::Value| provider(kind, config).wire;
+        assert_eq!(wire(Kind::OpenAi, json!({"openai": {"base_url": "http://h/v1"}})), Wire::ChatCompletions);
+        assert_eq!(
+            wire(Kind::OpenAi, json!({"openai": {"base_url": "http://h/v1", "api": "responses"}})),
+            Wire::Responses
+        );
+        assert_eq!(wire(Kind::Ollama, json!({"ollama": {"api": "responses"}})), Wire::Responses);
+        assert_eq!(wire(Kind::OpenAiResponses, json!({"openai": {"api": "chat_completions"}})), Wire::Responses);
+        let config = Arc::new(serde_json::from_value(json!({"gemini": {"api": "responses"}})).unwrap());
+        let refused = Provider::new(Kind::Gemini, config, Arc::default(), Redactor::default()).err().unwrap();
+        assert!(refused.to_string().contains("gemini"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What Bedrock has beside what every provider has: its framing, its exceptions, its demands, and keys out of a role.
 
-use crate::support::{Server, converse, deltas, error, frames::Piece, request, result, says, sse, user};
+use crate::support::{Server, converse, deltas, error, eventstream, frames::Piece, request, result, says, sse, user};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use models::{Adapters, Config, Reach, Router};
 use ports::{Delta, Endpoint, Model, ModelAdapters, ModelError};
@@ -16,7 +16,10 @@ fn hello() -> wiremock::ResponseTemplate {
 #[test]
 fn the_framing_is_awss() {
     // The empty message of the test vectors that the SDKs of AWS share.
-    assert_eq!(converse::message(&[], b""), [0, 0, 0, 16, 0, 0, 0, 0, 0x05, 0xc2, 0x48, 0xeb, 0x7d, 0x98, 0xc8, 0xff]);
+    assert_eq!(
+        eventstream::message(&[], b""),
+        [0, 0, 0, 16, 0, 0, 0, 0, 0x05, 0xc2, 0x48, 0xeb, 0x7d, 0x98, 0xc8, 0xff]
+    );
 }
 
 #[tokio::test]

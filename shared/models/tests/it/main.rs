@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bedrock;
+mod corpus;
 mod providers;
 mod routing;
 mod scripted;

@@ -338,8 +338,39 @@ async fn redirects_are_not_followed_because_they_would_carry_the_key() {
     let redirect = ResponseTemplate::new(307).insert_header("location", elsewhere.0.uri().as_str());
     let server = Server::with(vec![redirect]).await;
     let said = error(&server.router(), request("anthropic/claude-sonnet-4-5", vec![user("Hi")])).await;
-    assert!(matches!(said, ModelError::Rejected(_)), "{said:?}");
+    let address = format!("{}/", elsewhere.0.uri());
+    let expected = format!("307 the server is at another address: put the one that it names into base_url ({address})");
+    assert_eq!(said, ModelError::Rejected(expected));
     assert!(elsewhere.requests().await.is_empty());
+    assert_eq!(server.requests().await.len(), 1, "it would be told the same again");
+}
+
+#[tokio::test]
+async fn a_time_to_come_again_may_be_a_date_and_is_waited_for_within_bounds() {
+    for protocol in protocols() {
+        let refusal = || {
+            ResponseTemplate::new(429)
+                .insert_header("date", "Sun, 06 Nov 1994 08:49:37 GMT")
+                .insert_header("retry-after", "Sun, 06 Nov 1994 09:49:37 GMT")
+        };
+        // The bound of this router is 5 ms.
+        let server = Server::with(vec![refusal(), refusal()]).await;
+        let said = error(&server.router(), request(protocol.model, vec![user("Hi")])).await;
+        let hour = std::time::Duration::from_secs(3600);
+        assert_eq!(said, ModelError::RateLimited { retry_after: Some(hour) }, "{}", protocol.model);
+        assert_eq!(server.requests().await.len(), 2, "{}", protocol.model);
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_ones_own_may_speak_responses() {
+    let server = Server::with(vec![sse(frames::responses(&[Piece::Say("Hello")], "completed").into())]).await;
+    let file = json!({"openai": {"base_url": format!("{}/v1", server.0.uri()), "api": "responses", "models": ["m"]}});
+    let config = models::Config::from_lookup(Some(serde_json::from_value(file).unwrap()), |_| None);
+    let router = models::Router::new(config).unwrap();
+    assert_eq!(router.default_model(), "openai/m");
+    assert_eq!(deltas(&router, request("openai/m", vec![user("Hi")])).await[0], Delta::Text("Hello".into()));
+    assert_eq!(server.requests().await[0].url.path(), "/v1/responses");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Bedrock's side of Converse: what it sends, and what it does not take.
 
-use super::frames::Piece;
+use super::{eventstream, frames::Piece};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use wiremock::{Request, ResponseTemplate};
@@ -40,41 +40,12 @@ pub fn frames(pieces: &[Piece<'_>], stop: &str) -> Vec<u8> {
 }
 
 fn event(kind: &str, payload: &Value) -> Vec<u8> {
-    let headers = [(":event-type", kind), (":content-type", "application/json"), (":message-type", "event")];
-    message(&headers, payload.to_string().as_bytes())
+    eventstream::event(kind, &payload.to_string())
 }
 
 /// What Bedrock says when it cannot go on in the middle of an answer.
 pub fn exception(kind: &str, words: &str) -> Vec<u8> {
-    let headers = [(":exception-type", kind), (":content-type", "application/json"), (":message-type", "exception")];
-    message(&headers, json!({ "message": words }).to_string().as_bytes())
-}
-
-/// One message of `application/vnd.amazon.eventstream`: lengths with their checksum, headers (all of them texts, type 7), the
-/// payload, and the checksum of it all.
-pub fn message(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
-    let mut head = Vec::new();
-    for (name, value) in headers {
-        head.push(u8::try_from(name.len()).unwrap());
-        head.extend(name.as_bytes());
-        head.push(7);
-        head.extend(u16::try_from(value.len()).unwrap().to_be_bytes());
-        head.extend(value.as_bytes());
-    }
-    let mut message = Vec::new();
-    message.extend(u32::try_from(16 + head.len() + payload.len()).unwrap().to_be_bytes());
-    message.extend(u32::try_from(head.len()).unwrap().to_be_bytes());
-    message.extend(crc32(&message).to_be_bytes());
-    message.extend(head);
-    message.extend(payload);
-    message.extend(crc32(&message).to_be_bytes());
-    message
-}
-
-/// CRC-32 of IEEE 802.3.
-fn crc32(bytes: &[u8]) -> u32 {
-    let divided = |rest: u32, _| (rest >> 1) ^ (0xEDB8_8320 & (rest & 1).wrapping_neg());
-    !bytes.iter().fold(!0, |rest, byte| (0..8).fold(rest ^ u32::from(*byte), divided))
+    eventstream::exception(kind, &json!({ "message": words }).to_string())
 }
 
 /// How Bedrock refuses a request that it does not take; none for what it takes, and for requests to others.

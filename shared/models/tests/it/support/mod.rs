@@ -1,7 +1,9 @@
 //! What the tests of models share: requests, a fake server, and the frames of providers.
 
 pub mod converse;
+pub mod eventstream;
 pub mod frames;
+pub mod recorded;
 
 use domain::{CallId, Message, MessageId, Timestamp, ToolCall, ToolSpec};
 use futures::StreamExt;
@@ -136,6 +138,8 @@ pub fn router(uri: &str) -> Router {
         "openai": {"api_key": KEY, "base_url": format!("{uri}/v1")},
         "anthropic": {"api_key": KEY, "base_url": uri},
         "gemini": {"api_key": KEY, "base_url": uri},
+        "openrouter": {"api_key": KEY, "base_url": format!("{uri}/v1")},
+        "ollama": {"base_url": uri, "api": "responses"},
         "bedrock": {"api_key": KEY, "base_url": uri},
     }))
     .unwrap();

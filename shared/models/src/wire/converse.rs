@@ -1,0 +1,191 @@
+//! `POST …/model/<model>/converse-stream` of Bedrock.
+//! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>
+//!
+//! Converse demands more of a history than others: people and models take turns, no text is blank, and tools are declared when the
+//! history has calls. It refuses the request otherwise.
+
+use super::{
+    Asked, Fault, count,
+    draft::Draft,
+    history::{self, Said, Thought},
+    messages::{Claude, budget},
+    text,
+};
+use crate::config::Effort;
+use domain::event::StopReason;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+pub(super) fn body(asked: &Asked<'_>) -> Value {
+    let mut body = Map::new();
+    if !asked.request.system.is_empty() {
+        body.insert("system".into(), json!([{"text": &*asked.request.system}]));
+    }
+    let messages = messages(asked);
+    let tools = tools(asked, &messages);
+    if !tools.is_empty() {
+        body.insert("toolConfig".into(), json!({ "tools": tools }));
+    }
+    body.insert("messages".into(), Value::Array(messages));
+    let publisher = publisher(asked.model);
+    // Nova takes none of these beside much reasoning.
+    if !(publisher == "amazon" && asked.effort == Some(Effort::High)) {
+        let mut inference = Map::new();
+        inference.insert("maxTokens".into(), json!(max_tokens(asked, publisher)));
+        if let Some(temperature) = asked.request.temperature {
+            inference.insert("temperature".into(), json!(temperature));
+        }
+        body.insert("inferenceConfig".into(), Value::Object(inference));
+    }
+    if let Some(fields) = asked.effort.and_then(|effort| reasoning(publisher, effort)) {
+        body.insert("additionalModelRequestFields".into(), fields);
+    }
+    Value::Object(body)
+}
+
+/// Who made a model, as in `eu.anthropic.claude-…`.
+fn publisher(model: &str) -> &str {
+    let mut parts = model.split('.');
+    let first = parts.next().unwrap_or_default();
+    let is_profile = ["us", "us-gov", "eu", "apac", "au", "ca", "jp", "in", "global"].contains(&first);
+    if is_profile { parts.next().unwrap_or_default() } else { first }
+}
+
+/// Most publishers want a number.
+fn max_tokens(asked: &Asked<'_>, publisher: &str) -> u32 {
+    asked.max_tokens.unwrap_or(match publisher {
+        "anthropic" => Claude::of(asked.model).max_tokens,
+        "amazon" => 5000,
+        // Reasoning counts as output.
+        "openai" => 16_384,
+        _ => 4096,
+    })
+}
+
+fn reasoning(publisher: &str, effort: Effort) -> Option<Value> {
+    let level = effort.as_str();
+    match publisher {
+        "anthropic" => Some(json!({"thinking": {"type": "enabled", "budget_tokens": budget(effort)}})),
+        "amazon" => {
+            Some(json!({"inferenceConfig": {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": level}}}))
+        }
+        "openai" => Some(json!({"reasoning": {"effort": level}})),
+        _ => None,
+    }
+}
+
+/// The tools that are offered or, where none are, those that the history has calls of.
+fn tools(asked: &Asked<'_>, messages: &[Value]) -> Vec<Value> {
+    let spec = |name: &str, schema: &Value, description: &str| json!({"toolSpec": {"name": name, "inputSchema": {"json": schema}, "description": description}});
+    if !asked.request.tools.is_empty() {
+        let offered = asked.request.tools.iter();
+        return offered.map(|tool| spec(&tool.name, &tool.parameters, &tool.description)).collect();
+    }
+    let blocks = messages.iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
+    let names: BTreeSet<&str> = blocks.filter_map(|block| block["toolUse"]["name"].as_str()).collect();
+    names.into_iter().map(|name| spec(name, &json!({"type": "object"}), "Cannot be used any more.")).collect()
+}
+
+/// With everything that is said to the model between two of its answers in one message.
+fn messages(asked: &Asked<'_>) -> Vec<Value> {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for said in history::said(asked.request, asked.provider) {
+        let (role, blocks) = blocks(said);
+        match turns.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some((last, all)) if *last == role => all.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+fn blocks(said: Said<'_>) -> (&'static str, Vec<Value>) {
+    // Places that must be filled.
+    let filled =
+        |text: &str, stand_in: &str| if text.trim().is_empty() { stand_in.to_owned() } else { text.to_owned() };
+    match said {
+        Said::User(text) => ("user", vec![json!({"text": filled(&text, "(nothing)")})]),
+        Said::Results(results) => {
+            let block = |result: &history::Answered<'_>| {
+                let content = json!([{"text": filled(result.output, "(no output)")}]);
+                json!({"toolResult": {"toolUseId": result.id, "content": content}})
+            };
+            ("user", results.iter().map(block).collect())
+        }
+        Said::Model { thoughts, text, calls } => {
+            let mut blocks: Vec<Value> = history::signed(thoughts).into_iter().filter_map(thought).collect();
+            // A model that said only a line break said nothing.
+            if !text.trim().is_empty() {
+                blocks.push(json!({ "text": text }));
+            }
+            let call = |call: history::Called<'_>| json!({"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.args}});
+            blocks.extend(calls.into_iter().map(call));
+            // Thoughts alone are no message.
+            let says = blocks.iter().any(|block| block.get("reasoningContent").is_none());
+            ("assistant", if says { blocks } else { Vec::new() })
+        }
+    }
+}
+
+fn thought((thought, text): (Thought, Option<String>)) -> Option<Value> {
+    match (thought, text) {
+        (Thought::Signature(signature), Some(text)) => {
+            Some(json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}))
+        }
+        (Thought::Signature(sealed), None) => Some(json!({"reasoningContent": {"redactedContent": sealed}})),
+        (Thought::Reasoning(_) | Thought::Block(_), _) => None,
+    }
+}
+
+pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
+    let index = event.get("contentBlockIndex").and_then(Value::as_u64);
+    match name {
+        "contentBlockStart" => {
+            let call = &event["start"]["toolUse"];
+            if call.is_object() {
+                draft.calls.push(super::draft::Call {
+                    key: index,
+                    id: call["toolUseId"].as_str().unwrap_or_default().to_owned(),
+                    name: call["name"].as_str().unwrap_or_default().to_owned(),
+                    ..super::draft::Call::default()
+                });
+            }
+        }
+        "contentBlockDelta" => {
+            let delta = &event["delta"];
+            if let Some(piece) = text(delta, &["/text"]) {
+                draft.text(piece);
+            }
+            if let Some(piece) = text(delta, &["/reasoningContent/text"]) {
+                draft.block(index).text.push_str(piece);
+                draft.reasoning(piece);
+            }
+            if let Some(piece) = text(delta, &["/reasoningContent/signature", "/reasoningContent/redactedContent"]) {
+                draft.block(index).signature.push_str(piece);
+            }
+            if let Some(piece) = text(delta, &["/toolUse/input"]) {
+                draft.call(index).args.push_str(piece);
+            }
+        }
+        "messageStop" => match event["stopReason"].as_str().unwrap_or_default() {
+            "max_tokens" | "model_context_window_exceeded" => draft.finished = Some(StopReason::MaxOutputTokens),
+            why @ ("guardrail_intervened" | "content_filtered" | "refusal") => draft.refuse(why),
+            why if why.starts_with("malformed") => {
+                return Err(Fault::Nonsense(format!("the model's answer makes no sense ({why})")));
+            }
+            _ => draft.finished = Some(StopReason::EndTurn),
+        },
+        "metadata" => {
+            let of = |field: &str| count(&event["usage"][field]);
+            let tokens = &mut draft.tokens;
+            // What came from the cache and went into it is counted beside the input, not within.
+            (tokens.cached, tokens.written_to_cache) = (of("cacheReadInputTokens"), of("cacheWriteInputTokens"));
+            tokens.input = of("inputTokens") + tokens.cached + tokens.written_to_cache;
+            tokens.output = of("outputTokens");
+            draft.over = draft.finished.is_some();
+        }
+        _ => {}
+    }
+    Ok(())
+}

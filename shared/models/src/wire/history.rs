@@ -1,0 +1,279 @@
+//! A chat's history, before a format makes JSON of it.
+//!
+//! The mapping is a pure function of each message and of the messages before it, so a longer history begins with what the shorter
+//! one was mapped to.
+
+use domain::{FilePath, Message, ToolCall, name_for_providers};
+use ports::ModelRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+/// One thing that was said.
+pub(crate) enum Said<'a> {
+    /// By people, or by the system between brackets.
+    User(Cow<'a, str>),
+    /// By the model; the text may be empty where there are calls.
+    Model { thoughts: Vec<Thought>, text: &'a str, calls: Vec<Called<'a>> },
+    /// The results of one step in one message: Gemini demands it, Anthropic recommends it, the others do not mind.
+    Results(Vec<Answered<'a>>),
+}
+
+/// A call that the model made.
+pub(crate) struct Called<'a> {
+    pub id: String,
+    pub name: Cow<'a, str>,
+    /// Always an object.
+    pub args: Value,
+    pub signature: Option<String>,
+}
+
+/// The result of a call.
+pub(crate) struct Answered<'a> {
+    pub id: String,
+    pub name: Cow<'a, str>,
+    pub output: &'a str,
+}
+
+/// The history of a request, with what `provider` wants back.
+pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a>> {
+    let mut said = Vec::with_capacity(request.messages.len());
+    let mut results: Vec<Answered<'a>> = Vec::new();
+    let mut ids = Ids::default();
+    for message in &request.messages {
+        if let Message::Tool { call_id, tool, output, .. } = message.as_ref() {
+            results.push(Answered { id: ids.of(&call_id.to_string()), name: name_for_providers(tool), output });
+            continue;
+        }
+        if !results.is_empty() {
+            said.push(Said::Results(std::mem::take(&mut results)));
+        }
+        match message.as_ref() {
+            Message::User { content, files, context, .. } => said.push(Said::User(user(content, files, context))),
+            // In brackets as a person's words: most providers know no system text in the middle of a history, and those
+            // that move it to the front would change bytes that they have already cached.
+            Message::System { content, .. } => said.push(Said::User(match content.starts_with('[') {
+                true => Cow::Borrowed(content.as_str()),
+                false => Cow::Owned(format!("[System: {content}]")),
+            })),
+            // A model that was stopped before its first word said nothing; providers refuse empty messages.
+            Message::Assistant { content, calls, .. } if content.is_empty() && calls.is_empty() => {}
+            Message::Assistant { content, calls, provider: kept, .. } => {
+                // What another provider wanted back means nothing to this one.
+                let kept = Kept::deserialize(kept).ok().filter(|kept| kept.provider == provider).unwrap_or_default();
+                let mut signatures = kept.calls.into_iter().map(|signatures| signatures.into_iter().next());
+                let mut own = kept.ids.into_iter();
+                let called = |call: &'a ToolCall| Called {
+                    id: ids.keep(&call.call_id.to_string(), own.next()),
+                    name: name_for_providers(&call.tool),
+                    args: arguments(call),
+                    signature: signatures.next().flatten(),
+                };
+                let calls = calls.iter().map(called).collect();
+                said.push(Said::Model { thoughts: kept.thoughts, text: content, calls });
+            }
+            Message::Tool { .. } => {}
+        }
+    }
+    if !results.is_empty() {
+        said.push(Said::Results(results));
+    }
+    said
+}
+
+/// The ids under which a provider knows calls: those that it gave them itself, as long as each is given once. Some servers take
+/// only ids of their own form (Mistral's nine letters and digits), some tell models by them which call is meant (Kimi's
+/// `functions.name:0`), and a prompt that comes back as it was written meets the provider's cache. Calls of other providers, and
+/// calls without an id of their own, go by the id that they have here. Ours stays the key of a call everywhere else: it is there
+/// before a provider says anything, and it never comes twice.
+#[derive(Default)]
+struct Ids {
+    taken: HashSet<String>,
+    by_call: HashMap<String, String>,
+}
+
+/// OpenAI takes no longer ones.
+const LONGEST_ID: usize = 40;
+
+impl Ids {
+    fn keep(&mut self, call: &str, own: Option<String>) -> String {
+        let usable = |id: &String| !id.is_empty() && id.len() <= LONGEST_ID && !self.taken.contains(id);
+        let id = own.filter(usable).unwrap_or_else(|| call.to_owned());
+        self.taken.insert(id.clone());
+        self.by_call.insert(call.to_owned(), id.clone());
+        id
+    }
+
+    fn of(&self, call: &str) -> String {
+        self.by_call.get(call).map_or_else(|| call.to_owned(), Clone::clone)
+    }
+}
+
+/// A person's words, and after them what the chat adds; where it adds nothing, attached files are at least named.
+fn user<'a>(content: &'a str, files: &[FilePath], context: &str) -> Cow<'a, str> {
+    if !context.is_empty() {
+        Cow::Owned(format!("{content}\n\n{context}"))
+    } else if !files.is_empty() {
+        let files: Vec<_> = files.iter().map(|file| file.as_str()).collect();
+        Cow::Owned(format!("{content}\n\n[Attached files: {}]", files.join(", ")))
+    } else {
+        Cow::Borrowed(content)
+    }
+}
+
+/// The arguments as an object, which is all that some providers take; what was no object is kept inside one.
+fn arguments(call: &ToolCall) -> Value {
+    match call.parsed() {
+        Ok(object @ Value::Object(_)) => object,
+        _ => Value::Object(Map::from_iter([("invalid_arguments".to_owned(), Value::String(call.args.clone()))])),
+    }
+}
+
+/// What a provider wants back with a message, as [`Message::Assistant`] keeps it. Persisted: fields may be added, never
+/// changed.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// Who wants it.
+    pub provider: String,
+    /// What stands before the message's text, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thoughts: Vec<Thought>,
+    /// The signatures of each call; left out when no call has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Vec<String>>,
+    /// The provider's own id of each call, empty for one without; left out when no call has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Thought {
+    /// A signature or an encrypted thought.
+    Signature(String),
+    /// The text that the signature before it signs.
+    Reasoning(String),
+    /// A block as the provider sent it.
+    Block(Value),
+}
+
+impl Kept {
+    /// As it is kept: nothing where there is nothing to keep.
+    pub fn into_value(mut self) -> Value {
+        if self.calls.iter().all(Vec::is_empty) {
+            self.calls.clear();
+        }
+        if self.ids.iter().all(String::is_empty) {
+            self.ids.clear();
+        }
+        if self.thoughts.is_empty() && self.calls.is_empty() && self.ids.is_empty() {
+            return Value::Null;
+        }
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// Each signature of a thought, with the text that it signs.
+pub(crate) fn signed(thoughts: Vec<Thought>) -> Vec<(Thought, Option<String>)> {
+    let mut signed: Vec<(Thought, Option<String>)> = Vec::new();
+    for thought in thoughts {
+        match (thought, signed.last_mut()) {
+            (Thought::Reasoning(text), Some((Thought::Signature(_), slot @ None))) => *slot = Some(text),
+            (Thought::Reasoning(_), _) => {}
+            (thought, _) => signed.push((thought, None)),
+        }
+    }
+    signed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{CallId, MessageId, Timestamp};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn says(key: &str, calls: &[&str], provider: Value) -> Arc<Message> {
+        let call =
+            |tool: &&str| ToolCall { call_id: CallId::from_key(key, tool), tool: (*tool).into(), args: "{}".into() };
+        Arc::new(Message::Assistant {
+            id: MessageId::from_key("t", key),
+            at: Timestamp::from_millis(0),
+            content: "text".into(),
+            calls: calls.iter().map(call).collect(),
+            reasoning: String::new(),
+            provider,
+        })
+    }
+
+    fn model<'a>(said: &'a Said<'_>) -> (&'a [Thought], Vec<(&'a str, &'a str)>) {
+        let Said::Model { thoughts, calls, .. } = said else { return (&[], Vec::new()) };
+        (thoughts, calls.iter().map(|call| (call.id.as_str(), call.name.as_ref())).collect())
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_to_its_own_provider_only() {
+        let kept = json!({"provider": "anthropic", "thoughts": [{"signature": "s"}], "ids": ["toolu_1"]});
+        let request = ModelRequest { messages: vec![says("a", &["read"], kept)], ..ModelRequest::default() };
+        let own = said(&request, "anthropic");
+        assert_eq!(model(&own[0]), (&[Thought::Signature("s".into())][..], vec![("toolu_1", "read")]));
+        let other = said(&request, "gemini");
+        let ours = CallId::from_key("a", "read").to_string();
+        assert_eq!(model(&other[0]), (&[][..], vec![(ours.as_str(), "read")]));
+        assert_eq!(Kept { provider: "openai".into(), ..Kept::default() }.into_value(), Value::Null);
+    }
+
+    #[test]
+    fn ids_of_providers_are_kept_while_they_are_ids() {
+        let kept = |ids: &[&str]| json!({"provider": "openai", "ids": ids});
+        let long = "x".repeat(41);
+        let result = |key: &str, tool: &str| {
+            Arc::new(Message::Tool {
+                call_id: CallId::from_key(key, tool),
+                tool: tool.into(),
+                at: Timestamp::from_millis(0),
+                output: String::new(),
+                success: true,
+            })
+        };
+        let messages = vec![
+            says("a", &["read", "ls", "rm"], kept(&["Ab3dEf6hI", "", &long])),
+            result("a", "read"),
+            result("a", "ls"),
+            result("a", "rm"),
+            says("b", &["read"], kept(&["Ab3dEf6hI"])),
+            result("b", "read"),
+        ];
+        let request = ModelRequest { messages, ..ModelRequest::default() };
+        let said = said(&request, "openai");
+        let ours = |key: &str, tool: &str| CallId::from_key(key, tool).to_string();
+        let expected = ["Ab3dEf6hI".to_owned(), ours("a", "ls"), ours("a", "rm")];
+        let ids = |said: &Said<'_>| match said {
+            Said::Model { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
+            Said::Results(results) => results.iter().map(|result| result.id.clone()).collect(),
+            Said::User(_) => Vec::new(),
+        };
+        assert_eq!((ids(&said[0]), ids(&said[1])), (expected.to_vec(), expected.to_vec()));
+        assert_eq!((ids(&said[2]), ids(&said[3])), (vec![ours("b", "read")], vec![ours("b", "read")]));
+    }
+
+    #[test]
+    fn a_persons_words_come_with_their_context() {
+        let files: Vec<FilePath> = ["/a.md", "/b.md"].iter().filter_map(|path| path.parse().ok()).collect();
+        assert_eq!(user("hi", &files, "<file>…</file>"), "hi\n\n<file>…</file>");
+        assert_eq!(user("hi", &files, ""), "hi\n\n[Attached files: /a.md, /b.md]");
+        assert_eq!(user("hi", &[], ""), "hi");
+    }
+
+    #[test]
+    fn arguments_are_always_an_object() {
+        let call = |args: &str| ToolCall { call_id: CallId::from_key("t", "c"), tool: "t".into(), args: args.into() };
+        assert_eq!(arguments(&call("")), json!({}));
+        assert_eq!(arguments(&call(r#"{"b": 1, "a": 2}"#)).to_string(), r#"{"b":1,"a":2}"#, "the order is kept");
+        assert_eq!(arguments(&call("[1]")), json!({"invalid_arguments": "[1]"}));
+        assert_eq!(arguments(&call("{\"path\": \"/a")), json!({"invalid_arguments": "{\"path\": \"/a"}));
+    }
+}

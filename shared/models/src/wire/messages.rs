@@ -1,0 +1,256 @@
+//! `POST …/messages` of Anthropic. <https://docs.anthropic.com/en/api/messages-streaming>
+
+use super::{
+    Asked, Fault, count,
+    draft::Draft,
+    history::{self, Said, Thought},
+    text, written,
+};
+use crate::config::Effort;
+use domain::event::StopReason;
+use serde_json::{Map, Value, json};
+
+pub(super) fn body(asked: &Asked<'_>) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), json!(asked.model));
+    body.insert("stream".into(), json!(true));
+    // Marks tools and system text for the cache and, where it is sure to be understood, lets the provider move a second mark
+    // along the history. Marks of our own there would change bytes that were already sent.
+    let mark = json!({"type": "ephemeral"});
+    let has_system = !asked.request.system.is_empty();
+    if has_system {
+        let block = json!({"type": "text", "text": &*asked.request.system, "cache_control": mark});
+        body.insert("system".into(), json!([block]));
+    }
+    if !asked.request.tools.is_empty() {
+        let tool = |tool: &domain::ToolSpec| json!({"name": tool.name, "input_schema": tool.parameters, "description": tool.description});
+        let mut tools: Vec<Value> = asked.request.tools.iter().map(tool).collect();
+        if let Some(last) = tools.last_mut().filter(|_| !has_system) {
+            last["cache_control"] = mark.clone();
+        }
+        body.insert("tools".into(), Value::Array(tools));
+    }
+    body.insert("messages".into(), Value::Array(messages(asked)));
+    let claude = Claude::of(asked.model);
+    let max_tokens = asked.max_tokens.unwrap_or(claude.max_tokens);
+    if let Some(effort) = asked.effort {
+        if claude.takes_effort {
+            body.insert("output_config".into(), json!({"effort": effort.as_str()}));
+        }
+        if claude.is_adaptive {
+            let mut thinking = json!({"type": "adaptive"});
+            if asked.reasons {
+                thinking["display"] = json!("summarized");
+            }
+            body.insert("thinking".into(), thinking);
+        } else if !claude.takes_effort && budget(effort) < max_tokens {
+            body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget(effort)}));
+        }
+    }
+    if let Some(temperature) = asked.request.temperature {
+        body.insert("temperature".into(), json!(temperature));
+    }
+    body.insert("max_tokens".into(), json!(max_tokens));
+    if asked.official {
+        body.insert("cache_control".into(), mark);
+    }
+    Value::Object(body)
+}
+
+/// The tokens of thinking of models that count them.
+pub(super) fn budget(effort: Effort) -> u32 {
+    match effort {
+        Effort::Low => 1024,
+        Effort::Medium => 8000,
+        Effort::High => 24_000,
+    }
+}
+
+/// What a Claude takes, by its name: `claude-<family>-<version>`, with older ones the other way around.
+/// <https://docs.anthropic.com/en/docs/about-claude/models/overview>
+pub(super) struct Claude {
+    pub max_tokens: u32,
+    takes_effort: bool,
+    is_adaptive: bool,
+}
+
+impl Claude {
+    pub fn of(model: &str) -> Self {
+        let name = model.rsplit_once("claude-").map_or(model, |(_, name)| name);
+        let family = ["opus", "sonnet", "haiku", "fable", "mythos"].into_iter().find(|family| name.contains(family));
+        // Numbers of up to two digits are versions; longer ones are dates.
+        let mut numbers = name.split(['-', '.']).filter(|part| part.len() <= 2).filter_map(|part| part.parse().ok());
+        let version: (u32, u32) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        let (max_tokens, effort_since, adaptive_since) = match family {
+            Some("opus") if version >= (4, 8) => (128_000, (4, 5), (4, 6)),
+            Some("opus") if version >= (4, 5) => (64_000, (4, 5), (4, 6)),
+            Some("opus") if version >= (4, 0) => (32_000, (4, 5), (4, 6)),
+            Some("sonnet") if version >= (3, 7) => (64_000, (4, 6), (4, 6)),
+            Some("haiku") if version >= (5, 0) => (128_000, (5, 0), (5, 0)),
+            Some("haiku") if version >= (4, 0) => (64_000, (5, 0), (5, 0)),
+            Some("fable" | "mythos") => (128_000, (0, 0), (0, 0)),
+            Some("sonnet" | "haiku") if version >= (3, 5) => (8192, (9, 9), (9, 9)),
+            Some(_) if version >= (3, 0) => (4096, (9, 9), (9, 9)),
+            _ => (64_000, (9, 9), (9, 9)),
+        };
+        Self { max_tokens, takes_effort: version >= effort_since, is_adaptive: version >= adaptive_since }
+    }
+}
+
+fn messages(asked: &Asked<'_>) -> Vec<Value> {
+    let message = |said: Said<'_>| match said {
+        Said::User(text) => json!({"role": "user", "content": text}),
+        Said::Model { thoughts, text, calls } => {
+            let mut blocks = thinking(thoughts);
+            if blocks.is_empty() && calls.is_empty() {
+                return json!({"role": "assistant", "content": text});
+            }
+            if !text.is_empty() {
+                blocks.push(json!({"type": "text", "text": text}));
+            }
+            blocks.extend(
+                calls
+                    .into_iter()
+                    .map(|call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.args})),
+            );
+            json!({"role": "assistant", "content": blocks})
+        }
+        Said::Results(results) => {
+            let block = |result: &history::Answered<'_>| json!({"type": "tool_result", "content": result.output, "tool_use_id": result.id});
+            json!({"role": "user", "content": results.iter().map(block).collect::<Vec<_>>()})
+        }
+    };
+    history::said(asked.request, asked.provider).into_iter().map(message).collect()
+}
+
+/// Blocks of thinking come back as they were signed.
+fn thinking(thoughts: Vec<Thought>) -> Vec<Value> {
+    let block = |(thought, text): (Thought, Option<String>)| match (thought, text) {
+        (Thought::Block(block), _) => Some(block),
+        (Thought::Signature(signature), Some(text)) => {
+            Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+        }
+        (Thought::Signature(_) | Thought::Reasoning(_), _) => None,
+    };
+    history::signed(thoughts).into_iter().filter_map(block).collect()
+}
+
+pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
+    let kind = event["type"].as_str().unwrap_or(name);
+    let index = event.get("index").and_then(Value::as_u64);
+    match kind {
+        "message_start" => take_usage(&event["message"]["usage"], draft),
+        "content_block_start" => begin(index, &event["content_block"], draft),
+        "content_block_delta" => go_on(index, &event["delta"], draft),
+        "message_delta" => {
+            take_usage(&event["usage"], draft);
+            match event["delta"]["stop_reason"].as_str() {
+                None => {}
+                Some("max_tokens" | "model_context_window_exceeded") => {
+                    draft.finished = Some(StopReason::MaxOutputTokens);
+                }
+                Some(why @ "refusal") => draft.refuse(why),
+                Some(_) => draft.finished = Some(StopReason::EndTurn),
+            }
+        }
+        "message_stop" => {
+            draft.finished.get_or_insert(StopReason::EndTurn);
+            draft.over = true;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn begin(index: Option<u64>, block: &Value, draft: &mut Draft) {
+    match block["type"].as_str() {
+        Some("tool_use") => {
+            draft.calls.push(super::draft::Call {
+                key: index,
+                id: block["id"].as_str().unwrap_or_default().to_owned(),
+                name: block["name"].as_str().unwrap_or_default().to_owned(),
+                // A server that does not stream arguments has them here; otherwise this is an empty object.
+                args: written(&block["input"]).filter(|args| args != "{}").unwrap_or_default(),
+                signature: None,
+            });
+        }
+        Some("thinking") => {
+            let (thought, signature) = (&block["thinking"], &block["signature"]);
+            draft.blocks.push(super::draft::Block { key: index, ..super::draft::Block::default() });
+            go_on(index, &json!({"thinking": thought, "signature": signature}), draft);
+        }
+        Some("redacted_thinking") => {
+            let whole = Some(block.clone());
+            draft.blocks.push(super::draft::Block { key: index, whole, ..super::draft::Block::default() });
+        }
+        Some("text") => draft.text(block["text"].as_str().unwrap_or_default()),
+        _ => {}
+    }
+}
+
+/// A piece is known by its fields, so that a server may leave out its type.
+fn go_on(index: Option<u64>, delta: &Value, draft: &mut Draft) {
+    if let Some(piece) = text(delta, &["/text"]) {
+        draft.text(piece);
+    }
+    if let Some(piece) = text(delta, &["/thinking"]) {
+        draft.block(index).text.push_str(piece);
+        draft.reasoning(piece);
+    }
+    if let Some(piece) = text(delta, &["/signature"]) {
+        draft.block(index).signature.push_str(piece);
+    }
+    if let Some(piece) = text(delta, &["/partial_json"]) {
+        // Blocks of tools that run at the provider are written, too.
+        if index.is_none() || draft.calls.iter().any(|call| call.key == index) {
+            draft.call(index).args.push_str(piece);
+        }
+    }
+}
+
+/// The input is counted at the start and, by newer editions, again at the end; the output at the end.
+fn take_usage(usage: &Value, draft: &mut Draft) {
+    if !usage.is_object() {
+        return;
+    }
+    let tokens = &mut draft.tokens;
+    let (read, into) = ("cache_read_input_tokens", "cache_creation_input_tokens");
+    let counted = |field: &str| usage.get(field).filter(|tokens| !tokens.is_null()).map(count);
+    let plain = counted("input_tokens").filter(|&input| input > 0);
+    let own = tokens.input.saturating_sub(tokens.cached + tokens.written_to_cache);
+    tokens.cached = counted(read).unwrap_or(tokens.cached);
+    tokens.written_to_cache = counted(into).unwrap_or(tokens.written_to_cache);
+    tokens.input = plain.unwrap_or(own) + tokens.cached + tokens.written_to_cache;
+    tokens.output = counted("output_tokens").unwrap_or(tokens.output);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_takes_is_told_by_its_name() {
+        let check = |model: &str, max_tokens: u32, effort: bool, adaptive: bool| {
+            let claude = Claude::of(model);
+            assert_eq!(
+                (claude.max_tokens, claude.takes_effort, claude.is_adaptive),
+                (max_tokens, effort, adaptive),
+                "{model}"
+            );
+        };
+        check("claude-sonnet-4-5", 64_000, false, false);
+        check("claude-sonnet-4-5-20250929", 64_000, false, false);
+        check("claude-sonnet-4-6", 64_000, true, true);
+        check("claude-opus-4-1-20250805", 32_000, false, false);
+        check("claude-opus-4-20250514", 32_000, false, false);
+        check("claude-opus-4-5", 64_000, true, false);
+        check("claude-opus-4-8", 128_000, true, true);
+        check("claude-haiku-4-5-20251001", 64_000, false, false);
+        check("claude-haiku-5", 128_000, true, true);
+        check("claude-3-7-sonnet-20250219", 64_000, false, false);
+        check("claude-3-5-haiku-20241022", 8192, false, false);
+        check("claude-3-opus-20240229", 4096, false, false);
+        check("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 64_000, false, false);
+        check("a-model-of-a-gateway", 64_000, false, false);
+    }
+}

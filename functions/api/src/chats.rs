@@ -101,7 +101,8 @@ pub(crate) struct Setup {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Part {
     /// Only messages after the event with this number.
-    #[param(default = 0)]
+    #[serde(default, deserialize_with = "crate::extract::some_number")]
+    #[param(default = 0, maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
     /// At most about this many messages; 1 to 1,000.
     #[param(default = 200)]

@@ -7,7 +7,7 @@ use crate::{
     extract::Raw,
     files::InFile,
     schema,
-    writes::{etag, write},
+    writes::{etag, is_known, write},
 };
 use axum::{
     body::Body,
@@ -50,10 +50,10 @@ const ACTIVE: [&str; 5] = ["text/html", "image/svg+xml", "text/javascript", "app
 /// The content of a file, or a range of it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
     params(InFile, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
-        ("If-None-Match" = Option<String>, Header, description = "An ETag that the client has.")),
+        ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
-        (status = 200, description = "The content.", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*"),
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_content(
     State(context): State<Arc<Context>>,
@@ -64,7 +64,7 @@ pub(crate) async fn get_content(
     let path = workspace.path_of(at.file_id).await?;
     let content = workspace.read(&path, None).await?;
     let tag = etag(content.info.v);
-    if tag.is_some() && headers.get(header::IF_NONE_MATCH) == tag.as_ref() {
+    if is_known(&headers, content.info.v) {
         return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
     }
     respond(path.name(), content.bytes, tag, &headers)
@@ -72,7 +72,7 @@ pub(crate) async fn get_content(
 
 /// Gives a file a new content, as its next version. The body is the content as it is, up to 32 MiB.
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
-    params(InFile, ("If-Match" = Option<String>, Header, description = "The ETag that must be current.")),
+    params(InFile, ("If-Match" = Option<String>, Header, description = "ETags of which one must be current; without it the last writer wins.")),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_content(

@@ -31,7 +31,8 @@ pub fn status_of(code: Code) -> StatusCode {
         Code::Unprocessable | Code::LimitReached => StatusCode::UNPROCESSABLE_ENTITY,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
-        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::Internal | Code::ContentDamaged | Code::ContentMissing => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Code::UpstreamUnavailable | Code::NotBegun => StatusCode::SERVICE_UNAVAILABLE,
         Code::OutcomeUnknown | Code::UpstreamRefused => StatusCode::BAD_GATEWAY,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
@@ -67,6 +68,7 @@ impl From<Error> for Failure {
 impl From<ports::Error> for Failure {
     fn from(error: ports::Error) -> Self {
         let told = match error.kind() {
+            ports::Kind::Retry if error.is_full() => Error::storage_full(),
             ports::Kind::Retry => Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again"),
             ports::Kind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
             ports::Kind::Bug => Error::new(Code::Internal, "stored data is damaged"),

@@ -14,7 +14,10 @@ use bytes::Bytes;
 use domain::{Code, Error};
 use http::{StatusCode, header, request::Parts};
 use identity::Caller;
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize as _, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use std::error::Error as _;
 use workspace::MAX_FILE;
 
@@ -88,6 +91,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             Err(_) => Err(crate::error::internal()),
         }
     }
+}
+
+/// A number of an event or a version: what documents and most languages call a 64-bit integer, so less than 2⁶³.
+pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(from)?;
+    if i64::try_from(number).is_ok() { Ok(number) } else { Err(D::Error::custom("the number is 2^63 or more")) }
+}
+
+/// The same where it may be left out.
+pub(crate) fn some_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    number(from).map(Some)
 }
 
 /// A JSON body. An empty one counts as `{}`, for commands whose fields are all optional.

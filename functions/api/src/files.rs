@@ -213,7 +213,7 @@ pub(crate) async fn move_file(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let info = workspace.by_id(at.file_id).await?;
-    expect_current(&workspace, &info, &headers).await?;
+    expect_current(&info, &headers)?;
     Ok(Changed(StatusCode::OK, workspace.mv(&info.path, &to.path, &by.into()).await?))
 }
 
@@ -228,6 +228,6 @@ pub(crate) async fn delete_file(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let info = workspace.by_id(at.file_id).await?;
-    expect_current(&workspace, &info, &headers).await?;
+    expect_current(&info, &headers)?;
     Ok(Changed(StatusCode::OK, workspace.rm(&info.path, &by.into()).await?))
 }

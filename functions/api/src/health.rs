@@ -10,7 +10,8 @@ use domain::{Code, Error};
 use futures::future::{BoxFuture, join_all};
 use http::header;
 use identity::Means;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use workspace::Damage;
 
 /// How long a part may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,10 +31,13 @@ pub struct Probe {
 #[utoipa::path(get, path = "/health", tag = "health",
     responses((status = 200, description = "It does.", body = Health)))]
 pub(crate) async fn health() -> Json<Health> {
-    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), degraded: BTreeMap::new() })
 }
 
-/// Whether it can work: table, queue and bus answer.
+/// How many damaged contents are counted.
+const COUNTED: usize = 100;
+
+/// Whether it can work: table, queue and bus answer. What is damaged while it can work all the same is in `degraded`.
 #[utoipa::path(get, path = "/ready", tag = "health",
     responses((status = 200, description = "It can.", body = Health)))]
 pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<Health>> {
@@ -47,11 +51,26 @@ pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<He
     });
     let missing: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
     if missing.is_empty() {
-        return Ok(Json(Health { status: "ready", version: env!("CARGO_PKG_VERSION") }));
+        let degraded = degraded(&context).await;
+        return Ok(Json(Health { status: "ready", version: env!("CARGO_PKG_VERSION"), degraded }));
     }
     let names: Vec<_> = missing.iter().map(|(name, _)| *name).collect();
     let error = Error::new(Code::UpstreamUnavailable, format!("not ready: {}", names.join(", "))).hint("try again");
     Err(missing.into_iter().fold(error, |error, (name, why)| error.detail(name, why)).into())
+}
+
+/// What is damaged, by the part that it is of. Numbers alone: anybody may ask.
+async fn degraded(context: &Context) -> BTreeMap<&'static str, String> {
+    let Ok(Ok(damaged)) = tokio::time::timeout(PATIENCE, context.workspaces.damaged(COUNTED)).await else {
+        return BTreeMap::new();
+    };
+    if damaged.is_empty() {
+        return BTreeMap::new();
+    }
+    let missing = damaged.iter().filter(|one| one.damage == Damage::Missing).count();
+    let more = if damaged.len() == COUNTED { ", or more" } else { "" };
+    let what = format!("contents altered: {}, missing: {missing}{more}", damaged.len() - missing);
+    BTreeMap::from([("archive", what)])
 }
 
 /// Counters in Prometheus' text format, for the machine's own person: they are about everybody.

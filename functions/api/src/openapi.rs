@@ -10,8 +10,9 @@ use std::sync::Arc;
 use utoipa::{
     OpenApi,
     openapi::{
-        Content, Ref, RefOr, Required, Response, path::Operation, path::ParameterBuilder, path::ParameterIn,
-        security::HttpAuthScheme, security::HttpBuilder, security::SecurityRequirement, security::SecurityScheme,
+        Content, ObjectBuilder, Ref, RefOr, Required, Response, Type, path::Operation, path::ParameterBuilder,
+        path::ParameterIn, security::HttpAuthScheme, security::HttpBuilder, security::SecurityRequirement,
+        security::SecurityScheme,
     },
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -164,7 +165,14 @@ fn add_idempotency_key(post: &mut Operation) {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some("The same key with the same request is done once and answered the same, for 24 hours."))
-        .schema(Some(<String as utoipa::PartialSchema>::schema()));
+        .schema(Some(
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .min_length(Some(1))
+                .max_length(Some(255))
+                .pattern(Some(r"^[\x21-\x7E]([\x20-\x7E]*[\x21-\x7E])?$"))
+                .build(),
+        ));
     post.parameters.get_or_insert_default().push(key.build().into());
 }
 

@@ -10,7 +10,7 @@ use crate::{
     idempotency::Ids,
     schema,
     workspaces::Paging,
-    writes::{Changed, etag, if_match},
+    writes::{Changed, IfMatch, etag},
 };
 use axum::{
     extract::State,
@@ -44,8 +44,12 @@ pub(crate) struct AtVersion {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Compared {
     /// The older one.
+    #[serde(deserialize_with = "crate::extract::number")]
+    #[param(minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
     from: u64,
     /// The newer one.
+    #[serde(deserialize_with = "crate::extract::number")]
+    #[param(minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
     to: u64,
 }
 
@@ -82,8 +86,8 @@ pub(crate) async fn get_version(
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content", tag = "versions",
     params(AtVersion, ("Range" = Option<String>, Header, description = "One range of bytes.")),
     responses(
-        (status = 200, description = "The content.", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream")))]
+        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*")))]
 pub(crate) async fn get_version_content(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, AtVersion>,
@@ -107,7 +111,14 @@ pub(crate) async fn restore_version(
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    let expect = if_match(&headers)?.map_or(Expect::Any, Expect::Version);
+    let expect = match IfMatch::of(&headers)? {
+        IfMatch::Anything => Expect::File(at.file_id),
+        asked @ IfMatch::Versions(_) => {
+            let info = workspace.by_id(at.file_id).await?;
+            asked.check(&info)?;
+            Expect::Version(info.v)
+        }
+    };
     Ok(Changed(StatusCode::OK, workspace.restore_version(at.file_id, at.v, expect, &ids.writer(by)).await?))
 }
 

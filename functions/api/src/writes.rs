@@ -7,8 +7,8 @@ use domain::{CallId, Code, Error, FileId, Principal};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use workspace::{Change, Expect, Info, Workspace, Writer};
 
-/// How often a write without `If-Match` is tried anew when others were faster.
-const ATTEMPTS: usize = 8;
+/// How often a write is sent after a file that is moved meanwhile.
+const ATTEMPTS: usize = 16;
 
 impl Ids {
     /// Who writes: under an idempotency key as one call, so that it is applied once whatever happens.
@@ -20,18 +20,101 @@ impl Ids {
     }
 }
 
-/// The version that `If-Match` names; none when there is no such header, or `*`.
-pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Error> {
-    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(None);
+/// What `If-Match` asks for (RFC 9110, 13.1.1).
+pub(crate) enum IfMatch {
+    /// Nothing, or `*`: that there is a file, which its identity in the path asks for already.
+    Anything,
+    /// One of these versions.
+    Versions(Vec<u64>),
+}
+
+impl IfMatch {
+    /// What the headers ask for. A tag that is none of ours is no error: it matches nothing.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Error> {
+        let mut versions = Vec::new();
+        let mut tags = 0;
+        for value in headers.get_all(header::IF_MATCH) {
+            let text = value.to_str().unwrap_or_default().trim();
+            if text == "*" {
+                return Ok(Self::Anything);
+            }
+            for tag in entity_tags(text).ok_or_else(malformed)? {
+                tags += 1;
+                // The comparison is a strong one: a weak tag matches nothing, not even itself.
+                versions.extend(tag.strong().and_then(|tag| tag.parse::<u64>().ok()));
+            }
+        }
+        if tags == 0 { Ok(Self::Anything) } else { Ok(Self::Versions(versions)) }
     }
-    let version = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
-    let version = version.parse().map_err(|_| {
-        Error::invalid("if-match", "If-Match names no version").hint("send the ETag as it was given, such as \"3\"")
-    })?;
-    Ok(Some(version))
+
+    /// Refuses a file whose current version is none of these.
+    pub(crate) fn check(&self, info: &Info) -> Result<(), Error> {
+        let Self::Versions(versions) = self else { return Ok(()) };
+        if versions.contains(&info.v) {
+            return Ok(());
+        }
+        let error = match versions.is_empty() {
+            true => Error::new(Code::StaleVersion, "If-Match names no version that this file can have").hint(
+                "send the ETag as it was given, such as \"3\"; a weak one (W/\"3\") never matches (RFC 9110, 13.1.1)",
+            ),
+            false => Error::new(Code::StaleVersion, format!("{} is now version {}", info.path, info.v))
+                .hint("look at it again, then send its ETag as If-Match"),
+        };
+        Err(error.detail("current_v", info.v))
+    }
+}
+
+fn malformed() -> Error {
+    Error::invalid("if-match", "If-Match is no list of ETags").hint("send the ETag as it was given, such as \"3\"")
+}
+
+/// An entity tag (RFC 9110, 8.8.3).
+#[derive(Debug, PartialEq, Eq)]
+struct Tag<'a> {
+    weak: bool,
+    opaque: &'a str,
+}
+
+impl<'a> Tag<'a> {
+    fn strong(&self) -> Option<&'a str> {
+        (!self.weak).then_some(self.opaque)
+    }
+}
+
+/// A list of entity tags; none when it is no such list. A bare version counts as a tag, too.
+fn entity_tags(text: &str) -> Option<Vec<Tag<'_>>> {
+    let mut tags = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (weak, tag) = rest.strip_prefix("W/").map_or((false, rest), |tag| (true, tag));
+        let (opaque, after) = match tag.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?,
+            None => {
+                let (bare, _) = tag.split_once(',').unwrap_or((tag, ""));
+                let bare = bare.trim_end();
+                let is_version = !weak && !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_digit());
+                is_version.then(|| tag.split_at(bare.len()))?
+            }
+        };
+        tags.push(Tag { weak, opaque });
+        let after = after.trim_start();
+        rest = match after.strip_prefix(',') {
+            Some(further) => further.trim_start(),
+            None if after.is_empty() => after,
+            None => return None,
+        };
+    }
+    Some(tags)
+}
+
+/// Whether the client has this already, by `If-None-Match` (RFC 9110, 13.1.2): a weak comparison, of a list or `*`.
+pub(crate) fn is_known(headers: &HeaderMap, v: u64) -> bool {
+    v > 0
+        && headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
+            let text = value.to_str().unwrap_or_default().trim();
+            let names = |tag: &Tag<'_>| tag.opaque.parse() == Ok(v);
+            text == "*" || entity_tags(text).is_some_and(|tags| tags.iter().any(names))
+        })
 }
 
 /// The ETag of a version; folders and chat files have none.
@@ -40,18 +123,11 @@ pub(crate) fn etag(v: u64) -> Option<HeaderValue> {
 }
 
 /// Refuses what `If-Match` does not match, for changes that make no version.
-pub(crate) async fn expect_current(workspace: &Workspace, info: &Info, headers: &HeaderMap) -> Result<(), Error> {
-    match if_match(headers)? {
-        Some(v) if v != info.v => {
-            let message = format!("{} in {} is now version {}", info.path, workspace.id(), info.v);
-            let error = Error::new(Code::StaleVersion, message).detail("current_v", info.v);
-            Err(error.hint("look at it again, then send its ETag as If-Match"))
-        }
-        _ => Ok(()),
-    }
+pub(crate) fn expect_current(info: &Info, headers: &HeaderMap) -> Result<(), Error> {
+    IfMatch::of(headers)?.check(info)
 }
 
-/// Gives the file with this identity a new content, wherever it is.
+/// Gives the file with this identity a new content, wherever it is. Without `If-Match` the last writer wins.
 pub(crate) async fn write(
     workspace: &Workspace,
     file_id: FileId,
@@ -59,18 +135,24 @@ pub(crate) async fn write(
     headers: &HeaderMap,
     writer: &Writer,
 ) -> Answer<Changed> {
-    let named = if_match(headers)?;
+    let asked = IfMatch::of(headers)?;
     for _ in 0..ATTEMPTS {
         let info = workspace.by_id(file_id).await?;
-        // Also without If-Match the write is bound to a version, so that it never lands in another file at the same path.
-        let expect = Expect::Version(named.unwrap_or(info.v));
+        let expect = match &asked {
+            IfMatch::Anything => Expect::File(file_id),
+            // What the file has moved from may be another file by now, in which the version says nothing: so it is asked for, too.
+            IfMatch::Versions(versions) => match versions.first() {
+                Some(first) => Expect::Version(if versions.contains(&info.v) { info.v } else { *first }),
+                None => return Err(asked.check(&info).err().unwrap_or_else(malformed).into()),
+            },
+        };
         match workspace.write(&info.path, content.clone(), expect, writer).await {
-            Err(error) if error.code == Code::StaleVersion && named.is_none() => {}
+            // It was moved between the look and the write.
+            Err(error) if error.code == Code::StaleVersion && matches!(expect, Expect::File(_)) => {}
             result => return Ok(Changed(StatusCode::OK, result?)),
         }
     }
-    let error = Error::new(Code::Conflict, "others change the same file again and again");
-    Err(error.hint("try again, or send If-Match").into())
+    Err(Error::new(Code::Conflict, "the file is moved again and again").hint("try again").into())
 }
 
 /// A change as an answer, with the ETag of what there is now.
@@ -98,5 +180,27 @@ impl IntoResponse for Shown {
             response.headers_mut().insert(header::ETAG, tag);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_entity_tags() {
+        let check = |text: &str, expected: Option<&[(bool, &str)]>| {
+            let tags = entity_tags(text);
+            let tags = tags.as_ref().map(|tags| tags.iter().map(|tag| (tag.weak, tag.opaque)).collect::<Vec<_>>());
+            assert_eq!(tags.as_deref(), expected, "{text}");
+        };
+        check("\"1\"", Some(&[(false, "1")]));
+        check("W/\"1\"", Some(&[(true, "1")]));
+        check("\"a,b\" , W/\"\",\"3\"", Some(&[(false, "a,b"), (true, ""), (false, "3")]));
+        check("3", Some(&[(false, "3")]));
+        check("3, 4", Some(&[(false, "3"), (false, "4")]));
+        for wrong in ["W/x", "W/1", "w/\"1\"", "\"1", "\"1\" \"2\"", "x", "-1", "1\""] {
+            check(wrong, None);
+        }
     }
 }

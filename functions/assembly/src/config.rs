@@ -87,15 +87,22 @@ pub struct Providers {
 pub struct Files {
     /// How many days something stays in the trash before it is removed for good.
     pub trash_days: u32,
+    /// How many days after the beginning of a round the archive is compared with its digests again; 0 for never.
+    pub scrub_days: u32,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { trash_days: 30 }
+        Self { trash_days: 30, scrub_days: 7 }
     }
 }
 
 impl Files {
+    /// See [`Files::scrub_days`].
+    pub fn scrub_every(&self) -> Option<Duration> {
+        (self.scrub_days > 0).then(|| Duration::from_secs(u64::from(self.scrub_days) * 24 * 3600))
+    }
+
     /// See [`Files::trash_days`].
     pub fn trash_kept(&self) -> Duration {
         Duration::from_secs(u64::from(self.trash_days) * 24 * 3600)

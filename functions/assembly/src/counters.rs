@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 use worker::Worker;
+use workspace::Workspaces;
 
 /// What this process is and uses.
 pub fn process(started_at: Timestamp) -> Counters {
@@ -25,6 +26,16 @@ pub fn streams(streams: Arc<stream::Metrics>) -> Counters {
         total(out, "buildscale_stream_resets", "Cursors answered with a reset.", counts.resets);
         total(out, "buildscale_stream_stalled", "Streams closed because nobody read.", counts.stalled_closed);
         total(out, "buildscale_stream_healed_gaps", "Gaps of the bus filled from the log.", counts.healed_gaps);
+    })
+}
+
+/// What it has seen of damage in the archive.
+pub fn archive(workspaces: Workspaces) -> Counters {
+    Box::new(move |out| {
+        let counts = workspaces.damage_counts();
+        total(out, "buildscale_archive_scrubbed", "Contents that scrubs compared with their digests.", counts.scrubbed);
+        total(out, "buildscale_archive_damage_found", "Times that a content was missing or altered.", counts.found);
+        total(out, "buildscale_archive_repaired", "Contents repaired from a good copy.", counts.repaired);
     })
 }
 

@@ -5,9 +5,11 @@
 //! index for what is due, or goes through lists a page at a time.
 
 mod behind;
+mod scrub;
 mod trash;
 
 pub use behind::{Behind, NeverBegun, NotEnded};
+pub use scrub::Scrub;
 pub use trash::Trash;
 
 use crate::{Base, Config, Ways};
@@ -82,11 +84,13 @@ impl Sweeps {
             patience,
             clock: clock.clone(),
         };
-        let all: [Arc<dyn Sweep>; 4] = [
+        let scrub = Scrub { workspaces: workspaces.clone(), every: config.files.scrub_every(), clock: clock.clone() };
+        let all: [Arc<dyn Sweep>; 5] = [
             Arc::new(NotEnded { evaluations: ways.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
             Arc::new(behind),
+            Arc::new(scrub),
         ];
         Self::new(others.into_iter().chain(all), table.clone())
     }
@@ -128,6 +132,8 @@ impl Sweeps {
             *swept += step.count;
             let expect = found.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
             let moved = match &step.next {
+                // Nothing was due.
+                Some(next) if from.as_ref() == Some(next) => None,
                 Some(next) => Some(Write::put(key.clone(), serde_json::Value::from(next.as_str()).to_string(), expect)),
                 None => found.is_some().then(|| Write::delete(key.clone(), expect)),
             };

@@ -93,7 +93,11 @@ impl Account {
             Observing::new(&scratch, &self.config, &self.environment, &parts.ways.cache, keys, self.clock.clone())?;
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
         let worker = Worker::new(parts.kinds(Arc::new(observing.followers())), queue.clone(), options);
-        let counted = [counters::worker(&worker), counters::activity(parts.activity.clone())];
+        let counted = [
+            counters::worker(&worker),
+            counters::activity(parts.activity.clone()),
+            counters::archive(parts.ways.workspaces.clone()),
+        ];
         let emf = self.emf(counted.into_iter().chain(observing.counters()).collect());
         Ok(Working { worker, queue, observers: observing.observers, emf, clock: self.clock.clone() })
     }
@@ -109,7 +113,7 @@ impl Account {
         let machines = self.sandboxes(ways.base.table.clone());
         let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);
         let sweeps = Sweeps::of(&ways, &self.config, machines);
-        let emf = self.emf(vec![sweeps.counters()]);
+        let emf = self.emf(vec![sweeps.counters(), counters::archive(ways.workspaces.clone())]);
         Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })
     }
 
@@ -132,7 +136,7 @@ impl Account {
                 probes::queue(queue),
                 probes::bus(ways.base.bus.clone()),
             ],
-            counters: vec![counters::process(self.clock.now())],
+            counters: vec![counters::process(self.clock.now()), counters::archive(ways.workspaces.clone())],
             counted_by: None,
         };
         Ok(Front::new(&ways, assembly::tools(machines.as_ref()), models, &self.config, outside).router())

@@ -63,9 +63,14 @@ pub fn assemble(
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    let options = embedded::Options { durability, max_attempts: 1_000, places: working.concurrency };
-    let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
     let files = data.join("workspaces");
+    let options = embedded::Options {
+        durability,
+        max_attempts: 1_000,
+        places: working.concurrency,
+        has_data: parts::has_workspaces(&files),
+    };
+    let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
     let table: Arc<dyn Table> = Arc::new(Spilling::new(store.table(), blobs.clone()));
     let queue: Arc<dyn Queue> = store.queue();
@@ -96,6 +101,7 @@ pub fn assemble(
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),
         counters::activity(engine.activity.clone()),
+        counters::archive(engine.ways.workspaces.clone()),
         sweeps.counters(),
     ];
     let outside = Outside {

@@ -7,6 +7,7 @@ use assembly::{
     counters::{gauge, total},
     probes,
 };
+use domain::WorkspaceId;
 use embedded::Store;
 use ports::Bus;
 use std::{path::Path, sync::Arc};
@@ -19,6 +20,13 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
     options.system.extend(config.sandbox.readable.iter().cloned());
     let local = sandbox::Local::with(files, options);
     Some((local.clone(), Machines { sandboxes: Arc::new(local), commands: Some(commands) }))
+}
+
+/// Whether a folder has a workspace's in it.
+pub(crate) fn has_workspaces(files: &Path) -> bool {
+    let is_workspace = |name: std::ffi::OsString| name.to_str().is_some_and(|name| name.parse::<WorkspaceId>().is_ok());
+    std::fs::read_dir(files)
+        .is_ok_and(|mut all| all.any(|entry| entry.is_ok_and(|entry| is_workspace(entry.file_name()))))
 }
 
 /// What has to be ready.

@@ -13,8 +13,9 @@ const PADDING: &str = match std::str::from_utf8(&[b' '; 2048]) {
     Err(_) => "",
 };
 
-/// What is sent when there was nothing to send.
-pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+/// What is sent when there was nothing to send: a comment, and no blank line after it. A blank line ends an event; clients that follow
+/// the standard ignore one that has no data, and others (httpx-sse 0.4) make an empty `message` of it.
+pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n");
 
 /// Whose events a log has. A feed knows it once for all, so that each event is parsed as what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +69,12 @@ pub(crate) fn render_entry<E: Event>(entry: &Entry<E>, from: u64) -> impl Iterat
 
 /// The first bytes of a stream: its cursor, so that a client that is cut off before its first event can resume; how long
 /// to wait before that; padding; and when the client's own cursor is of no use, a `reset` that says so.
+///
+/// The cursor needs a blank line after it to count, and has no data, so that it is no event to clients that follow the standard. It
+/// has a name all the same: a client that takes it for an event does not take it for a `message`.
 pub(crate) fn opening(cursor: u64, retry: Duration, reset: Option<&'static str>) -> Bytes {
     let mut out = Vec::with_capacity(PADDING.len() + 160);
-    let _ = write!(out, "id: {cursor}\nretry: {}\n\n:{PADDING}\n\n", retry.as_millis());
+    let _ = write!(out, "id: {cursor}\nevent: cursor\nretry: {}\n:{PADDING}\n\n", retry.as_millis());
     if let Some(reason) = reset {
         // The reasons are ours and need no escaping.
         let data = format_args!("{{\"reason\":\"{reason}\",\"after\":{cursor}}}");
@@ -79,9 +83,9 @@ pub(crate) fn opening(cursor: u64, retry: Duration, reset: Option<&'static str>)
     Bytes::from(out)
 }
 
-/// The last bytes of a stream that the server ends: when to come back.
+/// The last bytes of a stream that the server ends: when to come back. It counts as soon as its line ends.
 pub(crate) fn farewell(retry: Duration) -> Bytes {
-    Bytes::from(format!("retry: {}\n\n", retry.as_millis()))
+    Bytes::from(format!("retry: {}\n", retry.as_millis()))
 }
 
 #[cfg(test)]
@@ -91,8 +95,41 @@ mod tests {
     #[test]
     fn an_opening_begins_with_the_cursor_and_passes_proxy_buffers() {
         let bytes = opening(17, Duration::from_secs(2), None);
-        assert!(bytes.starts_with(b"id: 17\nretry: 2000\n\n: "));
+        assert!(bytes.starts_with(b"id: 17\nevent: cursor\nretry: 2000\n: "));
         assert!(bytes.len() > 2048 && bytes.ends_with(b" \n\n"));
+    }
+
+    /// As httpx-sse 0.4 reads lines: once an id is known, every blank line is an event.
+    fn as_httpx_sse_reads(bytes: &[u8]) -> Vec<(String, String)> {
+        let (mut event, mut data, mut events) = (String::new(), Vec::new(), Vec::new());
+        for line in String::from_utf8_lossy(bytes).lines() {
+            match line.split_once(": ") {
+                _ if line.is_empty() => {
+                    let name = std::mem::take(&mut event);
+                    let name = if name.is_empty() { "message".into() } else { name };
+                    events.push((name, std::mem::take(&mut data).join("\n")));
+                }
+                Some(("event", name)) => event = name.to_owned(),
+                Some(("data", text)) => data.push(text.to_owned()),
+                _ => {}
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn no_client_takes_silence_or_the_ends_of_a_stream_for_a_message() {
+        let second = Duration::from_secs(1);
+        let mut stream = opening(3, second, None).to_vec();
+        stream.extend_from_slice(&KEEP_ALIVE);
+        let event = ChatEvent::Paused { reason: "x".into(), at: domain::Timestamp::from_millis(0) };
+        assert!(render(&mut stream, 4, &event));
+        stream.extend_from_slice(&KEEP_ALIVE);
+        stream.extend_from_slice(&KEEP_ALIVE);
+        stream.extend_from_slice(&farewell(second));
+        let read = as_httpx_sse_reads(&stream);
+        let names: Vec<_> = read.iter().map(|(name, data)| (name.as_str(), data.is_empty())).collect();
+        assert_eq!(names, [("cursor", true), ("error", false)]);
     }
 
     #[test]

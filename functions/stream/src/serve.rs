@@ -26,6 +26,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
@@ -164,6 +165,7 @@ async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, he
             // A task of its own: this one's memory is as large as hyper's state was.
             server.tasks.spawn(stream(Pump::new(io, head, subscription), flow, peer, held));
         }
+        Err(Err(error)) if error.is_parse_version_h2() => refuse_http2(http.into_parts().io.into_inner()).await,
         Err(result) => {
             if flow.is_stalled() {
                 count(&server.metrics.stalled_closed);
@@ -172,6 +174,26 @@ async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, he
                 tracing::debug!(%peer, %error, "a connection ended");
             }
         }
+    }
+}
+
+/// What a client that begins with HTTP/2 is told, in its own language: SETTINGS, which a server says first, and GOAWAY with the
+/// code HTTP_1_1_REQUIRED and words for its log (RFC 9113, 3.4, 6.8 and 7).
+const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\
+    \0\0\x2d\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d\
+    HTTP/2 is not served here: use HTTP/1";
+
+/// Answers the first bytes of HTTP/2 and closes. What the client still sends is read, for a while: a close before that would throw
+/// away the answer with it.
+async fn refuse_http2(mut io: StallGuard<TcpStream>) {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let refused = async {
+        io.write_all(HTTP_1_1_REQUIRED).await?;
+        io.shutdown().await?;
+        tokio::io::copy(&mut (&mut io).take(64 * 1024), &mut tokio::io::sink()).await
+    };
+    if let Ok(Err(error)) = timeout(PATIENCE, refused).await {
+        tracing::debug!(%error, "a client that speaks HTTP/2 was gone before it was answered");
     }
 }
 

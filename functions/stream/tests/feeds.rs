@@ -265,7 +265,7 @@ async fn silence_is_never_longer_than_the_keep_alive_and_costs_few_reads() {
     let (start, before) = (Instant::now(), world.table.queries.load(SeqCst));
     while start.elapsed() < Duration::from_secs(3600) {
         let began = Instant::now();
-        assert_eq!(reader.next().await.unwrap(), ": keep-alive\n\n");
+        assert_eq!(reader.next().await.unwrap(), ": keep-alive\n");
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
     let queries = world.table.queries.load(SeqCst) - before;
@@ -290,7 +290,7 @@ async fn a_stream_ends_in_time_to_be_asked_again_and_loses_nothing() {
                 Err(_) => log.chatter(1).await,
             }
         }
-        assert!(text.ends_with("retry: 2000\n\n"), "{text}");
+        assert!(text.ends_with("retry: 2000\n"), "{text}");
         seen.extend(numbers(&text));
         let life = began.elapsed().as_secs();
         assert!((520..=605).contains(&life), "{life}");

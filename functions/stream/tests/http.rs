@@ -248,3 +248,19 @@ async fn without_the_takeover_the_body_streams_the_same() {
     assert!(body.next().await.unwrap().unwrap().starts_with(b"retry: "));
     assert!(body.next().await.is_none());
 }
+
+#[tokio::test]
+async fn a_client_that_begins_with_http2_is_told_to_use_http1() {
+    let server = start(ServeOptions::default()).await;
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    // The preface and empty SETTINGS, as clients with prior knowledge begin.
+    client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut answer = Vec::new();
+    timeout(PATIENCE, client.read_to_end(&mut answer)).await.unwrap().unwrap();
+    let (settings, goaway) = answer.split_at(9);
+    assert_eq!(settings, b"\0\0\0\x04\0\0\0\0\0");
+    let (head, body) = goaway.split_at(9);
+    assert_eq!((head[3], u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize), (7, body.len()));
+    assert_eq!(&body[..8], b"\0\0\0\0\0\0\0\x0d", "HTTP_1_1_REQUIRED");
+    assert!(String::from_utf8_lossy(&body[8..]).contains("HTTP/1"));
+}

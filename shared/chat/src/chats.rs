@@ -497,8 +497,11 @@ pub(crate) fn paused(view: &ChatView) -> Error {
 }
 
 /// What went wrong inside is for the log; a client learns that it was not its fault.
-pub(crate) fn internal(error: impl std::error::Error) -> Error {
-    let cause: &dyn std::error::Error = &error;
+pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
+    let cause: &(dyn std::error::Error + 'static) = &error;
     tracing::error!(cause = %cause, "a chat could not be reached");
+    if ports::is_full(cause) {
+        return Error::storage_full();
+    }
     Error::new(Code::Internal, "the chat could not be reached").hint("try again; what was accepted before is kept")
 }

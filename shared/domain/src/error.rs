@@ -41,6 +41,12 @@ pub enum Code {
     UpstreamRefused,
     /// It took too long.
     Timeout,
+    /// A stored content is not what was written, and no good copy of it was found.
+    ContentDamaged,
+    /// A stored content is not there any more, and no copy of it was found.
+    ContentMissing,
+    /// There is no room for what is to be stored.
+    StorageFull,
     /// A command failed again and again and was put aside.
     Paused,
     /// It was not begun, because there was no place or no machine for it: nothing of it happened, and it can be tried again as it is.
@@ -88,6 +94,11 @@ impl Error {
     /// `NOT_FOUND` for a `kind` of thing named `name`.
     pub fn not_found(kind: &str, name: impl fmt::Display) -> Self {
         Self::new(Code::NotFound, format!("there is no {kind} {name}"))
+    }
+    /// `STORAGE_FULL`: there is no room for what was to be stored, and nothing of it was.
+    pub fn storage_full() -> Self {
+        Self::new(Code::StorageFull, "there is no room left to store this, and nothing of it was stored")
+            .hint("free space on the disk of the server, then send it again; reads and deletions go on meanwhile")
     }
     /// The same error with a hint.
     #[must_use]

@@ -48,11 +48,13 @@ pub struct Options {
     pub max_attempts: u32,
     /// How many groups the worker behind the queue drives at once; see [`ports::tenant`] for whom places are left.
     pub places: usize,
+    /// Whether something beside the file belongs to what should be in it, so that a file with nothing in it is a loss and no beginning.
+    pub has_data: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Full, max_attempts: 5, places: 512 }
+        Self { durability: Durability::Full, max_attempts: 5, places: 512, has_data: false }
     }
 }
 
@@ -78,8 +80,11 @@ pub enum OpenError {
         /// Its version.
         found: i64,
     },
+    /// The file has nothing in it, and there should be something.
+    #[error("{} is missing or empty, but the workspaces that it knew are there: put it back from a backup (with the file that ends in -wal, if there is one), or move the folder of the workspaces away to begin anew", .0.display())]
+    Empty(PathBuf),
     /// The folder or the lock cannot be used.
-    #[error("cannot use {}", .path.display())]
+    #[error("cannot use {}: {source}", .path.display())]
     Folder {
         /// The file or the folder.
         path: PathBuf,
@@ -88,7 +93,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// SQLite refuses the file.
-    #[error("cannot open {}", .path.display())]
+    #[error("cannot open {}: {source}", .path.display())]
     Database {
         /// The file.
         path: PathBuf,
@@ -118,7 +123,14 @@ impl Store {
         let path = path.as_ref();
         let lock = lock(path)?;
         let database = |source| OpenError::Database { path: path.to_owned(), source };
+        // Looked at before SQLite makes the file.
+        if options.has_data && !path.exists() {
+            return Err(OpenError::Empty(path.to_owned()));
+        }
         let mut connection = Connection::open(path).map_err(database)?;
+        if options.has_data && is_empty(&connection).map_err(database)? {
+            return Err(OpenError::Empty(path.to_owned()));
+        }
         let found = prepare(&connection, options.durability).map_err(database)?;
         if found > SCHEMA_VERSION {
             return Err(OpenError::TooNew { path: path.to_owned(), found });
@@ -206,6 +218,12 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
         Err(TryLockError::Error(source)) => Err(folder(source)),
     }
+}
+
+/// Whether nobody has made the schema yet.
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(version == 0)
 }
 
 /// Sets the connection up, makes the schema in a new file, and returns the schema's version.

@@ -164,3 +164,37 @@ async fn contents_are_where_seed_001_wants_them_and_leftovers_go() {
     LocalBlobs::new(folder.path());
     assert!(!leftover.exists());
 }
+
+#[tokio::test]
+async fn a_store_that_lost_its_file_is_no_new_one_beside_the_workspaces_that_it_knew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let open = |has_data| Store::open(&path, Arc::new(ports::SystemClock), Options { has_data, ..Options::default() });
+    let refused = |what: &str| {
+        let error = open(true).map(drop).unwrap_err();
+        assert!(matches!(error, OpenError::Empty(_)), "{what}: {error}");
+        assert!(error.to_string().contains("backup") && error.to_string().contains("store.sqlite3"));
+    };
+    refused("missing");
+    assert!(!path.exists(), "nothing is made");
+    std::fs::write(&path, "").unwrap();
+    refused("empty");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    open(false).unwrap().close().await;
+    open(true).unwrap().close().await;
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |path: &std::path::Path| {
+        Store::open(path, Arc::new(ports::SystemClock), Options::default()).map(drop).unwrap_err().to_string()
+    };
+    let garbage = folder.path().join("garbage.sqlite3");
+    std::fs::write(&garbage, "this is no database, ".repeat(100)).unwrap();
+    let why = open(&garbage);
+    assert!(why.contains("garbage.sqlite3") && why.contains("not a database"), "{why}");
+    std::fs::create_dir(folder.path().join("store.lock")).unwrap();
+    let why = open(&folder.path().join("store.sqlite3"));
+    assert!(why.contains("store.lock: ") && why.contains("directory"), "{why}");
+}

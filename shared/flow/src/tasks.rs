@@ -362,8 +362,11 @@ fn first_view(config: &TaskConfig) -> TaskView {
 }
 
 /// What went wrong inside is for the log; a client learns that it was not its fault.
-pub(crate) fn internal(error: impl std::error::Error) -> Error {
-    let cause: &dyn std::error::Error = &error;
+pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
+    let cause: &(dyn std::error::Error + 'static) = &error;
     tracing::error!(cause = %cause, "a task could not be reached");
+    if ports::is_full(cause) {
+        return Error::storage_full();
+    }
     Error::new(Code::Internal, "the task could not be reached").hint("try again; what was accepted before is kept")
 }

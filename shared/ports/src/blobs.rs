@@ -11,13 +11,28 @@ use std::ops::Range;
 /// `space` keeps tenants apart: a workspace's id, or a name that is not a UUID for BuildScale's own use. Lower-case letters,
 /// digits, `-` and `_` only.
 ///
-/// Guarantees: a content is durable and whole when `put` returns; it never changes. Putting it again is cheap.
+/// Guarantees:
+/// - A content is durable and whole when `put` returns; it never changes.
+/// - Every byte that is read belongs to the content with that digest. A store whose bytes have another digest says
+///   [`Error::Damaged`](crate::Error::Damaged), never a wrong byte; a content that is not there is none.
+/// - To put a content again is cheap where it is intact, and replaces it where it is damaged: no content is taken for stored
+///   because something lies under its name.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Stores `content` if it is absent and returns its digest.
+    /// Stores `content` if it is absent or damaged, and returns its digest.
     async fn put(&self, space: &str, content: Bytes) -> Result<Sha256>;
     /// The content, or the part of it in `range` (bytes; cut to its end). None when it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](crate::Error::Damaged) when what is stored there has another digest.
     async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>>;
+    /// Whether the content is there, intact: as far as the store can say without handing it over, and at the least price.
+    ///
+    /// # Errors
+    /// As [`Blobs::get`].
+    async fn verify(&self, space: &str, digest: Sha256) -> Result<bool> {
+        Ok(self.get(space, digest, None).await?.is_some())
+    }
     /// Removes a content; removing none is fine.
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()>;
     /// Removes a space and all in it.

@@ -46,6 +46,16 @@ impl Error {
         Self::Unavailable { what, source: source.into() }
     }
 
+    /// `what` has no room for a write, which took no effect. Reads go on, and the same write succeeds once there is room.
+    pub fn full(what: &'static str) -> Self {
+        Self::unavailable(what, Full)
+    }
+
+    /// Whether there was no room for it: on the disk, or within a quota.
+    pub fn is_full(&self) -> bool {
+        is_full(self)
+    }
+
     /// What to do about it.
     pub fn kind(&self) -> Kind {
         match self {
@@ -53,5 +63,35 @@ impl Error {
             Self::Invalid(_) => Kind::Reject,
             Self::Damaged(_) => Kind::Bug,
         }
+    }
+}
+
+/// Whether `error`, or a cause of it, says that there is no room: on a disk, or within a quota.
+pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    std::iter::successors(Some(error), |error| error.source()).any(|error| {
+        let of_disk = error.downcast_ref::<std::io::Error>();
+        error.is::<Full>() || of_disk.is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
+    })
+}
+
+/// Why a store did not take a write.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("there is no room left on its disk")]
+struct Full;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_store_is_told_from_one_that_does_not_answer() {
+        let disk = |kind| Error::unavailable("the archive", std::io::Error::from(kind));
+        assert!(Error::full("the store").is_full());
+        assert!(disk(std::io::ErrorKind::StorageFull).is_full());
+        assert!(disk(std::io::ErrorKind::QuotaExceeded).is_full());
+        assert!(!disk(std::io::ErrorKind::TimedOut).is_full());
+        assert!(!Error::Damaged("a body".into()).is_full());
+        assert_eq!(Error::full("the store").kind(), Kind::Retry);
     }
 }

@@ -19,7 +19,7 @@ pub mod validate;
 pub use blobs::Blobs;
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
-pub use error::{Error, Kind, Result};
+pub use error::{Error, Kind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, URGENT, lane, tenant};
 pub use sandbox::{

@@ -50,7 +50,10 @@ impl Spilling {
     async fn resolve(&self, mut item: Item) -> Result<Item> {
         if let Some((digest, _)) = reference(&item)? {
             let damaged = |what: &str| Error::Damaged(format!("the body of {:?}, blob {digest}, {what}", item.key));
-            let content = self.blobs.get(SPILL_SPACE, digest, None).await?.ok_or_else(|| damaged("is missing"))?;
+            let content = match self.blobs.get(SPILL_SPACE, digest, None).await {
+                Err(Error::Damaged(why)) => return Err(damaged(&format!("is damaged: {why}"))),
+                content => content?.ok_or_else(|| damaged("is missing"))?,
+            };
             let body = String::from_utf8(content.into()).map_err(|_| damaged("is not text"))?;
             item.body = body;
         }

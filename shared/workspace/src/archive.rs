@@ -3,8 +3,10 @@
 //! A small text goes into the table, in the very commit that makes it current, so that such a write costs one sync instead
 //! of three (a blob's file, its folder, the commit). Everything else is a blob, durable before the commit that names it.
 //! A reader need not know which: by its size it may be in the table, else it is a blob, which a sandbox may have at hand.
+//!
+//! Whatever is read is compared with its digest, wherever it comes from; [`crate::damage`] is about what differs.
 
-use crate::{Result, error, keys::Keys, workspaces::Shared};
+use crate::{Damage, Result, error, keys::Keys, workspaces::Shared};
 use bytes::Bytes;
 use domain::Sha256;
 use ports::{Blobs, Expect, Table, Write};
@@ -43,44 +45,79 @@ impl Archive {
         Ok(None)
     }
 
-    /// A content of `size` bytes; none when it was never put.
-    pub async fn get(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
-        if let Some(text) = self.text(digest, size).await? {
-            return Ok(Some(text));
+    /// A content of `size` bytes, that was put. One that the stores have not got as it was written is repaired from any good copy.
+    ///
+    /// # Errors
+    /// `CONTENT_MISSING` and `CONTENT_DAMAGED` when there is none.
+    pub async fn get(&self, digest: Sha256, size: u64) -> Result<Bytes> {
+        let text = self.text(digest, size).await?;
+        if let Some(Ok(text)) = text {
+            return Ok(text);
         }
         let nearby = self.shared.upgrade().and_then(|shared| shared.nearby.get().cloned());
         // Nobody but the archive has what is not current: where the size is not known that is likely.
         if let Some(nearby) = nearby.filter(|_| is_blob(size))
             && let Some(content) = nearby.content(self.keys.0, digest).await
         {
-            return Ok(Some(content));
+            return Ok(content);
         }
-        self.blob(digest).await
+        match self.blob_unless(text, digest).await? {
+            Ok(content) => Ok(content),
+            Err(damage) => self.recover(digest, size, damage).await,
+        }
     }
 
     /// The same, from nowhere but the stores: for a sandbox, which is to be given what it has not got.
-    pub async fn get_far(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
-        match self.text(digest, size).await? {
-            Some(text) => Ok(Some(text)),
-            None => self.blob(digest).await,
+    pub async fn get_far(&self, digest: Sha256, size: u64) -> Result<Bytes> {
+        match self.stored(digest, size).await? {
+            Ok(content) => Ok(content),
+            Err(damage) => self.recover(digest, size, damage).await,
         }
     }
 
-    async fn text(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
+    /// What the stores have of a content that may never have been put.
+    pub async fn find(&self, digest: Sha256) -> Result<Option<Bytes>> {
+        Ok(self.stored(digest, 0).await?.ok())
+    }
+
+    /// What the stores have of a content, compared with its digest; 0 for a size that is not known.
+    pub async fn stored(&self, digest: Sha256, size: u64) -> Result<std::result::Result<Bytes, Damage>> {
+        let text = self.text(digest, size).await?;
+        self.blob_unless(text, digest).await
+    }
+
+    async fn blob_unless(
+        &self,
+        text: Option<std::result::Result<Bytes, Damage>>,
+        digest: Sha256,
+    ) -> Result<std::result::Result<Bytes, Damage>> {
+        if let Some(text) = text {
+            return Ok(text);
+        }
+        match self.blobs.get(&self.keys.0.to_string(), digest, None).await {
+            Ok(Some(content)) => Ok(Ok(content)),
+            Ok(None) => Ok(Err(Damage::Missing)),
+            Err(ports::Error::Damaged(what)) => {
+                tracing::error!(%what, "stored data is damaged");
+                Ok(Err(Damage::Altered))
+            }
+            Err(error) => Err(error::port(error)),
+        }
+    }
+
+    /// What the table has of a content; none when it has nothing.
+    pub async fn text(&self, digest: Sha256, size: u64) -> Result<Option<std::result::Result<Bytes, Damage>>> {
         if is_blob(size) {
             return Ok(None);
         }
         let item = self.table.get(&self.keys.text(digest)).await.map_err(error::port)?;
-        item.map(|item| Ok(Bytes::from(error::parse::<String>(&item.body)?))).transpose()
-    }
-
-    async fn blob(&self, digest: Sha256) -> Result<Option<Bytes>> {
-        self.blobs.get(&self.keys.0.to_string(), digest, None).await.map_err(error::port)
-    }
-
-    /// The same when its size is not known.
-    pub async fn find(&self, digest: Sha256) -> Result<Option<Bytes>> {
-        self.get(digest, 0).await
+        Ok(item.map(|item| match serde_json::from_str::<String>(&item.body) {
+            Ok(text) if Sha256::of(text.as_bytes()) == digest => Ok(Bytes::from(text)),
+            Ok(_) | Err(_) => {
+                tracing::error!(key = ?item.key, "stored data is damaged");
+                Err(Damage::Altered)
+            }
+        }))
     }
 }
 

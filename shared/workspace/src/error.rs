@@ -14,6 +14,10 @@ pub(crate) fn port(error: ports::Error) -> Error {
             tracing::error!(%what, "stored data is damaged");
             Error::new(Code::Internal, "stored data of the workspace is damaged")
         }
+        error if error.is_full() => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a store is full");
+            Error::storage_full()
+        }
         ports::Error::Unavailable { what, source } => {
             tracing::warn!(what, error = &*source as &dyn std::error::Error, "a store did not answer");
             Error::new(Code::UpstreamUnavailable, format!("{what} is unavailable")).hint("try again")
@@ -25,6 +29,9 @@ pub(crate) fn port(error: ports::Error) -> Error {
 pub(crate) fn disk(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         tracing::error!(what, %error, "the workspace's disk failed");
+        if ports::is_full(&error) {
+            return Error::storage_full();
+        }
         Error::new(Code::Internal, format!("{what} failed on disk: {}", error.kind()))
     }
 }

@@ -1,13 +1,15 @@
 //! Reading: one file, one folder, a tree.
 
 use crate::{
-    Content, Info, Kind, Listing, MAX_FILE, Result, Workspace, archive, error,
+    Content, Info, Kind, Listing, MAX_FILE, Result, Workspace, archive,
+    damage::{self, is_damage},
+    error,
     index::Found,
     mirror::{Area, OnDisk},
 };
 use bytes::Bytes;
-use domain::{FileId, FilePath};
-use std::ops::Range;
+use domain::{FileId, FilePath, Sha256};
+use std::{ops::Range, sync::atomic::Ordering};
 
 /// How often a read is begun anew because the file got a new version meanwhile.
 const READS: u32 = 8;
@@ -71,20 +73,19 @@ impl Workspace {
             let mut info = found.entry.info(path.clone());
             let bytes = match (info.kind, info.sha256) {
                 (Kind::File, Some(digest)) => {
-                    if let Some(bytes) = self.in_latest(path, info.size).await?
-                        && archive::digest(&bytes).await? == digest
-                    {
+                    if let Some(bytes) = self.intact_in_latest(path, digest, info.size).await {
                         bytes
-                    } else if let Some(bytes) = self.0.archive.get(digest, info.size).await? {
-                        let (this, path) = (self.clone(), path.clone());
-                        crate::commit::whole(async move { this.heal(&path).await }).await?;
-                        bytes
-                    } else if self.found(path).await?.entry.v != info.v {
-                        continue;
                     } else {
-                        return Err(error::port(ports::Error::Damaged(format!(
-                            "the content {digest} is not archived"
-                        ))));
+                        match self.0.archive.get(digest, info.size).await {
+                            Ok(bytes) => {
+                                let (this, path) = (self.clone(), path.clone());
+                                crate::commit::whole(async move { this.heal(&path).await }).await?;
+                                bytes
+                            }
+                            // Its workspace may be being deleted, or the file was replaced meanwhile.
+                            Err(error) if is_damage(&error) && self.found(path).await?.entry.v != info.v => continue,
+                            Err(error) => return Err(damage::at(error, Some(path), info.file_id, info.v)),
+                        }
                     }
                 }
                 (Kind::Projection, _) => {
@@ -124,12 +125,23 @@ impl Workspace {
         Ok(content.map(Bytes::from))
     }
 
-    /// Writes what the index says to `latest/`, unless a writer has just done so.
+    /// A file's content as `latest/` has it, when it is the one with this digest. A disk that cannot be read has nothing: the
+    /// archive is asked then.
+    async fn intact_in_latest(&self, path: &FilePath, digest: Sha256, size: u64) -> Option<Bytes> {
+        let bytes = self.in_latest(path, size).await.ok().flatten()?;
+        archive::digest(&bytes).await.is_ok_and(|found| found == digest).then_some(bytes)
+    }
+
+    /// Writes what the index says to `latest/`, unless a writer has just done so. A disk that does not take it, such as a full one,
+    /// takes nothing from the reader: the next one tries again.
     async fn heal(&self, path: &FilePath) -> Result<()> {
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
-        if let Some(found) = self.walk(path).await?.found {
-            self.restore_to_latest(path, &found.entry).await?;
+        if let Some(found) = self.walk(path).await?.found
+            && let Err(error) = self.restore_to_latest(path, &found.entry).await
+        {
+            self.0.behind.store(true, Ordering::Relaxed);
+            tracing::warn!(workspace = %self.0.id, %path, %error, "latest/ is behind its index until it is repaired");
         }
         Ok(())
     }
@@ -137,14 +149,14 @@ impl Workspace {
     /// Puts one file right in `latest/`; whether it was wrong. Under the file's lock, or the tree's.
     pub(crate) async fn restore_to_latest(&self, path: &FilePath, entry: &crate::model::Entry) -> Result<bool> {
         let Some(digest) = entry.sha256 else { return Ok(false) };
-        if let Some(bytes) = self.in_latest(path, entry.size).await?
-            && archive::digest(&bytes).await? == digest
-        {
+        if self.intact_in_latest(path, digest, entry.size).await.is_some() {
             return Ok(false);
         }
-        let Some(content) = self.0.archive.get(digest, entry.size).await? else {
-            tracing::error!(workspace = %self.0.id, %path, %digest, "a content is not in the archive");
-            return Ok(false);
+        let content = match self.0.archive.get(digest, entry.size).await {
+            Ok(content) => content,
+            // What `latest/` has instead stays, and no read takes it for the content.
+            Err(error) if is_damage(&error) => return Ok(false),
+            Err(error) => return Err(error),
         };
         let (path, id) = (path.clone(), self.0.clock.id());
         self.disk("to write a file", move |mirror| mirror.write(&path, &content, id)).await?;

@@ -1,7 +1,7 @@
 //! What the index keeps, as every version wrote it.
 
 use crate::{
-    Change, Kind, Op, Version, WorkspaceInfo,
+    Change, Damage, Damaged, Kind, Op, Version, WorkspaceInfo,
     commit::Note,
     model::{Entry, Node},
     trash::Item,
@@ -75,6 +75,14 @@ fn the_index_is_read_for_ever() {
     check("workspaces", &workspace);
     let grant = Grant { machine: id(6), number: 7 };
     check("begun", &vec![Note::Under(Some(grant)), Note::Under(None)]);
+    let damaged = [Damage::Missing, Damage::Altered].map(|damage| Damaged {
+        workspace_id: WorkspaceId(id(4)),
+        sha256: Sha256::of(b"text"),
+        size: 4,
+        damage,
+        found_at: AT,
+    });
+    check("damage", &damaged);
 }
 
 /// What is written anew as a whole would lose what is not known; so it is left alone.

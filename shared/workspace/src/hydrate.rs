@@ -15,6 +15,7 @@ mod listing;
 use crate::{
     Result, Workspace, archive,
     commit::whole,
+    damage::is_damage,
     error,
     mirror::{Mirror, OnDisk},
     model::Entry,
@@ -166,10 +167,11 @@ impl Workspace {
             .map(|(path, known, seen)| async move {
                 let kib = u32::try_from(known.size / 1024 + 1).unwrap_or(u32::MAX).min(KIB_AT_ONCE as u32);
                 let _memory = memory.acquire_many(kib).await;
-                let Some(content) = self.0.archive.get(known.sha256, known.size).await? else {
-                    // Or purged meanwhile: then the next listing has it no more.
-                    tracing::error!(workspace = %self.0.id, %path, digest = %known.sha256, "a content is not in the archive");
-                    return Ok(None);
+                let content = match self.0.archive.get(known.sha256, known.size).await {
+                    Ok(content) => content,
+                    // The others can be searched without it.
+                    Err(error) if is_damage(&error) => return Ok(None),
+                    Err(error) => return Err(error),
                 };
                 let (this, at) = (self.clone(), path.clone());
                 let stamp = whole(async move {

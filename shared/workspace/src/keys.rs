@@ -7,6 +7,9 @@ use uuid::Uuid;
 /// The partition of all workspaces, by id.
 pub(crate) const WORKSPACES: &str = "workspaces";
 
+/// The partition of all contents that could not be repaired.
+pub(crate) const DAMAGE: &str = "damage";
+
 /// The keys of one workspace. All its partitions begin with its id, so that no query can reach another's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys(pub WorkspaceId);
@@ -40,6 +43,10 @@ impl Keys {
     }
     pub fn text(self, digest: Sha256) -> Key {
         Key::new(self.texts(), digest.to_string())
+    }
+    /// A content that could not be repaired.
+    pub fn damaged(self, digest: Sha256) -> Key {
+        Key::new(DAMAGE, format!("{}/{digest}", self.0))
     }
     pub fn trash(self) -> String {
         format!("{}/trash", self.0)

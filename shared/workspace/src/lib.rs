@@ -22,6 +22,7 @@
 
 mod archive;
 mod commit;
+mod damage;
 mod error;
 mod files;
 #[cfg(test)]
@@ -43,6 +44,7 @@ mod versions;
 mod workspaces;
 mod write;
 
+pub use damage::{Damage, DamageCounts, Damaged, Scrubbed};
 pub use hydrate::{Budget, Hydrated};
 pub use model::{
     Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,

@@ -217,8 +217,8 @@ impl Mirror {
     }
 
     /// Opens a regular file.
-    fn open_file(&self, path: &FilePath, flags: OFlags) -> io::Result<File> {
-        let folder = self.folder_of(Area::Latest, path, false)?;
+    fn open_file(&self, area: Area, path: &FilePath, flags: OFlags) -> io::Result<File> {
+        let folder = self.folder_of(area, path, false)?;
         // Without NONBLOCK, to open a planted FIFO would wait for ever.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match openat(&folder, path.name(), flags, FILE_MODE) {
@@ -231,7 +231,12 @@ impl Mirror {
 
     /// A file's content, none when there is no such file, or when it is longer than `limit`.
     pub fn read(&self, path: &FilePath, limit: u64) -> io::Result<Option<Vec<u8>>> {
-        let file = match self.open_file(path, OFlags::RDONLY) {
+        self.read_in(Area::Latest, path, limit)
+    }
+
+    /// The same in any area.
+    pub fn read_in(&self, area: Area, path: &FilePath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.open_file(area, path, OFlags::RDONLY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -242,14 +247,14 @@ impl Mirror {
 
     /// Appends to a file that is there.
     pub fn append(&self, path: &FilePath, text: &[u8]) -> io::Result<u64> {
-        let mut file = self.open_file(path, OFlags::WRONLY | OFlags::APPEND)?;
+        let mut file = self.open_file(Area::Latest, path, OFlags::WRONLY | OFlags::APPEND)?;
         file.write_all(text)?;
         Ok(file.metadata()?.len())
     }
 
     /// The last `max` bytes of a file, and its length.
     pub fn tail(&self, path: &FilePath, max: u64) -> io::Result<(u64, Vec<u8>)> {
-        let mut file = self.open_file(path, OFlags::RDONLY)?;
+        let mut file = self.open_file(Area::Latest, path, OFlags::RDONLY)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(max)))?;
         let mut bytes = Vec::new();
@@ -259,7 +264,7 @@ impl Mirror {
 
     /// Cuts a file.
     pub fn truncate(&self, path: &FilePath, length: u64) -> io::Result<()> {
-        self.open_file(path, OFlags::WRONLY)?.set_len(length)
+        self.open_file(Area::Latest, path, OFlags::WRONLY)?.set_len(length)
     }
 
     /// The names in a folder of `latest/`.

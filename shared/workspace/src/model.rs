@@ -218,6 +218,9 @@ impl From<Principal> for Writer {
 pub enum Expect {
     /// Whatever is there: the last writer wins.
     Any,
+    /// The file with this identity, in whatever version: the last writer wins, and no other file that is at its path by now is
+    /// written to. Else `STALE_VERSION`.
+    File(FileId),
     /// Nothing; else `CONFLICT`.
     Absent,
     /// This version; else `STALE_VERSION`.

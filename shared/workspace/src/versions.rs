@@ -1,6 +1,6 @@
 //! The history of a file: it only grows.
 
-use crate::{Change, Expect, Result, Version, VersionPage, Workspace, Writer, error};
+use crate::{Change, Expect, Result, Version, VersionPage, Workspace, Writer, damage, error};
 use bytes::Bytes;
 use domain::{Error, FileId};
 use ports::Query;
@@ -21,6 +21,10 @@ impl Workspace {
     }
 
     /// One version with its content.
+    ///
+    /// # Errors
+    /// `CONTENT_DAMAGED` and `CONTENT_MISSING`, with the place, when the archive has not got it as it was written and no good copy
+    /// was found: so that nothing else is ever taken for it, or made current again.
     pub async fn version(&self, file_id: FileId, v: u64) -> Result<(Version, Bytes)> {
         let item = self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?;
         let item = item.ok_or_else(|| {
@@ -28,9 +32,13 @@ impl Workspace {
                 .hint("list the versions to see which exist")
         })?;
         let version: Version = error::parse(&item.body)?;
-        let content = self.0.archive.get(version.sha256, version.size).await?;
-        let content = content.ok_or_else(|| error::port(ports::Error::Damaged(format!("no {}", version.sha256))))?;
-        Ok((version, content))
+        match self.0.archive.get(version.sha256, version.size).await {
+            Ok(content) => Ok((version, content)),
+            Err(error) => {
+                let path = self.path_of(file_id).await.ok();
+                Err(damage::at(error, path.as_ref(), file_id, v))
+            }
+        }
     }
 
     /// Makes the content of an old version the newest version.

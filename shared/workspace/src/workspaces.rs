@@ -4,6 +4,7 @@ use crate::{
     Result, WorkspaceInfo, WorkspacePage,
     archive::Archive,
     commit::whole,
+    damage::Damages,
     error,
     hydrate::{Budget, Cache},
     keys::{Keys, WORKSPACES},
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub cache: OnceLock<Cache>,
     /// Where sandboxes are configured.
     pub nearby: OnceLock<Arc<Nearby>>,
+    pub damages: Damages,
 }
 
 /// Brings projections up to date where nobody does so as their log grows: on a machine whose `latest/` does not last.
@@ -98,7 +100,18 @@ impl Workspaces {
     pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>, root: PathBuf) -> Self {
         let (open, changed) = (Mutex::default(), Mutex::default());
         let (projector, cache, nearby) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Shared { table, blobs, clock, root, open, changed, projector, cache, nearby }))
+        Self(Arc::new(Shared {
+            table,
+            blobs,
+            clock,
+            root,
+            open,
+            changed,
+            projector,
+            cache,
+            nearby,
+            damages: Damages::default(),
+        }))
     }
 
     /// Says that the folder does not last, or that others write to the same workspaces elsewhere: so it is a cache, which
@@ -184,11 +197,21 @@ impl Workspaces {
         Ok(workspace)
     }
 
-    /// Brings every workspace's `latest/` in line with its index. To be called once at start, before anything is served.
+    /// Brings every workspace's `latest/` in line with its index. To be called once at start, before anything is served. Where the disk
+    /// has no room for that, it is done once there is some: until then the archive is read.
     pub async fn repair_all(&self) -> Result<crate::Repaired> {
         let mut done = crate::Repaired::default();
         for id in self.ids().await? {
-            done += self.handle(id).repair().await?;
+            let workspace = self.handle(id);
+            match workspace.repair().await {
+                Ok(repaired) => done += repaired,
+                Err(error) if error.code == Code::StorageFull => {
+                    tracing::error!(workspace = %id, "the disk is full: latest/ stays behind its index until there is room");
+                    workspace.0.behind.store(true, Ordering::Relaxed);
+                    workspace.touched();
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(done)
     }

@@ -11,6 +11,10 @@ use crate::{
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Sha256};
 use ports::Write;
+use std::time::Duration;
+
+/// How often a write that wants no certain version is decided anew after another process was faster.
+const UNCONDITIONAL_ATTEMPTS: u32 = 200;
 
 impl Workspace {
     /// Makes `content` the newest version of the file at `path`; makes the file, and the folders above it, when they are
@@ -32,7 +36,11 @@ impl Workspace {
         let digest = archive::digest(&content).await?;
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
-        for _ in 0..ATTEMPTS {
+        // Whoever wants no certain version is never refused because others are fast: in this process they wait for each other, and
+        // each round that another process wins is one that it does not come again in.
+        let unconditional = matches!(expect, Expect::Any | Expect::File(_));
+        for round in 0..if unconditional { UNCONDITIONAL_ATTEMPTS } else { ATTEMPTS } {
+            self.make_way(round).await;
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
@@ -42,19 +50,32 @@ impl Workspace {
             let (entry, mut writes) = self.version_of(&walk, path, digest, content.len() as u64, writer)?;
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
             let is_current = walk.found.is_some_and(|found| found.entry.v == entry.v);
-            if is_current && writer.call.is_none() {
-                return Ok(change);
-            }
-            if !is_current {
+            if is_current {
+                // Nothing new; but whoever writes a content again may do so because the archive has lost it.
+                self.0.archive.put_again(digest, &content).await?;
+                if writer.call.is_none() {
+                    return Ok(change);
+                }
+            } else {
                 writes.extend(self.0.archive.put(digest, &content).await?);
             }
             if self.commit(writes, &change, writer).await? {
+                self.0.archive.is_good_again(digest).await?;
                 let (path, id) = (path.clone(), self.0.clock.id());
                 self.flush("to write a file", move |mirror| mirror.write(&path, &content, id)).await;
                 return Ok(change);
             }
         }
         Err(error::busy())
+    }
+
+    /// Waits before a write is decided anew, for the longer the more often others were faster, and never as long as they do.
+    async fn make_way(&self, round: u32) {
+        if round > 0 {
+            let random = self.0.clock.id().as_u128() as u64 % 1000;
+            let most_us = 500_u64 << round.min(7);
+            tokio::time::sleep(Duration::from_micros(most_us * random / 1000)).await;
+        }
     }
 
     /// The entry with a content of this digest, and the writes that make it so; none when it is so.
@@ -157,9 +178,14 @@ impl Workspace {
             (Expect::Absent, Some(entry)) => {
                 Err(taken(path).detail("current_v", entry.v).detail("current_hash", hash_text(entry)))
             }
+            (Expect::File(id), Some(entry)) if entry.file_id == id => Ok(()),
             (Expect::Version(v), Some(entry)) if entry.v == v => Ok(()),
             (Expect::Hash(digest), Some(entry)) if entry.sha256 == Some(digest) => Ok(()),
-            (Expect::Version(_) | Expect::Hash(_), None) => {
+            (Expect::File(_), Some(_)) => {
+                Err(Error::new(Code::StaleVersion, format!("another file is at {path} by now"))
+                    .hint("look where the file is, then write it there"))
+            }
+            (Expect::File(_) | Expect::Version(_) | Expect::Hash(_), None) => {
                 Err(Error::new(Code::StaleVersion, format!("{path} is not there any more"))
                     .hint("it was moved or removed: look where it is, or write it anew"))
             }
@@ -191,10 +217,10 @@ impl Workspace {
         let seen = match expect {
             Expect::Hash(digest) => self.0.archive.find(digest).await?,
             Expect::Version(v) => Some(self.version(entry.file_id, v).await?.1),
-            Expect::Any | Expect::Absent => None,
+            Expect::Any | Expect::File(_) | Expect::Absent => None,
         };
         let (Some(seen), Some(digest)) = (seen, entry.sha256) else { return Ok(None) };
-        let Some(now) = self.0.archive.get(digest, entry.size).await? else { return Ok(None) };
+        let now = self.0.archive.get(digest, entry.size).await?;
         Ok(crate::versions::diff_text(&seen, &now, (&format!("{path} (as you read it)"), &format!("{path} (now)"))))
     }
 }

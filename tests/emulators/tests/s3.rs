@@ -34,6 +34,40 @@ async fn the_blobs_conform_whole_and_in_parts_and_by_presigned_addresses() {
     conformance::blobs(&env, in_parts).await;
     large_contents_travel_in_parts(&endpoint, &name()).await;
     addresses_are_good_for_one_content(&endpoint, &name()).await;
+    damage_is_found_and_replaced(&endpoint, &name()).await;
+}
+
+/// What lies under a content's name is that content, or an error until it is written again: whole, in parts, and without a look.
+async fn damage_is_found_and_replaced(endpoint: &str, bucket: &str) {
+    let sdk = account::sdk(endpoint);
+    let raw = aws_sdk_s3::Client::new(&sdk);
+    let small = blobs(endpoint, bucket).await;
+    let in_parts = S3Blobs::new(raw.clone(), bucket).multipart_above(1);
+    let lengths = [10, 300 * 1024, 9 << 20];
+    for (blobs, length) in [&small, &in_parts].into_iter().flat_map(|blobs| lengths.map(|length| (blobs, length))) {
+        let content = Bytes::from((0..length).map(|n: usize| (n >> 7) as u8).collect::<Vec<u8>>());
+        let digest = blobs.put("w", content.clone()).await.unwrap();
+        let name = digest.to_string();
+        let key = format!("w/archive/{}/{}/{name}", &name[..2], &name[2..4]);
+        let mut other = content.to_vec();
+        other[length / 2] ^= 1;
+        for damage in [other, content[..length / 2].to_vec(), Vec::new()] {
+            // A part of it was read before, and is known.
+            assert_eq!(blobs.get("w", digest, Some(0..4)).await.unwrap().unwrap(), content[..4]);
+            assert!(blobs.verify("w", digest).await.unwrap());
+            raw.put_object().bucket(bucket).key(&key).body(damage.into()).send().await.unwrap();
+            for range in [None, Some(0..4), Some(0..u64::MAX), Some(2..2)] {
+                let read = blobs.get("w", digest, range.clone()).await;
+                assert!(matches!(read, Err(ports::Error::Damaged(_))), "{range:?} of {length} bytes");
+            }
+            assert!(matches!(blobs.verify("w", digest).await, Err(ports::Error::Damaged(_))));
+            blobs.put("w", content.clone()).await.unwrap();
+            assert!(blobs.get("w", digest, None).await.unwrap() == Some(content.clone()), "written again");
+        }
+        raw.delete_object().bucket(bucket).key(&key).send().await.unwrap();
+        assert!(!blobs.verify("w", digest).await.unwrap());
+        assert_eq!(blobs.get("w", digest, Some(0..4)).await.unwrap(), None);
+    }
 }
 
 async fn large_contents_travel_in_parts(endpoint: &str, bucket: &str) {

@@ -3,6 +3,7 @@
 use super::InnerError;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -188,4 +189,7 @@ pub struct Health {
     pub status: &'static str,
     /// The version of the program.
     pub version: &'static str,
+    /// What is damaged while it works, by the part that it is of: `archive` when contents were lost. Empty as a rule, and left out then.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub degraded: BTreeMap<&'static str, String>,
 }

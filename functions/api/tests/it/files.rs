@@ -59,8 +59,64 @@ async fn if_match_refuses_what_is_not_current() {
     assert_eq!(stale.json["error"]["details"]["current_v"], 2);
     put("*", "three").await.is(200);
     put("W/x", "four").await.refuses(400, "INVALID_ARGUMENT");
+    let weak = put("W/\"3\"", "four").await.refuses(412, "STALE_VERSION");
+    assert!(weak.json["error"]["hint"].as_str().unwrap().contains("weak"));
+    put("\"other\"", "four").await.refuses(412, "STALE_VERSION");
+    put("W/\"3\", \"3\", \"9\"", "four").await.is(200);
+    let content = format!("{file}/content");
+    for known in ["\"4\"", "W/\"4\"", "\"1\", W/\"4\"", "*"] {
+        door.ask("GET", &content, &[("if-none-match", known)], "").await.is(304);
+    }
+    for other in ["\"3\"", "\"5\", \"44\"", "W/x"] {
+        door.ask("GET", &content, &[("if-none-match", other)], "").await.is(200);
+    }
     door.ask("DELETE", &file, &[("if-match", "\"1\"")], "").await.refuses(412, "STALE_VERSION");
-    door.ask("DELETE", &file, &[("if-match", "\"3\"")], "").await.is(200);
+    door.ask("DELETE", &file, &[("if-match", "\"4\"")], "").await.is(200);
+}
+
+/// Last write wins: nobody who asks for no version is refused because others write, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_ask_for_no_version_are_never_refused_and_all_become_versions() {
+    let door = std::sync::Arc::new(Door::open());
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/a.md", "none").await;
+    let writers = (0..30).map(|writer| {
+        let (door, file) = (door.clone(), file.clone());
+        tokio::spawn(async move {
+            for n in 0..20 {
+                let body = json!({ "content": format!("{writer} {n}") });
+                door.json("PUT", &file, body).await.is(200);
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    assert_eq!(door.get(&file).await.is(200).json["v"], 601);
+    let mut seen = std::collections::BTreeSet::new();
+    let mut cursor = String::new();
+    loop {
+        let page = door.get(&format!("{file}/versions?limit=200{cursor}")).await.is(200);
+        seen.extend(page.json["versions"].as_array().unwrap().iter().map(|version| version["sha256"].to_string()));
+        match page.json["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 601, "each content is a version");
+}
+
+#[tokio::test]
+async fn numbers_of_events_and_versions_are_64_bit_integers_of_any_language() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/a.md", "one").await;
+    let over = 1_u64 << 63;
+    door.get(&format!("{file}/diff?from=1&to={over}")).await.refuses(400, "INVALID_ARGUMENT");
+    door.get(&format!("{file}/diff?from=1&to=1")).await.is(200);
+    let chat = format!("{workspace}/chats/019bf537-f228-7cd3-aa1c-3da8af302e12");
+    door.get(&format!("{chat}?after={over}")).await.refuses(400, "INVALID_ARGUMENT");
+    door.get(&format!("{chat}?after={}", over - 1)).await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -119,4 +175,38 @@ async fn folders_are_listed_in_pages() {
     let folder = format!("{files}/{}", folder.text("file_id"));
     assert_eq!(door.get(&format!("{folder}/versions")).await.is(200).json["versions"], json!([]));
     door.json("PUT", &folder, json!({ "content": "" })).await.refuses(422, "UNPROCESSABLE");
+}
+
+#[tokio::test]
+async fn a_damaged_content_is_an_error_with_its_place_and_readiness_tells_of_it() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let old = "old".repeat(10_000);
+    let file = door.file(&workspace, "/projects/a.md", &old).await;
+    let sha256 = door.get(&file).await.is(200).text("sha256");
+    door.json("PUT", &file, json!({ "content": "new" })).await.is(200);
+    let (_, id) = workspace.rsplit_once('/').unwrap();
+    let archived =
+        door.folder.path().join(format!("workspaces/{id}/archive/{}/{}/{sha256}", &sha256[..2], &sha256[2..4]));
+    let mut bytes = std::fs::read(&archived).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&archived, bytes).unwrap();
+
+    let first = format!("{file}/versions/1");
+    let error = door.get(&format!("{first}/content")).await.refuses(500, "CONTENT_DAMAGED").json["error"].clone();
+    assert_eq!((&error["details"]["path"], &error["details"]["v"]), (&json!("/projects/a.md"), &json!(1)));
+    assert_eq!(error["details"]["sha256"], sha256);
+    let part = door.ask("GET", &format!("{first}/content"), &[("range", "bytes=0-3")], "").await;
+    part.refuses(500, "CONTENT_DAMAGED");
+    door.ask("POST", &format!("{first}/restore"), &[], "").await.refuses(500, "CONTENT_DAMAGED");
+    assert_eq!(door.get(&file).await.is(200).json["v"], 2);
+    let ready = door.get("/ready").await.is(200);
+    assert_eq!(ready.json["degraded"]["archive"], "contents altered: 1, missing: 0");
+
+    door.file(&workspace, "/projects/again.md", &old).await;
+    assert_eq!(door.get(&format!("{first}/content")).await.is(200).bytes, old);
+    assert!(door.get("/ready").await.is(200).json.get("degraded").is_none());
+    std::fs::remove_file(&archived).unwrap();
+    std::fs::remove_file(door.folder.path().join(format!("workspaces/{id}/latest/projects/again.md"))).unwrap();
+    door.get(&format!("{first}/content")).await.refuses(500, "CONTENT_MISSING");
 }

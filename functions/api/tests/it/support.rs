@@ -41,7 +41,7 @@ pub struct Door {
     taken: AtomicUsize,
     /// Ends the event streams.
     pub shutdown: CancellationToken,
-    _folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
 }
 
 /// What a door is opened with.
@@ -175,7 +175,7 @@ impl Door {
         let context = Arc::new(context);
         let streams = api::streams(context.clone());
         let taken = AtomicUsize::new(0);
-        Self { router: api::router(context), streams, table, calls, queue, taken, shutdown, _folder: folder }
+        Self { router: api::router(context), streams, table, calls, queue, taken, shutdown, folder }
     }
 
     /// The bodies of the messages that were sent since this was asked last.

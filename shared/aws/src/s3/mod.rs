@@ -1,6 +1,9 @@
 //! Blobs on S3: `{space}/archive/ab/cd/abcd…`, as seed 001 lays the archive out.
 //!
-//! S3 itself checks each content against its digest before it takes it, and writes it only if it is absent.
+//! S3 itself checks each content against its digest before it takes it, and writes it only if it is absent. It keeps that digest
+//! beside the content, so that whether what lies under a name was ever sent as that content is known without reading it: something
+//! else that was put there has another digest, or none. A content that is read whole is compared here, too. A part of one is read
+//! under the ETag of an object that was compared whole: S3 gives every overwritten object another one.
 
 mod multipart;
 mod presign;
@@ -10,15 +13,21 @@ use async_trait::async_trait;
 use aws_sdk_s3::{
     Client,
     error::SdkError,
+    operation::get_object::GetObjectOutput,
     primitives::ByteStream,
-    types::{Delete, ObjectIdentifier},
+    types::{ChecksumMode, Delete, ObjectIdentifier},
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use domain::Sha256;
 use ports::{Blobs, Error, Result, validate};
-use std::{ops::Range, time::Duration};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 pub use presign::Presigned;
 
@@ -29,18 +38,33 @@ const WORTH_ASKING: usize = 256 * 1024;
 const MULTIPART_ABOVE: usize = 16 * 1024 * 1024;
 /// How often a content is sent or read again after what the SDK does not repeat: two writers at once, and a break in the middle.
 const TRIES: u32 = 5;
+/// How many objects that were compared whole are known again by their ETag; beyond, all are forgotten.
+const KNOWN: usize = 16 * 1024;
 
 /// Blobs in one bucket of S3.
 pub struct S3Blobs {
     client: Client,
     bucket: String,
     multipart_above: usize,
+    /// The ETags of objects that were read whole and found intact, by their keys.
+    intact: Mutex<HashMap<String, String>>,
+}
+
+/// What S3 says of a content without handing it over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    Absent,
+    Intact,
+    /// It was sent as something else.
+    Other,
+    /// S3 keeps no digest of it that can be compared.
+    Unknown,
 }
 
 impl S3Blobs {
     /// In `bucket`.
     pub fn new(client: Client, bucket: impl Into<String>) -> Self {
-        Self { client, bucket: bucket.into(), multipart_above: MULTIPART_ABOVE }
+        Self { client, bucket: bucket.into(), multipart_above: MULTIPART_ABOVE, intact: Mutex::default() }
     }
 
     /// The same, with contents above `bytes` sent in parts.
@@ -49,23 +73,46 @@ impl S3Blobs {
         Self { multipart_above: bytes, ..self }
     }
 
-    async fn is_there(&self, key: &str) -> Result<bool> {
-        match self.client.head_object().bucket(&self.bucket).key(key).send().await {
-            Ok(_) => Ok(true),
-            Err(error) if status(&error) == Some(404) => Ok(false),
+    /// What lies under a content's key. `in_parts` is the digest that S3 has of it when it was sent in parts, where it is known.
+    async fn stored(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<Stored> {
+        let head = self.client.head_object().bucket(&self.bucket).key(key).checksum_mode(ChecksumMode::Enabled);
+        match head.send().await {
+            Ok(head) => Ok(match head.checksum_sha256() {
+                Some(kept) if kept == checksum(digest) || in_parts == Some(kept) => Stored::Intact,
+                // Of the digests of parts, which may have been cut elsewhere.
+                Some(kept) if kept.contains('-') => Stored::Unknown,
+                Some(_) => Stored::Other,
+                None => Stored::Unknown,
+            }),
+            Err(error) if status(&error) == Some(404) => Ok(Stored::Absent),
             Err(error) => Err(unavailable(WHAT, &error)),
         }
     }
 
-    /// Writes a content if it is absent. It does not matter who does: the bytes are the same.
-    async fn put_whole(&self, key: &str, digest: Sha256, content: &Bytes) -> Result<()> {
+    /// The same, and where S3 does not know, by reading it.
+    async fn is_intact(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<Stored> {
+        match self.stored(key, digest, in_parts).await? {
+            Stored::Unknown => match self.whole(key, digest).await {
+                Ok(Some(_)) => Ok(Stored::Intact),
+                Ok(None) => Ok(Stored::Absent),
+                Err(Error::Damaged(_)) => Ok(Stored::Other),
+                Err(error) => Err(error),
+            },
+            known => Ok(known),
+        }
+    }
+
+    /// Writes a content: if it is absent, or whatever is there. It does not matter who does: the bytes are the same. Says whether
+    /// something was there, which stays.
+    async fn put_whole(&self, key: &str, digest: Sha256, content: &Bytes, replace: bool) -> Result<bool> {
         let mut last = Fault::unknown("nothing was tried");
         for round in 0..TRIES {
-            let put = self.client.put_object().bucket(&self.bucket).key(key).if_none_match("*");
+            let put = self.client.put_object().bucket(&self.bucket).key(key);
+            let put = put.set_if_none_match((!replace).then(|| "*".into()));
             let put = put.checksum_sha256(checksum(digest)).body(ByteStream::from(content.clone()));
-            let Err(error) = put.send().await else { return Ok(()) };
+            let Err(error) = put.send().await else { return Ok(false) };
             match outcome(&error) {
-                Outcome::Exists => return Ok(()),
+                Outcome::Exists => return Ok(true),
                 Outcome::Racing => last = Fault::of(&error),
                 Outcome::Failed => return Err(unavailable(WHAT, &error)),
             }
@@ -74,25 +121,115 @@ impl S3Blobs {
         Err(Error::unavailable(WHAT, last))
     }
 
-    async fn read(&self, key: &str, range: Option<&str>) -> Result<Option<Bytes>> {
+    /// Writes a content, in parts when it is long. Says whether something was there, which stays.
+    async fn send(&self, key: &str, digest: Sha256, content: &Bytes, replace: bool) -> Result<bool> {
+        match content.len() > self.multipart_above {
+            true => self.put_parts(key, content, replace).await,
+            false => self.put_whole(key, digest, content, replace).await,
+        }
+    }
+
+    /// What S3 has under a key, or a part of it, with the head of its answer; none when it is absent.
+    async fn fetch(&self, key: &str, range: Option<&str>, etag: Option<&str>) -> Result<Fetched> {
         let mut last = Fault::unknown("nothing was tried");
         for round in 0..TRIES {
-            let get = self.client.get_object().bucket(&self.bucket).key(key).set_range(range.map(str::to_owned));
-            let answer = match get.send().await {
+            let get = self.client.get_object().bucket(&self.bucket).key(key);
+            let get = get.set_range(range.map(str::to_owned)).set_if_match(etag.map(str::to_owned));
+            let mut answer = match get.send().await {
                 Ok(answer) => answer,
-                Err(error) if status(&error) == Some(404) => return Ok(None),
+                Err(error) if status(&error) == Some(404) => return Ok(Fetched::Absent),
                 // It begins behind the end of the content.
-                Err(error) if status(&error) == Some(416) => return Ok(Some(Bytes::new())),
+                Err(error) if status(&error) == Some(416) => return Ok(Fetched::Nothing),
+                Err(error) if status(&error) == Some(412) => return Ok(Fetched::Replaced),
                 Err(error) => return Err(unavailable(WHAT, &error)),
             };
-            match answer.body.collect().await {
-                Ok(content) => return Ok(Some(content.into_bytes())),
+            match std::mem::take(&mut answer.body).collect().await {
+                Ok(content) => return Ok(Fetched::Content(content.into_bytes(), Box::new(answer))),
                 Err(error) => last = Fault::unknown(error.to_string()),
             }
             pause(round).await;
         }
         Err(Error::unavailable(WHAT, last))
     }
+
+    /// A content, compared with its digest.
+    async fn whole(&self, key: &str, digest: Sha256) -> Result<Option<Bytes>> {
+        match self.fetch(key, None, None).await? {
+            Fetched::Content(content, head) => {
+                let content = compared(key, content, digest).await?;
+                self.found_intact(key, &head);
+                Ok(Some(content))
+            }
+            Fetched::Absent => Ok(None),
+            Fetched::Nothing | Fetched::Replaced => {
+                Err(Error::unavailable(WHAT, Fault::unknown("S3 answered a condition that nobody made")))
+            }
+        }
+    }
+
+    /// A part of a content. A part that is all of it is compared as it is; any other is only read of an object that was compared
+    /// whole before.
+    async fn part(&self, key: &str, digest: Sha256, range: Range<u64>) -> Result<Option<Bytes>> {
+        let etag = self.known(key);
+        match self.fetch(key, Some(&header(&range)), etag.as_deref()).await? {
+            Fetched::Absent => return Ok(None),
+            Fetched::Content(part, _) if etag.is_some() => return Ok(Some(part)),
+            Fetched::Nothing if etag.is_some() => return Ok(Some(Bytes::new())),
+            Fetched::Content(part, head) if is_all(&head, part.len()) => {
+                let content = compared(key, part, digest).await?;
+                self.found_intact(key, &head);
+                return Ok(Some(content));
+            }
+            Fetched::Content(..) | Fetched::Nothing | Fetched::Replaced => {}
+        }
+        let whole = self.whole(key, digest).await?;
+        Ok(whole.map(|content| {
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+            let (start, end) = (place(range.start), place(range.end));
+            content.slice(start.min(end)..end)
+        }))
+    }
+
+    fn known(&self, key: &str) -> Option<String> {
+        self.intact.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn found_intact(&self, key: &str, head: &GetObjectOutput) {
+        let Some(etag) = head.e_tag() else { return };
+        let mut intact = self.intact.lock().unwrap_or_else(PoisonError::into_inner);
+        if intact.len() >= KNOWN {
+            intact.clear();
+        }
+        intact.insert(key.to_owned(), etag.to_owned());
+    }
+}
+
+/// What a request for a content brought.
+enum Fetched {
+    Absent,
+    /// The range begins behind the end.
+    Nothing,
+    /// The object has another ETag by now.
+    Replaced,
+    Content(Bytes, Box<GetObjectOutput>),
+}
+
+/// Whether a part of `length` bytes is the whole object.
+fn is_all(head: &GetObjectOutput, length: usize) -> bool {
+    // Such as `bytes 0-9/10`; none when S3 gave the whole at once.
+    let total = head.content_range().and_then(|range| range.rsplit_once('/')).map(|(_, total)| total.parse::<usize>());
+    total.is_none_or(|total| total == Ok(length))
+}
+
+/// A content whose digest is this one.
+async fn compared(key: &str, content: Bytes, digest: Sha256) -> Result<Bytes> {
+    let hashed = content.clone();
+    let found = tokio::task::spawn_blocking(move || Sha256::of(&hashed)).await;
+    let found = found.map_err(|error| Error::unavailable(WHAT, error))?;
+    if found == digest {
+        return Ok(content);
+    }
+    Err(Error::Damaged(format!("the object {key} has {} bytes with the digest {found}", content.len())))
 }
 
 #[async_trait]
@@ -101,12 +238,21 @@ impl Blobs for S3Blobs {
         validate::space(space)?;
         let digest = Sha256::of(&content);
         let key = key(space, digest);
-        if content.len() >= WORTH_ASKING && self.is_there(&key).await? {
-            return Ok(digest);
+        let in_parts = (content.len() > self.multipart_above).then(|| multipart::checksum_of_parts(&content));
+        let mut replace = false;
+        if content.len() >= WORTH_ASKING {
+            match self.is_intact(&key, digest, in_parts.as_deref()).await? {
+                Stored::Intact => return Ok(digest),
+                found => replace = found == Stored::Other,
+            }
         }
-        match content.len() > self.multipart_above {
-            true => self.put_parts(&key, &content).await?,
-            false => self.put_whole(&key, digest, &content).await?,
+        let is_there = self.send(&key, digest, &content, replace).await?;
+        if is_there && self.is_intact(&key, digest, in_parts.as_deref()).await? != Stored::Intact {
+            replace = true;
+            self.send(&key, digest, &content, true).await?;
+        }
+        if replace {
+            tracing::warn!(%key, "a damaged content of the archive was replaced by the one that was written again");
         }
         Ok(digest)
     }
@@ -115,10 +261,25 @@ impl Blobs for S3Blobs {
         validate::space(space)?;
         let key = key(space, digest);
         match range {
-            None => self.read(&key, None).await,
+            None => self.whole(&key, digest).await,
             // HTTP has no empty ranges.
-            Some(range) if range.is_empty() => Ok(self.is_there(&key).await?.then(Bytes::new)),
-            Some(range) => self.read(&key, Some(&header(&range))).await,
+            Some(range) if range.is_empty() => match self.is_intact(&key, digest, None).await? {
+                Stored::Absent => Ok(None),
+                Stored::Intact => Ok(Some(Bytes::new())),
+                Stored::Other | Stored::Unknown => Err(sent_as_another(&key)),
+            },
+            Some(range) => self.part(&key, digest, range).await,
+        }
+    }
+
+    /// One request without a body, where S3 has the digest beside the content.
+    async fn verify(&self, space: &str, digest: Sha256) -> Result<bool> {
+        validate::space(space)?;
+        let key = key(space, digest);
+        match self.is_intact(&key, digest, None).await? {
+            Stored::Absent => Ok(false),
+            Stored::Intact => Ok(true),
+            Stored::Other | Stored::Unknown => Err(sent_as_another(&key)),
         }
     }
 
@@ -158,6 +319,10 @@ fn key(space: &str, digest: Sha256) -> String {
     let (first, rest) = name.split_at(2);
     let (second, _) = rest.split_at(2);
     format!("{space}/archive/{first}/{second}/{name}")
+}
+
+fn sent_as_another(key: &str) -> Error {
+    Error::Damaged(format!("the object {key} was sent as another content"))
 }
 
 /// As S3 wants to have it: in Base64.

@@ -4,7 +4,7 @@ use super::{Fate, Faults};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Blobs, Result, validate};
+use ports::{Blobs, Error, Result, validate};
 use std::{
     collections::BTreeMap,
     ops::Range,
@@ -30,6 +30,16 @@ impl FakeBlobs {
         self.lock().keys().filter(|(at, _)| at == space).map(|(_, digest)| *digest).collect()
     }
 
+    /// Puts other bytes in the place of a content, as a bad disk would.
+    pub fn damage(&self, space: &str, digest: Sha256, bytes: impl Into<Bytes>) {
+        self.lock().insert((space.to_owned(), digest), bytes.into());
+    }
+
+    /// Loses a content.
+    pub fn lose(&self, space: &str, digest: Sha256) {
+        self.lock().remove(&(space.to_owned(), digest));
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Sha256), Bytes>> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,6 +59,9 @@ impl Blobs for FakeBlobs {
         validate::space(space)?;
         self.fate.before(WHAT).await?;
         let found = self.lock().get(&(space.to_owned(), digest)).cloned();
+        if found.as_ref().is_some_and(|content| Sha256::of(content) != digest) {
+            return Err(Error::Damaged(format!("the content {digest} of {space}")));
+        }
         let cut = found.map(|content| match range {
             None => content,
             Some(range) => {

@@ -3,6 +3,7 @@
 use crate::{
     Change, Kind, Op, Result, Workspace,
     archive::{self, is_blob},
+    damage::is_damage,
     error,
     hydrate::{Budget, Known, Listed},
     keys::Keys,
@@ -182,7 +183,11 @@ impl Workspace {
                     async move {
                         match chat {
                             Some(content) => Ok(Some(content)),
-                            None => self.0.archive.get_far(digest, size.unwrap_or(0)).await,
+                            None => match self.0.archive.get_far(digest, size.unwrap_or(0)).await {
+                                Ok(content) => Ok(Some(content)),
+                                Err(error) if is_damage(&error) => Ok(None),
+                                Err(error) => Err(error),
+                            },
                         }
                     }
                 })

@@ -3,6 +3,7 @@
 
 mod chats;
 mod common;
+mod damage;
 mod files;
 mod hydrate;
 mod model;

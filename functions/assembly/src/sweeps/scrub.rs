@@ -1,0 +1,99 @@
+//! The scrub: every content of the archive is compared with its digest in rounds, so that damage is found while a good copy may still
+//! be somewhere, and told of before somebody needs what was damaged.
+
+use super::{Sweep, Swept};
+use async_trait::async_trait;
+use domain::{Code, Error, Timestamp};
+use ports::Clock;
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+use workspace::Workspaces;
+
+/// Scrubs the archives of all workspaces, one short step a sweep: that is its pace.
+pub struct Scrub {
+    /// Whose.
+    pub workspaces: Workspaces,
+    /// How long after the beginning of a round the next one begins; none for never.
+    pub every: Option<Duration>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The cursor.
+#[derive(Serialize, Deserialize)]
+struct Round {
+    begun_at: Timestamp,
+    /// Where the next step goes on; none when the round has ended.
+    at: Option<String>,
+}
+
+#[async_trait]
+impl Sweep for Scrub {
+    fn name(&self) -> &'static str {
+        "scrub"
+    }
+
+    async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
+        let unchanged = || Swept { count: 0, next: from.map(str::to_owned), more: false };
+        let Some(every) = self.every else { return Ok(unchanged()) };
+        let now = self.clock.now();
+        let round = match from.and_then(|from| serde_json::from_str::<Round>(from).ok()) {
+            Some(Round { begun_at, at: None }) if now.since(begun_at) < every => return Ok(unchanged()),
+            Some(round @ Round { at: Some(_), .. }) => round,
+            _ => Round { begun_at: now, at: None },
+        };
+        let step = self.workspaces.scrub(round.at.as_deref()).await?;
+        let round = Round { at: step.next, ..round };
+        let next = serde_json::to_string(&round).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        Ok(Swept { count: step.contents, next: Some(next), more: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use domain::{FilePath, Principal, Sha256, WorkspaceId};
+    use ports::Table;
+    use std::path::Path;
+    use testkit::{
+        TestClock,
+        fakes::{FakeBlobs, FakeTable, Faults},
+    };
+    use workspace::Expect;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_goes_through_everything_in_steps_and_begins_anew_when_it_is_time() {
+        let disk = tempfile::tempdir().unwrap();
+        let clock = Arc::new(TestClock::new(0));
+        let table: Arc<dyn Table> = Arc::new(FakeTable::new(clock.clone(), 0, Faults::none()));
+        let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+        let workspaces = Workspaces::new(table, blobs.clone(), clock.clone(), Path::new(disk.path()).to_owned());
+        let id = "019bf537-f228-7cd3-aa1c-3da8af302e12".parse::<WorkspaceId>().unwrap();
+        workspaces.create(id, "w", &Principal::local()).await.unwrap();
+        let workspace = workspaces.open(id).await.unwrap();
+        let (path, writer) = (FilePath::parse("/data/a").unwrap(), Principal::local().into());
+        let content = |n: u32| format!("{n}").repeat(20_000);
+        for n in 0..3 {
+            workspace.write(&path, content(n), Expect::Any, &writer).await.unwrap();
+        }
+        let digest = Sha256::of(content(0).as_bytes());
+        blobs.damage(&id.to_string(), digest, "other");
+
+        let scrub =
+            Scrub { workspaces: workspaces.clone(), every: Some(Duration::from_secs(3600)), clock: clock.clone() };
+        let first = scrub.some(None).await.unwrap();
+        assert!(first.count >= 3 && !first.more);
+        assert_eq!(workspaces.damaged(10).await.unwrap().len(), 1);
+        let rest = scrub.some(first.next.as_deref()).await.unwrap();
+        assert_eq!((rest.count, &rest.next), (0, &first.next), "the next round is not due");
+
+        blobs.damage(&id.to_string(), digest, content(0));
+        tokio::time::advance(Duration::from_secs(3601)).await;
+        assert!(scrub.some(first.next.as_deref()).await.unwrap().count >= 3);
+        assert_eq!(workspaces.damaged(10).await.unwrap(), []);
+
+        let never = Scrub { every: None, ..scrub };
+        assert_eq!(never.some(None).await.unwrap(), Swept::default());
+    }
+}

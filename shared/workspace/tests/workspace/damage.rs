@@ -1,0 +1,261 @@
+//! What the archive has is compared whenever it is read: damage is repaired from any good copy, told of where there is none, and
+//! never passed on.
+
+use crate::common::{World, path, person, put, versions};
+use domain::{Code, Error, FileId, Principal, Sha256, WorkspaceId};
+use ports::{Blobs as _, Expect as Rev, Key, Table as _, Write};
+use std::fs;
+use uuid::Uuid;
+use workspace::{Damage, Expect, Workspace};
+
+/// A text that is no small one: so it is a blob.
+fn long(letter: char) -> String {
+    letter.to_string().repeat(20_000)
+}
+
+/// The same in the table.
+fn short(letter: char) -> String {
+    letter.to_string().repeat(100)
+}
+
+/// How a content gets lost.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Altered,
+    Cut,
+    Gone,
+}
+
+const LOSSES: [Loss; 3] = [Loss::Altered, Loss::Cut, Loss::Gone];
+
+impl Loss {
+    fn code(self) -> Code {
+        if matches!(self, Self::Gone) { Code::ContentMissing } else { Code::ContentDamaged }
+    }
+
+    /// Does it to a content, wherever the archive has it.
+    async fn befall(self, world: &World, content: &str) {
+        let (space, digest) = (world.id.to_string(), Sha256::of(content.as_bytes()));
+        let key = Key::new(format!("{space}/text"), digest.to_string());
+        let other = match self {
+            Self::Altered => Some(format!("{}!", &content[1..])),
+            Self::Cut => Some(content[..10].to_owned()),
+            Self::Gone => None,
+        };
+        if world.table.get(&key).await.unwrap().is_some() {
+            let write = match &other {
+                Some(text) => Write::put(key, serde_json::to_string(text).unwrap(), Rev::Any),
+                None => Write::delete(key, Rev::Any),
+            };
+            world.table.commit(vec![write]).await.unwrap();
+            return;
+        }
+        assert!(world.blobs.digests(&space).contains(&digest), "the archive has it");
+        match other {
+            Some(text) => world.blobs.damage(&space, digest, text),
+            None => world.blobs.lose(&space, digest),
+        }
+    }
+}
+
+async fn file_at(workspace: &Workspace, at: &str) -> FileId {
+    workspace.stat(&path(at)).await.unwrap().file_id
+}
+
+fn place(error: &Error) -> (&str, u64, &str) {
+    let text = |name: &str| error.details[name].as_str().unwrap_or_default();
+    (text("path"), error.details["v"].as_u64().unwrap_or_default(), text("sha256"))
+}
+
+#[tokio::test]
+async fn a_version_that_is_lost_is_an_error_with_its_place_and_is_not_made_current_again() {
+    for loss in LOSSES {
+        for of in [long, short] {
+            let (world, workspace) = World::new().await;
+            put(&workspace, "/data/a", &of('a')).await;
+            put(&workspace, "/data/a", &of('b')).await;
+            let file = file_at(&workspace, "/data/a").await;
+            loss.befall(&world, &of('a')).await;
+            let digest = Sha256::of(of('a').as_bytes()).to_string();
+
+            let read = workspace.version(file, 1).await.unwrap_err();
+            assert_eq!((read.code, place(&read)), (loss.code(), ("/data/a", 1, &*digest)), "{loss:?}");
+            assert!(read.hint.is_some());
+            let restored = workspace.restore_version(file, 1, Expect::Any, &person()).await.unwrap_err();
+            assert_eq!(restored.code, loss.code());
+            assert_eq!(workspace.diff(file, 1, 2).await.unwrap_err().code, loss.code());
+            assert_eq!(versions(&workspace, file).await, [2, 1], "nothing became current");
+            assert_eq!(workspace.read(&path("/data/a"), None).await.unwrap().bytes, of('b'));
+
+            let known = world.all.damaged(10).await.unwrap();
+            assert_eq!(known.len(), 1);
+            let expected = if matches!(loss, Loss::Gone) { Damage::Missing } else { Damage::Altered };
+            assert_eq!((known[0].workspace_id, known[0].damage), (world.id, expected));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_content_that_was_lost_is_repaired_by_whoever_writes_it_again() {
+    for loss in LOSSES {
+        for of in [long, short] {
+            // Somewhere else, or where it is current already and the disk has lost it, too.
+            for at in ["/data/other", "/data/b"] {
+                let (world, workspace) = World::new().await;
+                put(&workspace, "/data/b", &of('a')).await;
+                let file = file_at(&workspace, "/data/b").await;
+                loss.befall(&world, &of('a')).await;
+                fs::write(world.on_disk("/data/b"), "lost").unwrap();
+                assert_eq!(workspace.read(&path("/data/b"), None).await.unwrap_err().code, loss.code());
+                assert_eq!(world.all.damaged(10).await.unwrap().len(), 1);
+
+                put(&workspace, at, &of('a')).await;
+                assert_eq!(workspace.read(&path("/data/b"), None).await.unwrap().bytes, of('a'), "{loss:?} {at}");
+                assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'));
+                assert_eq!(world.all.damaged(10).await.unwrap(), [], "it is known to be good again");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_content_that_was_lost_is_repaired_from_any_good_copy_on_disk() {
+    for loss in LOSSES {
+        for of in [long, short] {
+            let (world, workspace) = World::new().await;
+            // The same content in two files, of which one has another one by now.
+            put(&workspace, "/data/a", &of('a')).await;
+            put(&workspace, "/projects/deep/down/copy", &of('a')).await;
+            put(&workspace, "/data/a", &of('b')).await;
+            let file = file_at(&workspace, "/data/a").await;
+            loss.befall(&world, &of('a')).await;
+            assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'), "{loss:?} in latest/");
+
+            // As a file of the trash, and as one inside of a folder there.
+            for trashed in ["/projects/deep/down/copy", "/projects/deep"] {
+                let removed = workspace.rm(&path(trashed), &person()).await.unwrap();
+                loss.befall(&world, &of('a')).await;
+                assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'), "{loss:?} in the trash");
+                workspace.restore(removed.file_id, &person()).await.unwrap();
+            }
+            // It is the archive that has it again.
+            fs::remove_file(world.on_disk("/projects/deep/down/copy")).unwrap();
+            assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'));
+            assert_eq!(world.all.damage_counts().repaired, 3);
+            assert_eq!(world.all.damaged(10).await.unwrap(), []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_content_that_was_lost_is_repaired_from_another_workspace() {
+    for of in [long, short] {
+        let (world, workspace) = World::new().await;
+        let other = WorkspaceId(Uuid::now_v7());
+        world.all.create(other, "other", &Principal::local()).await.unwrap();
+        put(&workspace, "/data/a", &of('a')).await;
+        put(&workspace, "/data/a", &of('b')).await;
+        put(&world.all.open(other).await.unwrap(), "/data/same", &of('a')).await;
+        let file = file_at(&workspace, "/data/a").await;
+        Loss::Altered.befall(&world, &of('a')).await;
+        assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'));
+        world.all.delete(other).await.unwrap();
+        assert_eq!(workspace.version(file, 1).await.unwrap().1, of('a'), "it is its own again");
+    }
+}
+
+#[tokio::test]
+async fn a_scrub_finds_what_nobody_reads_repairs_it_and_tells_of_the_rest() {
+    let (world, workspace) = World::new().await;
+    for n in 0..40 {
+        put(&workspace, &format!("/data/{n}"), &format!("{n}{}", long('x'))).await;
+    }
+    for content in [long('a'), long('b'), short('c'), short('d'), short('e')] {
+        put(&workspace, "/data/old", &content).await;
+    }
+    put(&workspace, "/data/gone", &long('g')).await;
+    put(&workspace, "/data/gone", &long('h')).await;
+    workspace.rm(&path("/data/gone"), &person()).await.unwrap();
+    put(&workspace, "/data/copy", &long('b')).await;
+    for content in [long('a'), long('b'), short('c'), long('g')] {
+        Loss::Altered.befall(&world, &content).await;
+    }
+    Loss::Gone.befall(&world, &short('d')).await;
+
+    let round = async || {
+        let (mut from, mut contents) = (None, 0);
+        loop {
+            let step = world.all.scrub(from.as_deref()).await.unwrap();
+            contents += step.contents;
+            from = step.next;
+            if from.is_none() {
+                return contents;
+            }
+        }
+    };
+    let looked_at = round().await;
+    assert!(looked_at >= 48, "{looked_at}");
+    let lost = async || {
+        let mut lost: Vec<_> =
+            world.all.damaged(10).await.unwrap().into_iter().map(|one| (one.sha256, one.damage)).collect();
+        lost.sort();
+        lost
+    };
+    let digest = |content: String| Sha256::of(content.as_bytes());
+    let mut expected = [
+        (digest(long('a')), Damage::Altered),
+        (digest(short('c')), Damage::Altered),
+        (digest(short('d')), Damage::Missing),
+        (digest(long('g')), Damage::Altered),
+    ];
+    expected.sort();
+    assert_eq!(lost().await, expected);
+    assert_eq!(world.all.damage_counts().repaired, 1, "what another file has");
+    let (space, b) = (world.id.to_string(), digest(long('b')));
+    assert_eq!(world.blobs.get(&space, b, None).await.unwrap().unwrap(), long('b'));
+
+    // One is put back by hand, one is written again; the next round knows.
+    world.blobs.damage(&space, digest(long('a')), long('a'));
+    put(&workspace, "/data/again", &short('d')).await;
+    round().await;
+    let repaired = [digest(long('a')), digest(short('d'))];
+    let left: Vec<_> = expected.into_iter().filter(|(sha256, _)| !repaired.contains(sha256)).collect();
+    assert_eq!(lost().await, left);
+}
+
+#[tokio::test]
+async fn a_scrub_goes_on_where_it_ended_and_does_little_at_once() {
+    let (world, workspace) = World::new().await;
+    for n in 0..1200 {
+        workspace.write(&path("/data/a"), format!("version {n}"), Expect::Any, &person()).await.unwrap();
+    }
+    let first = world.all.scrub(None).await.unwrap();
+    assert!(first.contents <= 500, "{}", first.contents);
+    // Another process goes on.
+    let (mut from, mut steps, mut contents) = (first.next, 1, first.contents);
+    while let Some(at) = from {
+        let step = world.workspaces().scrub(Some(&at)).await.unwrap();
+        (from, steps, contents) = (step.next, steps + 1, contents + step.contents);
+    }
+    assert!(steps >= 3 && contents >= 1200, "{steps} steps, {contents} contents");
+}
+
+#[tokio::test]
+async fn what_the_disk_did_not_take_is_read_from_the_archive() {
+    let (world, workspace) = World::new().await;
+    put(&workspace, "/data/a", &long('a')).await;
+    // Nothing more can be written to the mirror, as on a full disk.
+    fs::remove_dir_all(world.home().join("tmp")).unwrap();
+    fs::write(world.home().join("tmp"), "").unwrap();
+    for content in [long('b'), short('c')] {
+        put(&workspace, "/data/a", &content).await;
+        assert_eq!(workspace.read(&path("/data/a"), None).await.unwrap().bytes, content);
+    }
+    put(&workspace, "/data/new", &long('d')).await;
+    assert_eq!(workspace.read(&path("/data/new"), None).await.unwrap().bytes, long('d'));
+    assert_eq!(world.disk_text("/data/a"), Some(long('a')), "the disk is behind");
+    fs::remove_file(world.home().join("tmp")).unwrap();
+    fs::create_dir(world.home().join("tmp")).unwrap();
+    world.all.checkpoint().await.unwrap();
+    assert_eq!((world.disk_text("/data/a"), world.disk_text("/data/new")), (Some(short('c')), Some(long('d'))));
+}

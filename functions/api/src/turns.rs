@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Approve, Converse},
+    access::{Access, Approve, Converse, demand},
     chats::InChat,
     error::Answer,
     extract::Json,
@@ -15,6 +15,7 @@ use domain::{
     ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, QuestionId, TurnId, WorkspaceId, event::PermissionOutcome,
 };
 use http::StatusCode;
+use identity::Action;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -142,13 +143,14 @@ pub(crate) struct AtPermission {
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Converse, InChat>,
+    Access { at, by, caller, role, .. }: Access<Converse, InChat>,
     _: Paced,
     ids: Ids,
     Json(message): Json<NewMessage>,
 ) -> Answer<impl IntoResponse> {
     let NewMessage { content, files, on_busy, limits } = message;
-    let post = chat::Post { content, files, on_busy, limits };
+    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let post = chat::Post { content, files, on_busy, limits, may_approve };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     let turn = Turn { chat_id: accepted.chat_id, turn_id: accepted.turn_id, status: "queued" };
     Ok((StatusCode::ACCEPTED, axum::Json(turn)))

@@ -73,6 +73,7 @@ impl Chats {
             limits: approve.limits,
             interrupt: false,
             approval: Some(Box::new(approval)),
+            may_approve: true,
         };
         self.send(workspace, chat, command, by, start).await?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
@@ -131,9 +132,16 @@ impl Step<'_> {
         }
     }
 
+    /// Whether the turn that runs may do what the approval of a plan allows: whoever may not approve cannot have that done by
+    /// talking in a chat whose plan somebody else has approved.
+    pub fn is_approved(&self) -> bool {
+        self.approval.is_some() && self.state.turn.as_ref().is_some_and(|turn| turn.may_approve)
+    }
+
     /// The approval without which a person would be asked before this call.
     pub fn rests_on_plan(&self, call: &ToolCall) -> Option<Box<Approval>> {
-        let approval = self.approval.as_ref().filter(|_| self.kind(&call.tool) == Some(Kind::Exec))?;
+        let rests = self.is_approved() && self.kind(&call.tool) == Some(Kind::Exec);
+        let approval = self.approval.as_ref().filter(|_| rests)?;
         self.config.as_ref().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
     }
 

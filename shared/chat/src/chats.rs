@@ -98,6 +98,8 @@ pub struct Post {
     pub on_busy: OnBusy,
     /// Narrower limits for this turn.
     pub limits: Option<Limits>,
+    /// Whether whoever posts may approve.
+    pub may_approve: bool,
 }
 
 /// A command that is durable.
@@ -183,6 +185,7 @@ impl Chats {
             create,
             limits: None,
             interrupt: false,
+            may_approve: approval.is_some(),
             approval,
         };
         // What cannot be sent must leave nothing behind, so it is known before anything is written.
@@ -240,6 +243,8 @@ impl Chats {
             limits: post.limits,
             interrupt,
             approval: None,
+            // It counts where a plan is carried out, and is said nowhere else: not every worker may know of it yet.
+            may_approve: post.may_approve && view.mode == Mode::Build,
         };
         let message = self.message(workspace, chat, command, by, start)?;
         if interrupt {

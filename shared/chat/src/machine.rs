@@ -273,8 +273,8 @@ impl ChatMachine {
             return just(ChatEvent::Failed { error });
         }
         match command {
-            ChatCommand::StartTurn { content, files, context, create, limits, interrupt, approval } => {
-                let asked = turn::Asked { id, at, content, files, context, limits };
+            ChatCommand::StartTurn { content, files, context, create, limits, interrupt, approval, may_approve } => {
+                let asked = turn::Asked { id, at, content, files, context, limits, may_approve };
                 turn::start(self, state, asked, turn::How { create, interrupt, approval }, stamp)
             }
             ChatCommand::Stop { stop_id, turn_id } => {

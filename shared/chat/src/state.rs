@@ -74,16 +74,28 @@ pub struct QueuedTurn {
     /// Whether it goes before the others.
     #[serde(default)]
     pub next: bool,
+    /// Whether it comes from somebody who may approve.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_approve: bool,
 }
 
 impl QueuedTurn {
     /// The turn that an event queues, if it queues one.
     pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
-        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next } = event else {
+        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve } = event else {
             return None;
         };
         let (content, files, context) = (content.clone(), files.clone(), context.clone());
-        Some(Self { command_id: *command_id, at: *at, content, files, context, limits: *limits, next: *next })
+        Some(Self {
+            command_id: *command_id,
+            at: *at,
+            content,
+            files,
+            context,
+            limits: *limits,
+            next: *next,
+            may_approve: *may_approve,
+        })
     }
 
     /// Takes its place among those that wait.
@@ -109,6 +121,9 @@ pub struct Turn {
     pub waited_ms: u64,
     /// What it may use.
     pub limits: Limits,
+    /// Whether it comes from somebody who may approve.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_approve: bool,
     /// Model calls begun.
     pub steps: u32,
     /// What it used.
@@ -233,8 +248,11 @@ impl ChatState {
                     queued.queue(&mut self.queued);
                 }
             }
-            ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits } => {
+            ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve } => {
                 self.begin(number, *turn_id, *attempt, *asked_at, *limits);
+                if let Some(turn) = &mut self.turn {
+                    turn.may_approve = *may_approve;
+                }
             }
             ChatEvent::ModelStarted { message_id, attempt, at } => {
                 if let Some(turn) = &mut self.turn {
@@ -362,6 +380,7 @@ impl ChatState {
             started_at: None,
             waited_ms: 0,
             limits,
+            may_approve: false,
             steps: 0,
             usage: Usage::default(),
             calls: VecDeque::new(),

@@ -27,6 +27,8 @@ pub(crate) struct Asked {
     pub files: Vec<FilePath>,
     pub context: String,
     pub limits: Option<Limits>,
+    /// Whether it comes from somebody who may approve.
+    pub may_approve: bool,
 }
 
 /// What a message brings beside its words.
@@ -131,7 +133,8 @@ impl<'a> Step<'a> {
         let Some(config) = self.config.clone() else { return };
         let id = TurnId(asked.id.0);
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits });
+        let may_approve = asked.may_approve;
+        self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits, may_approve });
         let message_id = MessageId(self.id());
         let Asked { content, files, context, .. } = asked;
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
@@ -211,7 +214,7 @@ impl<'a> Step<'a> {
             return GateDecision::Permit;
         };
         let plan = self.state.plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
-        let approved = self.approval.is_some();
+        let approved = self.is_approved();
         let request = GateRequest { config, tool, kind, args: &args, plan: &plan, approved };
         let decision = self.machine.gate.decide(&request);
         tracing::debug!(tool = call.tool, ?decision, "decided on a call");
@@ -287,8 +290,8 @@ impl<'a> Step<'a> {
         let deleted = self.decision.events.iter().any(|event| matches!(event, ChatEvent::Deleted { .. }));
         if let Some(queued) = waiting.into_iter().nth(self.begun).filter(|_| !(deleted || self.state.deleted)) {
             self.begun += 1;
-            let QueuedTurn { command_id: id, at, content, files, context, limits, next: _ } = queued;
-            self.begin(Asked { id, at, content, files, context, limits });
+            let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve } = queued;
+            self.begin(Asked { id, at, content, files, context, limits, may_approve });
         }
     }
 
@@ -358,9 +361,9 @@ pub(crate) fn start(
     match &state.turn {
         None => step.begin(asked),
         Some(turn) => {
-            let Asked { id: command_id, at, content, files, context, limits } = asked;
+            let Asked { id: command_id, at, content, files, context, limits, may_approve } = asked;
             let next = interrupt;
-            step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next });
+            step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve });
             if interrupt && turn.phase.is_suspended() {
                 cancel::end_at_once(&mut step, turn, None, "interrupted");
             }
@@ -466,7 +469,8 @@ pub(crate) fn resume(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) ->
     let account = Account::of(turn);
     let attempt = turn.attempt + 1;
     let (turn_id, asked_at, limits) = (turn.id, turn.asked_at, turn.limits);
-    let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits };
+    let may_approve = turn.may_approve;
+    let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve };
     match &turn.phase {
         Phase::Permission { .. } | Phase::Question { .. } => return Decision::default(),
         Phase::Model { message_id, attempt, .. } => {

@@ -35,6 +35,9 @@ pub enum ChatCommand {
         /// The plan that this turn is the beginning of carrying out. Only who may approve sends it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<Box<Approval>>,
+        /// Whether it comes from somebody who may approve: what the approval of a plan lets the agent do, it does in such turns alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
     },
     /// Stop a turn (seed 000 §6).
     Stop {

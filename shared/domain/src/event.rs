@@ -41,6 +41,9 @@ pub enum ChatEvent {
         /// Whether it goes before the others that wait, because it interrupts.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         next: bool,
+        /// Whether it comes from somebody who may approve.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
     },
     /// A turn began, or began again after a crash (`attempt` above 1: what was streamed and not completed is void).
     TurnStarted {
@@ -52,6 +55,9 @@ pub enum ChatEvent {
         asked_at: Timestamp,
         /// What it may use.
         limits: Limits,
+        /// Whether it comes from somebody who may approve, so that it may do what the approval of a plan allows.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
     },
     /// The model is asked; the answer becomes the message with this id.
     ModelStarted {

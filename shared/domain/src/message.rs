@@ -176,3 +176,29 @@ impl std::ops::AddAssign for Usage {
         self.cost_usd += other.cost_usd;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_shown_with_the_path_that_it_is_about() {
+        let path =
+            |args: &str| ToolCall { call_id: CallId::from_key("t", "c"), tool: "t".into(), args: args.into() }.path();
+        assert_eq!(path(r#"{"path": "/a"}"#).as_deref(), Some("/a"));
+        assert_eq!(path(r#"{"from": "/a", "to": "/b"}"#).as_deref(), Some("/a"));
+        assert_eq!(path(r#"{"paths": ["/a", "/b"]}"#).as_deref(), Some("/a"));
+        assert_eq!(path(r#"{"files": [{"path": "/a"}]}"#).as_deref(), Some("/a"));
+        assert_eq!(path(r#"{"paths": []}"#), None);
+        assert_eq!(path("no json"), None);
+    }
+
+    #[test]
+    fn names_for_providers_are_stable_and_keep_what_is_allowed() {
+        assert_eq!(name_for_providers("plan_write-2"), "plan_write-2");
+        assert_eq!(name_for_providers("functions.write"), "functions_write");
+        assert_eq!(name_for_providers(""), "unnamed");
+        assert_eq!(name_for_providers(&"x".repeat(100)), "x".repeat(64));
+        assert_eq!(name_for_providers("ünï tool"), "_n__tool");
+    }
+}

@@ -37,6 +37,13 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
                 "duration_ms": used.duration_ms,
             }),
         ),
+        TaskEvent::PlanStep { node, step, status, title, plan_path, plan_id, done, total } => (
+            "plan_step",
+            json!({
+                "node": node, "step": step, "status": status, "title": title, "plan_path": plan_path,
+                "plan_id": plan_id, "done": done, "total": total,
+            }),
+        ),
         TaskEvent::OutputRejected { node, round, errors } => {
             ("output_rejected", json!({ "node": node, "round": round, "errors": errors }))
         }

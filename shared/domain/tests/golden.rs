@@ -103,6 +103,7 @@ fn commands_of_chats_are_read_for_ever() {
             limits: Some(Limits::default()),
             interrupt: true,
             approval: Some(Box::new(approval())),
+            may_approve: true,
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers() },

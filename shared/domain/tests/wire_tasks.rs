@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{
-    ChatId, Code, Error, FilePath, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId, Timestamp, Usage,
-    UserId, WorkspaceId,
+    ChatId, Code, Error, FileId, FilePath, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId,
+    Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
     task::{
         AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, ContextItem, FlowRef, NodeMetrics,
@@ -215,6 +215,16 @@ fn events() -> Vec<TaskEvent> {
             failed: vec![child()],
             cancelled: Vec::new(),
         },
+        TaskEvent::PlanStep {
+            node: node(),
+            step: 2,
+            status: "done".into(),
+            title: "Write it".into(),
+            plan_path: "/content/spring/campaign-plan.md".parse().unwrap(),
+            plan_id: Some(FileId(id(30))),
+            done: 2,
+            total: 6,
+        },
     ]
 }
 
@@ -252,13 +262,14 @@ fn place(event: &TaskEvent) -> usize {
         TaskEvent::StatusSet { .. } => 28,
         TaskEvent::HeldBack { .. } => 29,
         TaskEvent::Diverged { .. } => 30,
+        TaskEvent::PlanStep { .. } => 31,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..31).collect());
+    assert_eq!(places, (0..32).collect());
 }
 
 #[test]

@@ -19,8 +19,8 @@ macro_rules! folder {
 const FLOWS: &[Folder] = &[
     folder!("content_campaign":
         "README.md" "agents.yaml" "evaluations.yaml" "golden/basics/pieces.json" "golden/basics/published.json"
-        "memory.yaml" "policy.yaml" "schemas/message.json" "schemas/piece.json" "schemas/published.json"
-        "schemas/request.json" "tools.yaml" "workflow.yaml"
+        "memory.yaml" "policy.yaml" "schemas/findings.json" "schemas/message.json" "schemas/piece.json"
+        "schemas/published.json" "schemas/request.json" "schemas/words.json" "tools.yaml" "workflow.yaml"
     ),
     folder!("parallel_agents":
         "README.md" "agents.yaml" "evaluations.yaml" "execution.yaml" "golden/basics/together.json" "memory.yaml"

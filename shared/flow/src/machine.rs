@@ -114,6 +114,8 @@ pub struct Done {
     pub denied: Vec<(String, String)>,
     /// The tools it called.
     pub tools: Vec<ToolUse>,
+    /// Steps of plans that its tools have changed, as events of the task.
+    pub plan: Vec<TaskEvent>,
     /// Why its output was refused by its schema.
     pub rejected: Vec<String>,
     /// How long it took, in milliseconds.

@@ -27,7 +27,7 @@ use crate::{
 use actor::{ActorId, EffectContext, Mailbox, Perform, Slots};
 use async_trait::async_trait;
 use domain::{
-    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig,
+    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent,
     task::{AssembledContext, ChildName, FlowRef, Replay, ToolUse},
 };
 use ports::{Clock, Table};
@@ -112,6 +112,8 @@ struct Gathered {
     context: Option<Box<AssembledContext>>,
     denied: Vec<(String, String)>,
     tools: Vec<ToolUse>,
+    /// Steps of plans that its tools have changed.
+    plan: Vec<TaskEvent>,
     rejected: Vec<String>,
     /// What a recorded node gave although it failed.
     failed_with: Value,
@@ -172,8 +174,8 @@ impl TaskEffects {
                 }
             },
         };
-        let Gathered { context, denied, tools, rejected, failed_with } = gathered;
-        let done = Done { node: Some(run.node.clone()), context, denied, tools, rejected, ..Done::default() };
+        let Gathered { context, denied, tools, plan, rejected, failed_with } = gathered;
+        let done = Done { node: Some(run.node.clone()), context, denied, tools, plan, rejected, ..Done::default() };
         match outcome {
             Ok(Came::Instead(report)) => report,
             Ok(Came::Output { output, elements, partial, tolerated }) => {

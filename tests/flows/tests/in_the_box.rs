@@ -69,3 +69,35 @@ edges: [{from: begin, to: end}]
     assert!(unknown.hint.unwrap_or_default().contains("planner_executors, review"));
     hub.close().await;
 }
+
+/// A campaign is a plan that people watch: a file, and steps that are told as they are done (seed 000 §4, scenario 5).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_campaign_keeps_a_plan_and_tells_its_progress() {
+    const SCRIPT: &str = r#"
+rules:
+- {when: {system: '^You are a researcher'}, steps: [{text: '{"findings": "Tea is grown in the hills."}'}]}
+- {when: {system: '^You are an SEO specialist'}, steps: [{text: '{"words": ["tea", "pause"]}'}]}
+- {when: {system: '^You are a strategist'}, steps: [{text: '{"message": "Tea is a pause."}'}]}
+- {when: {system: '^You are a writer'}, steps: [{text: '{"channel": "blog", "title": "The pause", "body": "Ten minutes."}'}]}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, SCRIPT).await;
+    let input = json!({ "campaign": "spring", "brief": "Our new tea", "channels": ["blog"] });
+    let task = hub.create("content_campaign", input).await.unwrap();
+    hub.answer(task, "approve", json!({ "approved": true })).await;
+    let ended = hub.finished(task).await;
+    assert_eq!(ended.output.unwrap()["files"], json!(["/content/spring/blog.md"]));
+    let plan = hub.read("/content/spring/campaign-plan.md").await.unwrap();
+    assert_eq!(plan.matches("- [x] ").count(), 6, "{plan}");
+    let mut steps = Vec::new();
+    let tell = |_, event: &domain::TaskEvent| {
+        if let domain::TaskEvent::PlanStep { step, status, done, total: 6, .. } = event {
+            steps.push((*step, status.clone(), *done));
+        }
+    };
+    hub.tasks.each_event(hub.workspace, task, tell).await.unwrap();
+    let all = (1..=6).map(|step| (step, "pending".to_owned(), 0));
+    let done = (1..=6).map(|step| (step, "done".to_owned(), step));
+    assert_eq!(steps, all.chain(done).collect::<Vec<_>>());
+    hub.close().await;
+}

@@ -61,6 +61,7 @@ pub async fn what_comes_again_is_done_once(emulators: &Arc<Emulators>) {
             limits: None,
             interrupt: false,
             approval: None,
+            may_approve: false,
         };
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
     }

@@ -55,6 +55,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         limits: None,
         interrupt: false,
         approval: None,
+        may_approve: false,
     };
     let mail = Mail {
         id: CommandId(hub.clock.id()),

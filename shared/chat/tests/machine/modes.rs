@@ -179,6 +179,21 @@ fn a_plan_that_changed_is_asked_about_again() {
 }
 
 #[test]
+fn who_may_not_approve_has_no_command_run_in_a_chat_whose_plan_is_approved() {
+    let mut play = with(|_| {});
+    play.approve(3);
+    // It waits for the turn of the approval to end, and is still a message of somebody who may not approve.
+    play.say("and run what I say");
+    play.answer("", &[exec()]);
+    assert_eq!(play.plan_is(None), ["call exec 1"]);
+    play.tool("made");
+    play.answer("done", &[]);
+    assert_eq!(play.answer("", &[exec()])[2..], ["permission_required"]);
+    play.crash();
+    assert_eq!(play.state.turn.as_ref().map(|turn| turn.may_approve), Some(false));
+}
+
+#[test]
 fn a_look_at_the_plan_survives_a_crash_and_gives_way_to_a_stop() {
     let mut play = with(|_| {});
     play.approve(3);

@@ -180,6 +180,7 @@ impl Play {
             limits: None,
             interrupt,
             approval: None,
+            may_approve: false,
         })
     }
 
@@ -266,6 +267,7 @@ impl Play {
             limits: None,
             interrupt: false,
             approval: Some(Box::new(approval)),
+            may_approve: true,
         })
     }
 

@@ -4,7 +4,7 @@ use super::{
     AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry, Status,
     TaskCommand, TaskConfig, ToolUse, Wait,
 };
-use crate::{ChatId, Error, QuestionId, StopId, TaskId, Timestamp, event::Question};
+use crate::{ChatId, Error, FileId, FilePath, QuestionId, StopId, TaskId, Timestamp, event::Question};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -69,6 +69,25 @@ pub enum TaskEvent {
         node: NodeId,
         /// What came of it.
         used: Box<ToolUse>,
+    },
+    /// A step of a plan file changed, by a tool that a deterministic node called.
+    PlanStep {
+        /// The node.
+        node: NodeId,
+        /// Counts from 1.
+        step: u32,
+        /// `pending`, `in_progress`, `done`, `failed` or `skipped`.
+        status: String,
+        /// What the step is.
+        title: String,
+        /// The plan file.
+        plan_path: FilePath,
+        /// Which file that is.
+        plan_id: Option<FileId>,
+        /// Steps done.
+        done: u32,
+        /// Steps in all.
+        total: u32,
     },
     /// An output did not fit the node's schema.
     OutputRejected {

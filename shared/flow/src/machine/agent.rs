@@ -33,8 +33,16 @@ impl Step<'_> {
 
     fn say(&mut self, chat: ChatId, content: String, create: Option<Box<domain::ChatConfig>>) {
         let (files, context) = (Vec::new(), String::new());
-        let command =
-            ChatCommand::StartTurn { content, files, context, create, limits: None, interrupt: false, approval: None };
+        let command = ChatCommand::StartTurn {
+            content,
+            files,
+            context,
+            create,
+            limits: None,
+            interrupt: false,
+            approval: None,
+            may_approve: false,
+        };
         self.send(chat::actor_id(self.config.workspace, chat), &command, None);
     }
 

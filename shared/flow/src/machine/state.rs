@@ -242,7 +242,8 @@ impl TaskState {
             | TaskEvent::Forked { .. }
             | TaskEvent::Spawned { .. }
             | TaskEvent::Merged { .. }
-            | TaskEvent::WentUp { .. } => {}
+            | TaskEvent::WentUp { .. }
+            | TaskEvent::PlanStep { .. } => {}
         }
     }
 

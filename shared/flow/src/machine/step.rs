@@ -145,7 +145,9 @@ impl<'a> Step<'a> {
         else {
             return;
         };
-        let Done { error, tolerated, recorded, output, partial, elements, context, denied, tools, rejected, .. } = done;
+        let Done {
+            error, tolerated, recorded, output, partial, elements, context, denied, tools, plan, rejected, ..
+        } = done;
         let node = execution.node.clone();
         let mut metrics = NodeMetrics {
             duration_ms: self.stamp.at.since(execution.started_at).as_millis() as u64,
@@ -169,6 +171,7 @@ impl<'a> Step<'a> {
         for used in tools {
             self.push(TaskEvent::ToolUsed { node: node.clone(), used: Box::new(used) });
         }
+        plan.into_iter().for_each(|event| self.push(event));
         if !rejected.is_empty() {
             self.push(TaskEvent::OutputRejected { node: node.clone(), round: 1, errors: rejected });
         }

@@ -113,6 +113,7 @@ pub(super) fn node_of<'a>(event: &'a TaskEvent, state: &'a TaskState) -> Option<
         | TaskEvent::AgentAsked { node, .. }
         | TaskEvent::AgentReplied { node, .. }
         | TaskEvent::ToolUsed { node, .. }
+        | TaskEvent::PlanStep { node, .. }
         | TaskEvent::OutputRejected { node, .. }
         | TaskEvent::Asked { node, .. }
         | TaskEvent::Answered { node, .. }

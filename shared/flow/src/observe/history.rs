@@ -184,6 +184,7 @@ impl<'a> History<'a> {
             }
             TaskEvent::Created { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::PlanStep { .. }
             | TaskEvent::Waiting { .. }
             | TaskEvent::Caught { .. }
             | TaskEvent::StatusSet { .. }

@@ -163,6 +163,7 @@ impl Open {
             | TaskEvent::AgentAsked { .. }
             | TaskEvent::AgentReplied { .. }
             | TaskEvent::ToolUsed { .. }
+            | TaskEvent::PlanStep { .. }
             | TaskEvent::OutputRejected { .. }
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }

@@ -8,7 +8,7 @@ use crate::{
     perform::{Failure, Gathered, TaskEffects, Tolerated, command},
     policy::{self, Use},
 };
-use domain::{Code, Error, FilePath, Principal, Status, task::ToolUse};
+use domain::{ChatEvent, Code, Error, FilePath, NodeId, Principal, Status, TaskEvent, task::ToolUse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
@@ -40,7 +40,9 @@ impl TaskEffects {
         let began = Instant::now();
         let (came, shown) = match &binding.target {
             ToolTarget::Function(name) => told(self.functions.call(name, &args, scope)),
-            ToolTarget::Builtin(name) => told(self.call_builtin(run, node, name, &binding.permissions, &args).await),
+            ToolTarget::Builtin(name) => {
+                told(self.call_builtin(run, node, name, &binding.permissions, &args, gathered).await)
+            }
             ToolTarget::Command(words) => {
                 let with_args = scope.with_input(&args);
                 match self.run_words(run, node, words, &binding.permissions, &with_args).await {
@@ -81,6 +83,7 @@ impl TaskEffects {
         name: &str,
         permissions: &crate::flow::Permissions,
         args: &Value,
+        gathered: &mut Gathered,
     ) -> Result<Value, Error> {
         let mut args = match args {
             Value::Object(fields) => Value::Object(op::alias::arguments(name, fields.clone())),
@@ -97,6 +100,7 @@ impl TaskEffects {
         let seen = BTreeMap::new();
         let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None };
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
+        gathered.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
         match outcome.error {
             Some(error) => Err(error),
             None if outcome.result.is_null() => Ok(Value::String(outcome.output)),
@@ -126,9 +130,15 @@ fn in_words(error: &Error) -> String {
     format!("{}: {}", error.code, error.message)
 }
 
+/// What a task tells of a step of a plan that a tool has written; of files it tells nothing.
+fn plan_step(node: &NodeId, event: ChatEvent) -> Option<TaskEvent> {
+    let ChatEvent::PlanStep { step, status, title, plan_path, plan_id, done, total } = event else { return None };
+    Some(TaskEvent::PlanStep { node: node.clone(), step, status, title, plan_path, plan_id, done, total })
+}
+
 /// Whether the call itself was wrong, and not merely what it met.
 pub(super) fn is_misuse(error: &Error) -> bool {
-    matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
+    matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized | Code::PayloadTooLarge)
 }
 
 /// Whether nothing can be said of what the call did: it was not begun, or nobody knows what became of it.

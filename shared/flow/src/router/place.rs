@@ -344,6 +344,7 @@ impl Place {
             | TaskEvent::AgentAsked { .. }
             | TaskEvent::AgentReplied { .. }
             | TaskEvent::ToolUsed { .. }
+            | TaskEvent::PlanStep { .. }
             | TaskEvent::OutputRejected { .. }
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }

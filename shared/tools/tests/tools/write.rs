@@ -152,6 +152,15 @@ async fn a_plan_is_written_and_ticked_by_several_at_once() {
     has(&hands.ok("plan_write", &args.to_string()).await, &["3 steps, version 1", &plan]);
     assert_eq!(hands.text(&plan).await, "# Build it\n\nwhy\n\n- [ ] first thing\n- [ ] second\n- [ ] third\n");
 
+    let told = |event: &ChatEvent| match event {
+        ChatEvent::PlanStep { step, status, title, plan_id: Some(_), done: 0, total: 3, .. } => {
+            Some(format!("{step} {status} {title}"))
+        }
+        _ => None,
+    };
+    let steps: Vec<String> = hands.events.iter().filter_map(told).collect();
+    assert_eq!(steps, ["1 pending first thing", "2 pending second", "3 pending third"], "every step is told at once");
+
     let output = hands.ok("plan_update_step", r#"{"step": 2, "status": "done"}"#).await;
     has(&output, &["step 2 is done: second (1 of 3 done)", "next: step 1, first thing"]);
     let step = hands.events.iter().rfind(|event| matches!(event, ChatEvent::PlanStep { .. }));

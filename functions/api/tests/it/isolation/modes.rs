@@ -94,6 +94,24 @@ async fn the_chat_itself_is_told_who_may_approve() {
 }
 
 #[tokio::test]
+async fn a_message_says_whether_it_comes_from_somebody_who_may_approve() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    world.door.put_view(&chat.path, json!({ "mode": "build" })).await;
+    told(&world).await;
+    for bearer in [&member, &ann.token] {
+        world.call(Some(bearer), "POST", &chat.path, r#"{"content": "run it"}"#).await.is(202);
+    }
+    let rights = told(&world).await.into_iter().map(|command| match command {
+        ChatCommand::StartTurn { may_approve, .. } => may_approve,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(rights.collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test]
 async fn an_approval_names_a_version_that_the_plan_still_says() {
     let world = World::open();
     let ann = world.tenant("ann").await;

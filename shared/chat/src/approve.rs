@@ -3,8 +3,10 @@
 //! steps; once it is not, a person is asked before each, until the plan is approved again.
 
 use crate::{
-    Chats, agent, ask, attached,
-    chats::{Accepted, check_content, check_limits, paused},
+    Chats, agent, ask,
+    asked::{check_content, check_limits},
+    attached,
+    chats::{Accepted, paused},
     gate::GateDecision,
     machine::{ChatEffect, plan_key},
     turn::Step,

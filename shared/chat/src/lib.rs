@@ -9,6 +9,7 @@
 mod agent;
 mod approve;
 mod ask;
+mod asked;
 mod attached;
 mod cancel;
 mod chats;

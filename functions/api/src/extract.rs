@@ -134,6 +134,9 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Failure> {
     if body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| b"[\"0123456789-ntf".contains(first)) {
         return Err(Error::invalid("body", "the body is not a JSON object").hint(HINT).into());
     }
+    if let Ok(text) = std::str::from_utf8(body) {
+        domain::exact::check("body", text)?;
+    }
     match axum::Json::<T>::from_bytes(body) {
         Ok(axum::Json(value)) => Ok(Json(value)),
         Err(JsonRejection::JsonDataError(rejection)) => Err(misfit(&cause(&rejection), "body").into()),

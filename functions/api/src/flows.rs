@@ -9,15 +9,12 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Error, Status, TaskEvent, TaskId, WorkspaceId};
-use flow::{TaskFilter, Tasks, draw::Paint};
+use domain::{Error, TaskId, WorkspaceId};
+use flow::draw::Paint;
 use http::header;
 use serde::Deserialize;
 use serde_json::Value;
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
 
 /// How many clones and subtasks are looked at to paint a run: a drawing shows one node for all of them.
@@ -137,8 +134,9 @@ pub(crate) async fn draw_flow(
                 let error = Error::invalid("task", format!("this task is one of the flow {}", view.flow.name));
                 return Err(error.hint("draw that flow").into());
             }
-            let paint = paint_of(&context.tasks, at.workspace_id, task).await?;
-            (flows.by_hash(at.workspace_id, &view.flow).await?, paint)
+            let flow = flows.by_hash(at.workspace_id, &view.flow).await?;
+            let paint = context.tasks.paint(&flow, at.workspace_id, task, PAINTED).await?;
+            (flow, paint)
         }
     };
     let (kind, text) = match drawing.format {
@@ -147,41 +145,6 @@ pub(crate) async fn draw_flow(
         Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &paint)),
     };
     Ok(([(header::CONTENT_TYPE, kind)], text))
-}
-
-/// What a run did at each node: its own stages, and those of its clones and subtasks, at most [`PAINTED`] tasks in all.
-async fn paint_of(tasks: &Tasks, workspace: WorkspaceId, task: TaskId) -> Result<Paint, Error> {
-    let mut paint = Paint::new();
-    let (mut open, mut seen) = (VecDeque::from([task]), 0);
-    while let Some(task) = open.pop_front().filter(|_| seen < PAINTED) {
-        seen += 1;
-        let mut forked = false;
-        tasks
-            .each_event(workspace, task, |_, event| match event {
-                TaskEvent::NodeStarted { node, .. } => paint.entry(node.clone()).or_default().running = true,
-                TaskEvent::NodeFinished { node, status, metrics, .. } => {
-                    let painted = paint.entry(node.clone()).or_default();
-                    painted.running = false;
-                    painted.visits += 1;
-                    painted.duration_ms += metrics.duration_ms;
-                    // One failure among many is what somebody looks for.
-                    if painted.status != Some(Status::Failure) {
-                        painted.status = Some(*status);
-                    }
-                }
-                TaskEvent::Forked { .. } => forked = true,
-                _ => {}
-            })
-            .await?;
-        let mut cursor = None;
-        while forked && open.len() + seen < PAINTED {
-            let page = tasks.children(workspace, task, &TaskFilter::default(), 200, cursor).await?;
-            open.extend(page.tasks.iter().map(|child| child.task_id));
-            cursor = page.next_cursor;
-            forked = cursor.is_some();
-        }
-    }
-    Ok(paint)
 }
 
 /// The manifests that a flow can have, each with its JSON Schema (2020-12), so that editors can complete them.

@@ -8,11 +8,12 @@ use crate::{
     extract::Query,
     schema,
     tasks::InTask,
+    workspaces::InWorkspace,
 };
 use axum::{body::Body, extract::State, response::IntoResponse};
-use domain::{Error, TaskId, TaskPhase};
+use domain::{Error, TaskId, TaskPhase, Timestamp};
 use flow::{
-    artifact::{Artifacts, By},
+    artifact::{Artifacts, Wanted},
     memory::{Memory, Scope},
 };
 use futures::TryStreamExt;
@@ -26,6 +27,55 @@ use utoipa::IntoParams;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Page {
+    /// At most this many; 1 to 200.
+    #[param(default = 50)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which artifacts of a task.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfTask {
+    /// Of this node.
+    node: Option<String>,
+    /// That fit this schema, by name.
+    schema: Option<String>,
+    /// That came about then or later (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    after: Option<Timestamp>,
+    /// That came about before (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    before: Option<Timestamp>,
+    /// At most this many; 1 to 200.
+    #[param(default = 50)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which artifacts of a workspace.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Asked {
+    /// Of this task.
+    #[param(value_type = Option<Uuid>)]
+    task: Option<TaskId>,
+    /// Of tasks of this flow, by name.
+    flow: Option<String>,
+    /// Of this node; with `flow` or `task`.
+    node: Option<String>,
+    /// That fit this schema, by name; with `flow` or `task`.
+    schema: Option<String>,
+    /// That came about then or later (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    after: Option<Timestamp>,
+    /// That came about before (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    before: Option<Timestamp>,
     /// At most this many; 1 to 200.
     #[param(default = 50)]
     limit: Option<usize>,
@@ -95,16 +145,44 @@ pub(crate) async fn get_memory(
 /// The artifacts of a task: validated outputs, results of tools, telemetry. Each is one line of a file under `/tasks/<id>/`, at
 /// `offset`; oldest first. Clones and subtasks have artifacts of their own.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/artifacts", tag = "tasks",
-    params(InTask, Page), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
+    params(InTask, OfTask), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
 pub(crate) async fn list_artifacts(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InTask>,
-    Query(page): Query<Page>,
+    Query(asked): Query<OfTask>,
 ) -> Answer<impl IntoResponse> {
     context.tasks.get(at.workspace_id, at.task_id).await?;
+    let OfTask { node, schema, after, before, limit, cursor } = asked;
+    let wanted = Wanted { task: Some(at.task_id), flow: None, node, schema, since: after, until: before };
+    find(&context, at.workspace_id, &wanted, limit, cursor).await
+}
+
+/// The artifacts of all tasks of a workspace: those of one flow, node or schema, or of a time; oldest first. A page may have
+/// fewer than its limit although a `next_cursor` says that more follow.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/artifacts", tag = "tasks",
+    params(InWorkspace, Asked), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
+pub(crate) async fn find_artifacts(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Read, InWorkspace>,
+    Query(asked): Query<Asked>,
+) -> Answer<impl IntoResponse> {
+    let Asked { task, flow, node, schema, after, before, limit, cursor } = asked;
+    if let Some(task) = task {
+        context.tasks.get(at.workspace_id, task).await?;
+    }
+    let wanted = Wanted { task, flow, node, schema, since: after, until: before };
+    find(&context, at.workspace_id, &wanted, limit, cursor).await
+}
+
+async fn find(
+    context: &Context,
+    workspace: domain::WorkspaceId,
+    wanted: &Wanted,
+    limit: Option<usize>,
+    cursor: Option<String>,
+) -> Answer<axum::Json<flow::artifact::Page>> {
     let artifacts = Artifacts::new(context.table.clone(), context.workspaces.clone());
-    let (by, limit) = (By::Task(at.task_id), page.limit.unwrap_or(50).clamp(1, 200));
-    Ok(axum::Json(artifacts.list(at.workspace_id, by, (None, None), limit, page.cursor).await?))
+    Ok(axum::Json(artifacts.find(workspace, wanted, limit.unwrap_or(50).clamp(1, 200), cursor).await?))
 }
 
 /// With what a run was made: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of

@@ -79,6 +79,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(events::watch_task))
         .routes(routes!(insight::get_history))
         .routes(routes!(insight::list_artifacts))
+        .routes(routes!(insight::find_artifacts))
         .routes(routes!(insight::get_trace))
         .routes(routes!(insight::get_memory))
         .routes(routes!(insight::get_metadata))

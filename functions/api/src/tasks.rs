@@ -78,6 +78,9 @@ pub(crate) struct Which {
     /// The clones and subtasks of this task, in their order, instead of the tasks that people made.
     #[param(value_type = Option<Uuid>)]
     parent: Option<TaskId>,
+    /// Those whose ids begin so, whoever made them, in the order of their ids, instead. No other filter counts then.
+    #[param(example = "019bf537")]
+    id: Option<String>,
     /// At most this many; 1 to 200. A page may have fewer and still have a next one.
     #[param(default = 50)]
     limit: Option<usize>,
@@ -120,9 +123,12 @@ pub(crate) async fn list_tasks(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(which): Query<Which>,
 ) -> Answer<impl IntoResponse> {
-    let Which { flow, status, phase, parent, limit, cursor } = which;
+    let Which { flow, status, phase, parent, id, limit, cursor } = which;
     let filter = TaskFilter { flow, phase, status };
     let limit = limit.unwrap_or(50).clamp(1, 200);
+    if let Some(id) = id {
+        return Ok(axum::Json(context.tasks.with_prefix(at.workspace_id, &id, limit).await?));
+    }
     Ok(axum::Json(match parent {
         Some(parent) => context.tasks.children(at.workspace_id, parent, &filter, limit, cursor).await?,
         None => context.tasks.list(at.workspace_id, &filter, limit, cursor).await?,

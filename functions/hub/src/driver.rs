@@ -20,7 +20,7 @@ pub struct DriverArgs {
     /// What to run
     #[arg(value_enum)]
     pub scenario: Scenario,
-    /// Nodes of a chain, subtasks of a fanout; a diamond has no size
+    /// Nodes of a chain, subtasks of a fanout, layers of 24 clones; a diamond has no size
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub size: u32,
     /// Tasks in all
@@ -46,9 +46,14 @@ pub enum Scenario {
     Fanout,
     /// A branch of two, which a merge joins
     Diamond,
+    /// Layers one after the other, each a branch of 24 clones that a merge joins
+    Layers,
     /// Tasks that wait for a person; it ends when all of them do
     Suspended,
 }
+
+/// Clones of one layer.
+const CLONES: u32 = 24;
 
 /// Runs the scenario and prints both lines.
 pub async fn run(args: DriverArgs) -> Result<(), Failure> {
@@ -146,12 +151,15 @@ impl<'a> Driver<'a> {
             Scenario::Chain | Scenario::Suspended => 0,
             Scenario::Fanout => u64::from(self.args.size),
             Scenario::Diamond => 2,
+            Scenario::Layers => u64::from(self.args.size * CLONES),
         }
     }
 
     fn input(&self) -> Value {
         match self.args.scenario {
-            Scenario::Chain | Scenario::Diamond | Scenario::Suspended => json!({ "payload": noise(self.args.payload) }),
+            Scenario::Chain | Scenario::Diamond | Scenario::Suspended | Scenario::Layers => {
+                json!({ "payload": noise(self.args.payload) })
+            }
             // The list is made by the flow, as large as it is wanted: an input has to fit into a message.
             Scenario::Fanout => json!({ "value": noise(self.args.payload), "count": self.args.size }),
         }
@@ -209,6 +217,26 @@ fn manifests(args: &DriverArgs) -> BTreeMap<&'static str, String> {
                 node("end", "exit", json!({})),
             ];
             let edges = vec![edge("start", "split"), edge("split", "work"), edge("work", "join"), edge("join", "end")];
+            (nodes, edges)
+        }
+        Scenario::Layers => {
+            let (mut nodes, mut edges) = (vec![node("start", "start", json!({}))], Vec::new());
+            let mut last = "start".to_owned();
+            for layer in 0..args.size.max(1) {
+                let (branch, merge) = (format!("branch{layer}"), format!("merge{layer}"));
+                nodes.push(node(&branch, "branch", json!({})));
+                edges.push(edge(&last, &branch));
+                for place in 0..CLONES {
+                    let clone = format!("clone{layer}_{place}");
+                    nodes.push(node(&clone, "linear", json!({})));
+                    edges.extend([edge(&branch, &clone), edge(&clone, &merge)]);
+                }
+                // What each clone brings is what it was given: one of them goes on.
+                nodes.push(node(&merge, "merge", json!({ "op": { "expr": "input[0].output" } })));
+                last = merge;
+            }
+            nodes.push(node("end", "exit", json!({})));
+            edges.push(edge(&last, "end"));
             (nodes, edges)
         }
         Scenario::Suspended => {

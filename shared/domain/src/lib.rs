@@ -7,6 +7,7 @@ pub mod chat;
 mod digest;
 pub mod error;
 pub mod event;
+pub mod exact;
 mod id;
 pub mod message;
 pub mod native;

@@ -26,8 +26,8 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
         }
         TaskEvent::ContextAssembled { node, context } => ("context", context_data(node.as_str(), context)),
         TaskEvent::Denied { node, what, rule } => ("denied", json!({ "node": node, "what": what, "rule": rule })),
-        TaskEvent::AgentAsked { node, chat, round } => {
-            ("agent_asked", json!({ "node": node, "chat_id": chat, "round": round }))
+        TaskEvent::AgentAsked { node, chat, round, prompt } => {
+            ("agent_asked", json!({ "node": node, "chat_id": chat, "round": round, "prompt": prompt }))
         }
         TaskEvent::AgentReplied { node, answer } => ("agent_replied", reply(node.as_str(), answer)),
         TaskEvent::ToolUsed { node, used } => (

@@ -111,7 +111,7 @@ fn events() -> Vec<TaskEvent> {
             }),
         },
         TaskEvent::Denied { node: node(), what: "tool write_file".into(), rule: "read-only".into() },
-        TaskEvent::AgentAsked { node: node(), chat: ChatId(id(5)), round: 1 },
+        TaskEvent::AgentAsked { node: node(), chat: ChatId(id(5)), round: 1, prompt: String::new() },
         TaskEvent::AgentReplied {
             node: node(),
             answer: Box::new(AgentAnswer {
@@ -225,6 +225,7 @@ fn events() -> Vec<TaskEvent> {
             done: 2,
             total: 6,
         },
+        TaskEvent::AgentAsked { node: node(), chat: ChatId(id(5)), round: 2, prompt: "Write it.".into() },
     ]
 }
 

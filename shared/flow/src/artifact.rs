@@ -1,19 +1,22 @@
 //! Artifacts (seed 002 §10.1, §10.10): what a task leaves behind that can be checked without the engine: validated outputs,
-//! tool results, telemetry.
+//! tool results, prompts, telemetry.
 //!
 //! They are files of the workspace under `/tasks/<task>/`, one a kind, one JSON line an artifact: a task of a hundred
-//! nodes leaves three files and not a hundred, and tools such as `grep` read them. The table has an index of the same lines
+//! nodes leaves four files and not a hundred, and tools such as `grep` read them. The table has an index of the same lines
 //! by task, by node, by schema and by time.
 //!
 //! Everything is written as one batch, from the task's log, after the task has ended: no step waits for it. The same log
 //! gives the same files and the same rows, so that to archive again after a crash changes nothing.
 
 mod batch;
+mod chats;
+mod find;
 mod flush;
 mod index;
 mod log;
 
 pub use batch::{Batch, Rules};
+pub use find::Wanted;
 pub use index::{By, Page};
 
 use domain::{FilePath, NodeId, Sha256, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
@@ -31,19 +34,22 @@ pub enum Kind {
     Output,
     /// What a tool answered.
     ToolResult,
+    /// What an agent was asked.
+    Prompt,
     /// What the stages of a task used.
     Telemetry,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Output, Self::ToolResult, Self::Telemetry];
+    pub const ALL: [Self; 4] = [Self::Output, Self::ToolResult, Self::Prompt, Self::Telemetry];
 
     /// The name of the file that they are in.
     pub fn file(self) -> &'static str {
         match self {
             Self::Output => "outputs.jsonl",
             Self::ToolResult => "tool_results.jsonl",
+            Self::Prompt => "prompts.jsonl",
             Self::Telemetry => "telemetry.jsonl",
         }
     }
@@ -52,6 +58,7 @@ impl Kind {
         match self {
             Self::Output => "output",
             Self::ToolResult => "tool_result",
+            Self::Prompt => "prompt",
             Self::Telemetry => "telemetry",
         }
     }

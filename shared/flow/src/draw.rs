@@ -24,6 +24,8 @@ pub struct NodePaint {
     pub duration_ms: u64,
     /// Whether it is executing.
     pub running: bool,
+    /// Whether it may have been executed more often than was looked at.
+    pub more: bool,
 }
 
 /// A run: what it did at the nodes that it came to. Empty for none.
@@ -61,10 +63,14 @@ fn does(flow: &Flow, id: &NodeId) -> Option<String> {
     })
 }
 
-/// What a run did at a node, in a few words, such as `3× · 1.2 s`.
+/// What a run did at a node, in a few words, such as `3× · 1.2 s`; `3+×` where not all of a large run was looked at.
 fn did(paint: &Paint, id: &NodeId) -> Option<String> {
     let paint = paint.get(id).filter(|paint| paint.visits > 0)?;
-    let visits = if paint.visits > 1 { format!("{}× · ", paint.visits) } else { String::new() };
+    let visits = match (paint.visits, paint.more) {
+        (visits, true) => format!("{visits}+× · "),
+        (0 | 1, false) => String::new(),
+        (visits, false) => format!("{visits}× · "),
+    };
     Some(format!("{visits}{}", duration(paint.duration_ms)))
 }
 

@@ -12,6 +12,7 @@ mod recorded;
 mod tool;
 
 pub(crate) use command::{call_of, runs_command};
+pub(crate) use tool::cut;
 
 use crate::{
     Flow,

@@ -5,6 +5,7 @@
 pub(crate) mod admission;
 mod again;
 mod forgotten;
+mod paint;
 mod reading;
 
 pub use admission::MOST_WAITING;
@@ -149,7 +150,10 @@ impl Tasks {
             breakpoints,
             replay: None,
             keep_outputs: flow.reads_outputs(),
-            keep_artifacts: flow.nodes.values().any(|node| node.schema_out.is_some()),
+            keep_artifacts: flow.settings.artifacts.enabled
+                && flow.settings.artifacts.outputs
+                && (!flow.settings.artifacts.nodes.is_empty()
+                    || flow.nodes.values().any(|node| node.schema_out.is_some())),
             counted: false,
             created_at: self.clock.now(),
         };

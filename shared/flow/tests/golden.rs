@@ -106,7 +106,7 @@ fn artifacts_and_memory_are_read_for_ever() {
         bytes: 34,
         sha256: Sha256::of(b"content"),
     };
-    golden::check(ROOT, "artifacts", &Kind::ALL.map(artifact));
+    golden::check(ROOT, "artifacts", &Kind::ALL.map(artifact).to_vec());
     let item = ContextItem {
         store: "project".into(),
         key: "style".into(),

@@ -17,7 +17,7 @@ fn flow() -> Flow {
 
 fn run() -> Paint {
     let at = |id: &str, status, visits, duration_ms, running| {
-        (id.into(), NodePaint { status, visits, duration_ms, running })
+        (id.into(), NodePaint { status, visits, duration_ms, running, more: false })
     };
     [
         at("begin", Some(Status::Success), 1, 0, false),

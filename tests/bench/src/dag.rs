@@ -148,6 +148,33 @@ fn growth(bench: &mut Bench) -> Result<()> {
     )
 }
 
+/// Layers of 24 clones and a merge: what a child costs in a small graph, and in one of 16 times the nodes.
+pub(crate) fn layers(bench: &mut Bench) -> Result<()> {
+    const CLONES: f64 = 24.0;
+    // A branch, its clones and a merge each, and a start and an exit.
+    let nodes = |layers: u32| f64::from(layers) * (CLONES + 2.0) + 2.0;
+    let mut children = Vec::new();
+    for (size, tasks) in [(5, 16), (80, 1)] {
+        let ran = drive(bench, "layers", size, tasks, 1)?;
+        let made = f64::from(size) * CLONES * f64::from(tasks);
+        children.push((nodes(size), ran.cpu_seconds * 1e3 / made, ran.seconds * 1e3 / made));
+    }
+    let [(few, small, small_wall), (many, large, large_wall)] = children.as_slice() else {
+        return Err("two sizes".into());
+    };
+    bench.report.add(
+        Figure::new("dag.layers", large / small, "x CPU a child")
+            .at_most(2.0, "2x for 16 times the nodes")
+            .more("nodes", *many)
+            .more("nodes_beside", *few)
+            .more("cpu_ms_a_child", *large)
+            .more("cpu_ms_a_child_beside", *small)
+            .more("ms_a_child", *large_wall)
+            .more("ms_a_child_beside", *small_wall)
+            .more("is", "a child in layers of 24 clones and a merge: 2,082 nodes against 132"),
+    )
+}
+
 fn suspended(bench: &mut Bench) -> Result<()> {
     let ran = drive(bench, "suspended", 0, 10_000, 64)?;
     bench.report.add(

@@ -39,7 +39,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 10] = [
+const FIGURES: [Named; 11] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
@@ -49,6 +49,7 @@ const FIGURES: [Named; 10] = [
     ("sse", streams::measure),
     ("boot", boot::measure),
     ("dag", dag::measure),
+    ("layers", dag::layers),
     ("functions", functions::measure),
 ];
 

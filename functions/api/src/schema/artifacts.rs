@@ -1,4 +1,4 @@
-//! How artifacts look.
+//! The artifacts of tasks, as they are described.
 
 use super::FlowRef;
 use serde::Serialize;
@@ -13,6 +13,8 @@ pub enum ArtifactKind {
     Output,
     /// What a tool answered.
     ToolResult,
+    /// What an agent was asked.
+    Prompt,
     /// What the stages of a task used.
     Telemetry,
 }

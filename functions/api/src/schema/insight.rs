@@ -187,6 +187,9 @@ pub struct StageRound {
     pub chat: Uuid,
     /// Counts from 1.
     pub round: u32,
+    /// What it was asked; its beginning where it is long, the whole is an artifact of the task.
+    #[schema(required = false)]
+    pub prompt: String,
     /// What the agent answered; none while it is being asked.
     pub reply: Option<StageReply>,
 }

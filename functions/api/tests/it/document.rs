@@ -19,6 +19,7 @@ GET /api/v1/models
 GET /api/v1/workspaces
 GET /api/v1/workspaces/{workspace_id}
 GET /api/v1/workspaces/{workspace_id}/agents
+GET /api/v1/workspaces/{workspace_id}/artifacts
 GET /api/v1/workspaces/{workspace_id}/chats
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events

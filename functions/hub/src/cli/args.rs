@@ -4,7 +4,7 @@ mod people;
 mod work;
 
 pub(crate) use people::{KeyArgs, KeyCommand, MemberArgs, MemberCommand, TokenArgs, TokenCommand, named};
-pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, ReplArgs, RunArgs, TaskArgs, TaskCommand};
+pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, ReplArgs, RunArgs, TaskArgs, TaskCommand, TaskRef};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::ChatId;

@@ -1,6 +1,7 @@
 //! From what people type to what the API wants: workspaces by name, chats without their workspace, files by path.
 
 use crate::cli::{
+    args::TaskRef,
     client::Client,
     failure::{Exit, Failure},
     value::text,
@@ -51,9 +52,37 @@ pub(crate) async fn workspace_of(client: &Client, wanted: Option<&str>, chat: Ch
     holding(client, wanted, "chats", &chat.to_string(), &[("limit", "1")]).await
 }
 
-/// The workspace that a task is in: the one that is wanted, else whichever has it.
-pub(crate) async fn workspace_of_task(client: &Client, wanted: Option<&str>, task: TaskId) -> Result<String, Failure> {
-    holding(client, wanted, "tasks", &task.to_string(), &[]).await
+/// The workspace that a task is in, the one that is wanted or else whichever has it; and the task's whole id.
+pub(crate) async fn task(client: &Client, wanted: Option<&str>, given: &TaskRef) -> Result<(String, String), Failure> {
+    /// More than that need not be told of.
+    const SHOWN: usize = 5;
+    if let Ok(task) = given.as_str().parse::<TaskId>() {
+        let task = task.to_string();
+        return Ok((holding(client, wanted, "tasks", &task, &[]).await?, task));
+    }
+    let workspaces = match wanted {
+        Some(_) => vec![workspace(client, wanted).await?],
+        None => {
+            let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
+            all.iter().map(|workspace| text(workspace, "workspace_id").to_owned()).collect()
+        }
+    };
+    let mut found: Vec<(String, String)> = Vec::new();
+    for workspace in workspaces {
+        let tasks =
+            client.list(&["workspaces", &workspace, "tasks"], "tasks", &[("id", given.as_str())], SHOWN).await?;
+        found.extend(tasks.iter().map(|task| (workspace.clone(), text(task, "task_id").to_owned())));
+    }
+    match found.as_slice() {
+        [_] => Ok(found.swap_remove(0)),
+        [] => {
+            Err(Failure::NotFound(format!("there is no task {}…; `buildscale task list` lists them", given.as_str())))
+        }
+        several => {
+            let ids: Vec<&str> = several.iter().take(SHOWN).map(|(_, id)| id.as_str()).collect();
+            Err(Failure::Usage(format!("several tasks begin with {}: {}", given.as_str(), ids.join(", "))))
+        }
+    }
 }
 
 async fn holding(

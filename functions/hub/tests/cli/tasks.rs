@@ -323,3 +323,78 @@ fn s10_9_each_line_of_the_repl_is_one_task() {
     let output = hub.run_with_input(&["flow", "repl", "choice"], "!1\n{\"good\": false}\n");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
+
+const TENTHS: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: items, kind: deterministic, role: split, context: none, split: {over: input}}
+  - {id: worker, kind: deterministic, role: linear, context: none, op: {expr: '10 / input'}}
+  - {id: join, kind: deterministic, role: merge, context: none, merge: {strategy: all}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: items}
+  - {from: items, to: worker}
+  - {from: worker, to: join}
+  - {from: join, to: end}
+";
+
+#[test]
+fn s10_9_a_failed_split_is_looked_into_from_its_own_output() {
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "tenths", TENTHS);
+    let mut list = vec![1; 30];
+    list[7] = 0;
+    let run = hub.run(&["flow", "run", &dir, "--input", &json!(list).to_string(), "--json"]);
+    assert_eq!(run.status.code(), Some(1));
+    let accepted: Value = serde_json::from_str(text(&run.stdout).lines().next().unwrap()).unwrap();
+    let task = accepted["data"]["task_id"].as_str().unwrap();
+
+    // Which, why, and the task to look at.
+    let shown = text(&hub.run(&["task", "show", task]).stdout);
+    let line = shown
+        .lines()
+        .find(|line| line.trim_start().starts_with("items/worker[7]"))
+        .unwrap_or_else(|| panic!("{shown}"));
+    let child = line.split_whitespace().last().unwrap().to_owned();
+    assert!(shown.contains(&format!("buildscale task show {child}")) && shown.contains("join"), "{shown}");
+
+    // An id may be cut as long as it is the only one that begins so.
+    let short = &child[..13];
+    let shown = text(&hub.run(&["task", "show", short]).stdout);
+    assert!(shown.contains("failure") && shown.contains("worker"), "{shown}");
+    assert_eq!(hub.run(&["task", "show", "ffffffff"]).status.code(), Some(3));
+    assert_eq!(hub.run(&["task", "show", "ff"]).status.code(), Some(2));
+
+    // Of many, those that failed are shown one by one, and the others are counted.
+    let tree = text(&hub.run(&["task", "show", task, "--tree"]).stdout);
+    assert!(tree.lines().any(|line| line.contains("items/worker[7]") && line.contains(&child)), "{tree}");
+    assert!(tree.contains("and 29 success") && !tree.contains("items/worker[3]"), "{tree}");
+    let listed = text(&hub.run(&["task", "list", "--parent", &task[..18], "--status", "failure"]).stdout);
+    assert!(listed.contains(&child) && listed.contains("items/worker[7]"), "{listed}");
+}
+
+#[test]
+fn s10_9_a_task_is_shown_whole_with_what_was_said_and_its_output_once() {
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
+    let events = hub.json(0, &["flow", "run", &dir, "--input", r#"{"good": true}"#, "--json"]);
+    let task = events[0]["data"]["task_id"].as_str().unwrap();
+    let shown = text(&hub.run(&["task", "show", task, "--full"]).stdout);
+    assert_eq!(shown.matches("output: well done").count(), 2, "the node and the exit gave it: {shown}");
+    // One that pauses says where, and which node a step executes.
+    let paused = hub.run(&["flow", "run", &dir, "--input", r#"{"good": true}"#, "--stepping", "--detach"]);
+    let task = text(&paused.stdout).trim().to_owned();
+    let until_paused = || {
+        for _ in 0..2_000 {
+            if hub.json(0, &["task", "show", &task, "--json"])[0]["task"]["phase"] == "paused" {
+                return;
+            }
+        }
+        panic!("it does not pause");
+    };
+    until_paused();
+    let step = text(&hub.run(&["task", "step", &task]).stdout);
+    assert_eq!(step, "executes begin, then pauses again\n");
+    until_paused();
+    assert_eq!(text(&hub.run(&["task", "stop", &task]).stdout).lines().count(), 1);
+}

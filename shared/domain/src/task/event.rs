@@ -55,6 +55,9 @@ pub enum TaskEvent {
         chat: ChatId,
         /// Counts from 1; above 1 when the output did not fit the node's schema.
         round: u32,
+        /// What it was asked, as the node's prompt was rendered; its beginning where it is long. Older logs do not say.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        prompt: String,
     },
     /// The agent answered.
     AgentReplied {

@@ -15,11 +15,11 @@ pub struct Rules {
     pub enabled: bool,
     /// Validated outputs.
     pub outputs: bool,
-    /// What tools answered.
+    /// What tools answered, and what agents were asked.
     pub tool_results: bool,
     /// What stages used.
     pub telemetry: bool,
-    /// Of these nodes only; of all when empty.
+    /// Of these nodes only, and all their outputs; when empty of all, and the outputs that have a schema.
     pub nodes: Vec<String>,
     /// Of a longer content only the digest is kept, in bytes of JSON.
     pub max_bytes: usize,
@@ -53,7 +53,7 @@ impl Rules {
     fn keep(&self, kind: Kind, node: &NodeId) -> bool {
         let wanted = match kind {
             Kind::Output => self.outputs,
-            Kind::ToolResult => self.tool_results,
+            Kind::ToolResult | Kind::Prompt => self.tool_results,
             Kind::Telemetry => self.telemetry,
         };
         self.enabled && wanted && (self.nodes.is_empty() || self.nodes.iter().any(|name| name == node.as_str()))
@@ -68,6 +68,8 @@ pub struct Batch {
     pub(super) entries: Vec<Entry>,
     /// The execution that the log is at.
     running: Option<(NodeId, u32, Timestamp)>,
+    /// The entry of the tool that the node which is executed called last, where its output is cut.
+    cut: Option<usize>,
     stages: Vec<Value>,
     stages_left_out: u64,
 }
@@ -94,19 +96,40 @@ impl Batch {
         }
     }
 
-    /// Takes what the next event of the log leaves behind. Only nodes whose output was checked against a schema have an
-    /// output to keep.
+    /// Takes what the next event of the log leaves behind. Outputs are kept of nodes that have a schema for them, and of those
+    /// that the rules name.
     pub fn take(&mut self, flow: &Flow, event: TaskEvent) {
         match event {
-            TaskEvent::NodeStarted { node, attempt, at, .. } => self.running = Some((node, attempt, at)),
-            TaskEvent::ToolUsed { node, used } => self.tool(&node, *used),
+            TaskEvent::NodeStarted { node, attempt, at, .. } => {
+                self.cut = None;
+                self.running = Some((node, attempt, at));
+            }
+            TaskEvent::ToolUsed { node, used } => {
+                let is_cut = used.output.ends_with('…');
+                let before = self.entries.len();
+                self.tool(&node, *used);
+                self.cut = (is_cut && self.entries.len() > before).then_some(before);
+            }
+            TaskEvent::AgentAsked { node, chat, round, prompt } => {
+                let content = json!({ "chat_id": chat, "round": round, "prompt": prompt });
+                self.of_running(Kind::Prompt, &node, content);
+            }
             TaskEvent::AgentReplied { node, answer } => {
                 answer.tools.into_iter().for_each(|used| self.tool(&node, used));
             }
             TaskEvent::NodeFinished { node, attempt, status, output, metrics, at, .. } => {
                 self.stage(&node, attempt, status, &metrics, at);
+                // A node that calls a tool gives on what the tool gave: the whole of it.
+                let cut = self.cut.take().filter(|_| status != Status::Failure);
+                if let Some(entry) = cut.and_then(|cut| self.entries.get_mut(cut)) {
+                    entry.content["output"] = match &output {
+                        Value::String(text) => text.as_str().into(),
+                        other => other.to_string().into(),
+                    };
+                }
                 let schema = flow.nodes.get(&node).and_then(|node| node.schema_out.clone());
-                if schema.is_some() && status != Status::Failure {
+                let is_named = self.rules.nodes.iter().any(|name| name == node.as_str());
+                if (schema.is_some() || is_named) && status != Status::Failure {
                     let kind = Kind::Output;
                     self.add(Entry { kind, node: Some(node), attempt, schema, at, content: output });
                 }
@@ -116,12 +139,16 @@ impl Batch {
     }
 
     fn tool(&mut self, node: &NodeId, used: ToolUse) {
+        self.of_running(Kind::ToolResult, node, serde_json::to_value(used).unwrap_or_default());
+    }
+
+    /// Adds what came of a node in the middle of its execution.
+    fn of_running(&mut self, kind: Kind, node: &NodeId, content: Value) {
         let (attempt, at) = match &self.running {
             Some((running, attempt, at)) if running == node => (*attempt, *at),
             _ => (1, Timestamp::default()),
         };
-        let content = serde_json::to_value(used).unwrap_or_default();
-        self.add(Entry { kind: Kind::ToolResult, node: Some(node.clone()), attempt, schema: None, at, content });
+        self.add(Entry { kind, node: Some(node.clone()), attempt, schema: None, at, content });
     }
 
     fn stage(&mut self, node: &NodeId, attempt: u32, status: Status, metrics: &NodeMetrics, at: Timestamp) {

@@ -1,6 +1,6 @@
 //! From a task's log to its artifacts.
 
-use super::{Artifacts, Batch, Owner, Rules};
+use super::{Artifacts, Batch, Owner, Rules, chats::Chats};
 use crate::{flow::Flow, observe::Log};
 use domain::{Code, Error, TaskConfig};
 
@@ -20,7 +20,9 @@ impl Artifacts {
             tracing::warn!(task = %config.task, %error, "the log of a task cannot be read");
             Error::new(Code::UpstreamUnavailable, "the log of the task did not answer")
         };
-        while let Some(event) = log.next(&*self.table).await.map_err(unread)? {
+        let mut chats = Chats::default();
+        while let Some(mut event) = log.next(&*self.table).await.map_err(unread)? {
+            chats.complete(&*self.table, config.workspace, &mut event).await.map_err(unread)?;
             batch.take(flow, event);
         }
         let (workspace, task, user, flow) = (config.workspace, config.task, config.user, config.flow.clone());

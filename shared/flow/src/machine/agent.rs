@@ -1,6 +1,9 @@
 //! Agent nodes: a conversation with a chat of its own, until its answer fits the node's schema.
 
-use crate::machine::{AgentReady, Done, Mode, TaskEffect, step::Step};
+use crate::{
+    machine::{AgentReady, Done, Mode, TaskEffect, step::Step},
+    perform::cut,
+};
 use actor::{EffectKey, StopRequest};
 use domain::{
     ChatCommand, ChatId, Code, Error, NodeId, Status, StopId, TaskEvent,
@@ -27,7 +30,7 @@ impl Step<'_> {
             return self.carry_out(route, 0);
         }
         let chat = config.chat;
-        self.push(TaskEvent::AgentAsked { node, chat, round: 1 });
+        self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(prompt.clone()) });
         self.say(chat, prompt, Some(config));
     }
 
@@ -71,12 +74,13 @@ impl Step<'_> {
         let role = self.flow.graph.node(&node).map(|node| node.role);
         let wants_json = schema.is_some() || role == Some(crate::graph::Role::Decision);
         let (output, errors) = match (parse(&answer.text), schema) {
-            (Some(output), Some(schema)) => {
-                let errors = schema.errors(&output);
+            (Some((output, json)), Some(schema)) => {
+                let mut errors = schema.errors(&output);
+                errors.extend(domain::exact::check("answer", json).err().map(inexact));
                 (output, errors)
             }
             (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
-            (Some(output), None) if wants_json => (output, Vec::new()),
+            (Some((output, _)), None) if wants_json => (output, Vec::new()),
             (_, None) => (Value::String(answer.text.clone()), Vec::new()),
         };
         if errors.is_empty() {
@@ -93,7 +97,7 @@ impl Step<'_> {
             "Your answer does not fit the schema:\n- {}\nAnswer again with nothing but JSON that fits it.",
             errors.join("\n- ")
         );
-        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1 });
+        self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(prompt.clone()) });
         self.say(chat, prompt, None);
     }
 
@@ -149,23 +153,29 @@ impl Step<'_> {
     }
 }
 
-/// The JSON of an answer: the whole text, or its one fenced block, or what stands between its outermost brackets.
-fn parse(text: &str) -> Option<Value> {
+/// What an agent is told of a number that would change.
+fn inexact(error: Error) -> String {
+    format!("{}; write it as a text, in quotes", error.message)
+}
+
+/// The JSON of an answer, with its text: the whole answer, or its one fenced block, or what stands between its outermost brackets.
+fn parse(text: &str) -> Option<(Value, &str)> {
     let text = text.trim();
     if let Ok(value) = serde_json::from_str(text) {
-        return Some(value);
+        return Some((value, text));
     }
     if let Some((_, rest)) = text.split_once("```")
         && let Some((block, _)) = rest.split_once("```")
     {
         let block = block.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
         if let Ok(value) = serde_json::from_str(block.trim()) {
-            return Some(value);
+            return Some((value, block));
         }
     }
     let begin = text.find(['{', '['])?;
     let end = text.rfind(['}', ']'])?;
-    serde_json::from_str(text.get(begin..=end)?).ok()
+    let json = text.get(begin..=end)?;
+    Some((serde_json::from_str(json).ok()?, json))
 }
 
 #[cfg(test)]
@@ -178,7 +188,7 @@ mod tests {
         for text in
             ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here you are: {\"a\": 1}. Good luck!", "```\n{\"a\":1}```"]
         {
-            assert_eq!(parse(text), Some(json!({ "a": 1 })), "{text}");
+            assert_eq!(parse(text).map(|(value, _)| value), Some(json!({ "a": 1 })), "{text}");
         }
         assert_eq!(parse("I cannot do that."), None);
     }

@@ -107,16 +107,18 @@ impl<'a> History<'a> {
             TaskEvent::Denied { node, what, rule } => {
                 self.on(node, |stage| stage.denials.push(Denial { what: what.clone(), rule: rule.clone() }));
             }
-            TaskEvent::AgentAsked { node, chat, round } => {
-                self.on(node, |stage| stage.conversation.push(Round { chat: *chat, round: *round, reply: None }));
-            }
+            TaskEvent::AgentAsked { node, chat, round, prompt } => self.on(node, |stage| {
+                let (chat, round, prompt) = (*chat, *round, prompt.clone());
+                stage.conversation.push(Round { chat, round, prompt, reply: None });
+            }),
             TaskEvent::AgentReplied { node, answer } => self.on(node, |stage| {
                 let asked = |round: &&mut Round| round.chat == answer.chat && round.round == answer.round;
                 match stage.conversation.iter_mut().find(asked) {
                     Some(round) => round.reply = Some((**answer).clone()),
                     None => {
                         let (chat, round) = (answer.chat, answer.round);
-                        stage.conversation.push(Round { chat, round, reply: Some((**answer).clone()) });
+                        let (prompt, reply) = (String::new(), Some((**answer).clone()));
+                        stage.conversation.push(Round { chat, round, prompt, reply });
                     }
                 }
             }),

@@ -131,6 +131,9 @@ pub struct Round {
     pub chat: ChatId,
     /// Counts from 1.
     pub round: u32,
+    /// What it was asked; its beginning where it is long, the whole is an artifact of the task. Older tasks do not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
     /// What the agent answered, with what it used; none while it is being asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<AgentAnswer>,

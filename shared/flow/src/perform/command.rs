@@ -123,7 +123,10 @@ pub(super) fn wants_schema(flow: &Flow, node: &Node) -> bool {
 
 /// What a command that succeeded gives on.
 fn given(ran: &Ran, as_json: bool) -> Value {
-    let json = as_json.then(|| serde_json::from_str(ran.stdout.trim()).ok()).flatten();
+    let said = ran.stdout.trim();
+    // JSON with a number that would change is not taken apart: what the command said stays whole.
+    let json = as_json.then(|| serde_json::from_str(said).ok()).flatten();
+    let json = json.filter(|_| domain::exact::first_inexact(said).is_none());
     json.unwrap_or_else(|| ran.data())
 }
 

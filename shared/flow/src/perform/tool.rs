@@ -146,7 +146,8 @@ fn has_no_outcome(error: &Error) -> bool {
     matches!(error.code, Code::NotBegun | Code::OutcomeUnknown)
 }
 
-pub(super) fn cut(mut text: String) -> String {
+/// The text as history shows it: its beginning, with `…` behind it where it is long.
+pub(crate) fn cut(mut text: String) -> String {
     if text.len() > SHOWN {
         let mut end = SHOWN;
         while !text.is_char_boundary(end) {

@@ -310,24 +310,29 @@ impl Router<'_> {
                 route.next = Next::Execute(merge, self.after(route).current);
             }
             Some(Join::Fail { merge, why, failed, cancelled }) => {
-                let error = Error::new(Code::Unprocessable, why).detail("node", merge.as_str());
+                let error = why.detail("node", merge.as_str());
+                self.fail_merge(route, &merge, &error, failed, cancelled);
                 let goes_on = self.graph.node(&merge).filter(|node| node.continue_on_failure);
                 match goes_on.and_then(|node| node.out.first()) {
                     None => self.end(route, Status::Failure, Value::Null, None, Some(error)),
-                    Some(edge) => self.go_past(route, &merge, &edge.to, error, (failed, cancelled)),
+                    Some(edge) => {
+                        let place = self.after(route);
+                        let router = Router { place: &place, ..*self };
+                        router.enter(route, Some(&merge), &edge.to, place.current.clone(), place.status());
+                    }
                 }
             }
         }
     }
 
-    /// A merge that fails before it begins, but may: it ends at once, and what came to it goes on without it.
-    fn go_past(
+    /// A merge that fails before its node begins is a stage all the same: what came to it, who failed, and why it failed.
+    fn fail_merge(
         &self,
         route: &mut Route,
         merge: &NodeId,
-        to: &NodeId,
-        error: Error,
-        (failed, cancelled): (Vec<ChildName>, Vec<ChildName>),
+        error: &Error,
+        failed: Vec<ChildName>,
+        cancelled: Vec<ChildName>,
     ) {
         route.posts.extend(cancelled.iter().cloned().map(Post::Cancel));
         let (node, attempt, at) = (merge.clone(), 1, self.now);
@@ -346,14 +351,11 @@ impl Router<'_> {
                 attempt,
                 status: Status::Failure,
                 output: Value::Null,
-                error: Some(error),
+                error: Some(error.clone()),
                 metrics: NodeMetrics::default(),
                 at,
             },
         ]);
-        let place = self.after(route);
-        let router = Router { place: &place, ..*self };
-        router.enter(route, Some(merge), to, place.current.clone(), place.status());
     }
 
     /// The nodes over which these children would have come to the merge: of several, the first of the manifest.

@@ -8,10 +8,10 @@ use crate::{
     },
 };
 use domain::{
-    Error, NodeId, Status,
+    Code, Error, NodeId, Status,
     task::{Arrival, ChildEnd, ChildKind, ChildName},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What just happened and is not in the place yet: a large set is not copied for each message.
@@ -35,7 +35,7 @@ pub(super) enum Join {
     },
     Fail {
         merge: NodeId,
-        why: String,
+        why: Error,
         failed: Vec<ChildName>,
         cancelled: Vec<ChildName>,
     },
@@ -210,15 +210,15 @@ impl Router<'_> {
         self.first_come_to(merge, scene).map(|group| group.failed).sum()
     }
 
-    /// The same by their names.
-    fn failed(&self, merge: usize, scene: &Scene<'_>) -> Vec<ChildName> {
+    /// The same by their names, with how they ended.
+    fn failed<'a>(&'a self, merge: usize, scene: &'a Scene<'a>) -> Vec<(ChildName, &'a ChildEnd)> {
         let mut failed = Vec::new();
         for Group { node, fork, edge, .. } in self.first_come_to(merge, scene) {
             let now = scene.change.ended.filter(|(ended, ..)| ended == node).map(|(_, index, end)| (index, end));
             let ended = fork.ended.iter().map(|(index, end)| (*index, end)).chain(now);
             let of_group =
                 ended.filter(|(index, end)| is_failure(end) && edge.is_none_or(|edge| fork.edge(*index) == Some(edge)));
-            failed.extend(of_group.filter_map(|(index, _)| fork.name(node, index)));
+            failed.extend(of_group.filter_map(|(index, end)| Some((fork.name(node, index)?, end))));
         }
         failed
     }
@@ -250,10 +250,12 @@ impl Router<'_> {
         if good < wanted && tolerates && (possible > 0 || self.going_up(at, scene) > 0) {
             return Join::Wait;
         }
-        let failed = self.failed(at, scene);
+        let lost = self.failed(at, scene);
+        let failed: Vec<ChildName> = lost.iter().map(|(child, _)| child.clone()).collect();
+        let some_failed = || Some(format!("{} of those that it joins failed", failed.len()));
         let why = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => match failed.first() {
-                Some(first) if on_failure == OnFailure::Fail => Some(one_failed(failed.len(), first)),
+                Some(_) if on_failure == OnFailure::Fail => some_failed(),
                 // The best of none there is not, whoever is shown beside it.
                 _ if arrived == 0
                     && !self.is_of_empty_split(at)
@@ -263,15 +265,14 @@ impl Router<'_> {
                 }
                 _ => None,
             },
-            Strategy::FirstSuccess | Strategy::Quorum(_) if !tolerates => {
-                failed.first().map(|first| one_failed(failed.len(), first))
-            }
+            Strategy::FirstSuccess | Strategy::Quorum(_) if !tolerates => some_failed(),
             Strategy::FirstSuccess if good == 0 => Some("none of those that it joins succeeded".to_owned()),
             Strategy::Quorum(_) if good < wanted => Some(format!("{good} succeeded, and {wanted} are needed")),
             Strategy::FirstSuccess | Strategy::Quorum(_) => None,
         };
         let cancelled = self.unwanted(at, scene);
         if let Some(why) = why {
+            let why = self.with_failed(Error::new(Code::Unprocessable, why), &lost);
             return Join::Fail { merge: merge.id.clone(), why, failed, cancelled };
         }
         let now = now.map(|arrival| (key_of(arrival), arrival.status, arrival.child.as_str()));
@@ -293,6 +294,29 @@ impl Router<'_> {
         let some_partial = came.iter().any(|(_, status, _)| *status == Status::Partial);
         let partial = matches!(merge.join.strategy, Strategy::Quorum(_)) && (some_partial || !failed.is_empty());
         Join::Begin { merge: merge.id.clone(), taken, failed, with_failed, cancelled, partial }
+    }
+
+    /// The error with the children that failed: of the first ones which, why, and the task to look at; and how many more.
+    fn with_failed(&self, error: Error, failed: &[(ChildName, &ChildEnd)]) -> Error {
+        const TOLD: usize = 10;
+        const MESSAGE: usize = 500;
+        let Some((first, end)) = failed.first() else { return error };
+        let why = |end: &ChildEnd| {
+            let message = end.error.as_ref().map_or("some of its own children failed", |error| error.message.as_str());
+            message.chars().take(MESSAGE).collect::<String>()
+        };
+        let told = failed.iter().take(TOLD).map(|(child, end)| {
+            let code = end.error.as_ref().map_or(Code::Unprocessable, |error| error.code);
+            json!({ "child": child, "task_id": self.config.task.child(child), "code": code, "message": why(end) })
+        });
+        let which = if failed.len() > 1 { ", the first is " } else { ": " };
+        let message = format!("{}{which}{first}: {}", error.message, why(end));
+        let look = format!("`buildscale task show {}` shows why", self.config.task.child(first));
+        let mut error = Error { message, ..error }.hint(look).detail("failed", told.collect::<Value>());
+        if let Some(more) = failed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            error = error.detail("more", more);
+        }
+        error
     }
 
     /// Whether the task waits for a split that had nothing to split, and this merge would have taken its subtasks.
@@ -342,7 +366,24 @@ impl Router<'_> {
             return Join::Up(if failed > 0 { Status::Partial } else { self.place.status() }, lost);
         }
         let with = |status: Status| ends.values().find(|end| end.status == status);
-        let error = ends.values().find_map(|end| end.error.clone());
+        let lost: Vec<(ChildName, &ChildEnd)> = ends
+            .iter()
+            .filter(|(_, end)| is_failure(end))
+            .filter_map(|(index, end)| Some((fork.name(node, *index)?, *end)))
+            .collect();
+        let error = ends.values().find_map(|end| end.error.clone()).map(|error| match lost.as_slice() {
+            [] => error,
+            // One speaks for itself.
+            [(_, end)] => {
+                let (message, hint) = (error.message.clone(), error.hint.clone());
+                let error = self.with_failed(end.error.clone().unwrap_or(error), &lost);
+                Error { message, hint: hint.or(error.hint), ..error }
+            }
+            many => {
+                let said = format!("{} of {} children failed", many.len(), ends.len());
+                self.with_failed(Error::new(error.code, said), many)
+            }
+        });
         match fork.kind {
             // Had one succeeded whose fork is not joined, the task would have ended with it.
             ChildKind::Clone => match (with(Status::Success), with(Status::Partial)) {
@@ -362,8 +403,4 @@ impl Router<'_> {
             }
         }
     }
-}
-
-fn one_failed(failed: usize, first: &ChildName) -> String {
-    format!("{failed} of those that it joins failed, the first is {first}")
 }

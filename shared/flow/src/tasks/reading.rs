@@ -49,6 +49,25 @@ impl Tasks {
         self.page(&query, filter).await
     }
 
+    /// The tasks of a workspace whose ids begin with `prefix`, clones and subtasks among them, in the order of their ids.
+    pub async fn with_prefix(&self, workspace: WorkspaceId, prefix: &str, limit: usize) -> Result<TaskPage, Error> {
+        let begins = prefix.to_ascii_lowercase();
+        if begins.is_empty()
+            || begins.len() > 36
+            || !begins.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
+        {
+            return Err(
+                Error::invalid("id", "this is not how an id begins").hint("ids are hexadecimal, such as 019bf537-f228")
+            );
+        }
+        // Ids have no letter beyond f.
+        let to = Some(format!("{begins}g"));
+        let query = Query { from: Some(begins), to, ..Query::all(format!("{workspace}/tasks"), limit) };
+        let page = self.table.query(&query).await.map_err(internal)?;
+        let tasks = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
+        Ok(TaskPage { tasks: tasks.collect::<Result<_, _>>()?, next_cursor: None })
+    }
+
     /// The children of a task, in their order.
     pub async fn children(
         &self,

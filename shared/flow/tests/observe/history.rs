@@ -116,10 +116,10 @@ async fn s6_history_has_retries_crashes_conversations_denials_and_pauses() {
         started(3, Some(Retry { number: 1, error: busy.clone() })),
         TaskEvent::ContextAssembled { node: node.clone(), context: Box::new(context.clone()) },
         TaskEvent::Denied { node: node.clone(), what: "tool rm".into(), rule: "no_rm".into() },
-        TaskEvent::AgentAsked { node: node.clone(), chat, round: 1 },
+        TaskEvent::AgentAsked { node: node.clone(), chat, round: 1, prompt: "Write.".into() },
         TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer(1, "hm")) },
         TaskEvent::OutputRejected { node: node.clone(), round: 1, errors: vec!["not JSON".into()] },
-        TaskEvent::AgentAsked { node: node.clone(), chat, round: 2 },
+        TaskEvent::AgentAsked { node: node.clone(), chat, round: 2, prompt: "Again.".into() },
         TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer(2, "{}")) },
         TaskEvent::NodeFinished {
             node: node.clone(),
@@ -267,7 +267,12 @@ fn event() -> impl Strategy<Value = TaskEvent> {
             ways: Vec::new(),
             cancelled: vec![cancelled]
         }),
-        (node(), 0..3_u32).prop_map(move |(node, round)| TaskEvent::AgentAsked { node, chat, round }),
+        (node(), 0..3_u32).prop_map(move |(node, round)| TaskEvent::AgentAsked {
+            node,
+            chat,
+            round,
+            prompt: String::new()
+        }),
         node().prop_map(|node| TaskEvent::ContextAssembled { node, context: Box::default() }),
         node().prop_map(|node| TaskEvent::Denied { node, what: "w".into(), rule: "r".into() }),
         node().prop_map(|node| {

@@ -171,6 +171,7 @@ pub const ROWS: &[Row] = {
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", In(Read), "after=0", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/history", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/artifacts", In(Read), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/artifacts", In(Read), "task={task_id}", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/trace", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/memory", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/metadata", In(Read), "", ""),

@@ -2,8 +2,30 @@
 
 use super::{Connection, EXIT_CODES};
 use clap::{Args, Subcommand, ValueEnum};
-use domain::TaskId;
 use std::path::PathBuf;
+
+/// A task, by its id or by as much of its beginning as no other task of the workspace has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TaskRef(String);
+
+impl TaskRef {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for TaskRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_begin = text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        match text.len() {
+            4..=36 if is_begin => Ok(Self(text.to_ascii_lowercase())),
+            0..4 if is_begin => Err("give at least the first four characters of the id".into()),
+            _ => Err("a task is named by its id, or by its beginning, such as 019bf537-f228".into()),
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct FlowArgs {
@@ -72,7 +94,7 @@ pub(crate) enum FlowCommand {
         format: Picture,
         /// Paint this run on it; the flow is then the task's
         #[arg(long, value_name = "TASK")]
-        task: Option<TaskId>,
+        task: Option<TaskRef>,
         /// Where to write it [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -205,7 +227,7 @@ pub(crate) enum TaskCommand {
         phase: Option<String>,
         /// The clones and subtasks of this task [default: tasks that nobody made]
         #[arg(long, value_name = "TASK")]
-        parent: Option<TaskId>,
+        parent: Option<TaskRef>,
         /// How many at most
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
@@ -213,10 +235,13 @@ pub(crate) enum TaskCommand {
     /// Show a task: what it does or did, stage by stage
     Show {
         /// The task
-        task: TaskId,
-        /// Also the inputs, outputs and contexts of its stages
+        task: TaskRef,
+        /// Also the inputs, outputs and contexts of its stages, and what agents and tools were asked and answered
         #[arg(long)]
         full: bool,
+        /// Its clones and subtasks below it, those that failed or wait one by one
+        #[arg(long, conflicts_with = "trace")]
+        tree: bool,
         /// Also what it remembers
         #[arg(long)]
         memory: bool,
@@ -230,7 +255,7 @@ pub(crate) enum TaskCommand {
     /// Follow a task's events from its beginning to its end, or until it waits for a person: exit code 8
     Tail {
         /// The task
-        task: TaskId,
+        task: TaskRef,
         /// Follow it also while it waits for a person
         #[arg(long)]
         follow: bool,
@@ -241,7 +266,7 @@ pub(crate) enum TaskCommand {
     /// Pause a task and its clones and subtasks before their next nodes, or before these
     Pause {
         /// The task
-        task: TaskId,
+        task: TaskRef,
         /// Before this node; can be repeated [default: the next one, whichever it is]
         #[arg(long, value_name = "NODE")]
         before: Vec<String>,
@@ -249,12 +274,12 @@ pub(crate) enum TaskCommand {
     /// Let a paused task execute one node, and each paused one of its clones and subtasks
     Step {
         /// The task
-        task: TaskId,
+        task: TaskRef,
     },
     /// Let a paused task go on, and its clones and subtasks
     Resume {
         /// The task
-        task: TaskId,
+        task: TaskRef,
         /// Give up what failed again and again instead of trying it once more
         #[arg(long)]
         drop: bool,
@@ -262,12 +287,12 @@ pub(crate) enum TaskCommand {
     /// Stop a task and its clones and subtasks
     Stop {
         /// The task
-        task: TaskId,
+        task: TaskRef,
     },
     /// Run a finished task again as a new one: with its recorded answers, or for real from a node on
     Replay {
         /// The task
-        task: TaskId,
+        task: TaskRef,
         /// What does not come after this node keeps its recorded output; it and the rest run for real
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
@@ -278,7 +303,7 @@ pub(crate) enum TaskCommand {
     /// Run what failed in a task again, as a new one; everything else keeps its recorded output
     Retry {
         /// The task
-        task: TaskId,
+        task: TaskRef,
         /// Follow the new task to its end
         #[arg(long)]
         follow: bool,
@@ -286,7 +311,7 @@ pub(crate) enum TaskCommand {
     /// Answer a task that waits for a person, or will
     Answer {
         /// The task
-        task: TaskId,
+        task: TaskRef,
         /// The node that asks [default: the one that asks now]
         #[arg(long, value_name = "NODE")]
         node: Option<String>,
@@ -306,8 +331,8 @@ pub(crate) enum TaskCommand {
     /// Show where two runs part; exit code 1 when they do
     Diff {
         /// One task
-        task: TaskId,
+        task: TaskRef,
         /// The other
-        with: TaskId,
+        with: TaskRef,
     },
 }

@@ -19,7 +19,12 @@ pub(super) fn read(argument: &str) -> Result<(Value, bool), Failure> {
 /// JSON, else a text; but what begins like JSON and is not is a slip.
 pub(super) fn parse(text: &str) -> Result<Value, Failure> {
     match serde_json::from_str(text) {
-        Ok(value) => Ok(value),
+        Ok(value) => match domain::exact::first_inexact(text) {
+            None => Ok(value),
+            Some(number) => {
+                Err(Failure::Usage(format!("the number {number} cannot be kept exactly: send it as a text, in quotes")))
+            }
+        },
         Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
             Err(Failure::Usage(format!("the input begins like JSON, but is not: {error}")))
         }
@@ -39,6 +44,7 @@ mod tests {
         assert_eq!(parse("write a haiku\n")?, json!("write a haiku"));
         assert_eq!(parse("")?, json!(""));
         assert!(matches!(parse("{a: 1}"), Err(Failure::Usage(_))));
+        assert!(matches!(parse("[12345678901234567890123]"), Err(Failure::Usage(_))));
         assert!(matches!(read("@/no/such/file"), Err(Failure::Local { .. })));
         Ok(())
     }

@@ -9,7 +9,7 @@ mod repl;
 mod upload;
 
 use crate::cli::{
-    args::{FlowArgs, FlowCommand, Picture, RunArgs},
+    args::{FlowArgs, FlowCommand, Picture, RunArgs, TaskRef},
     client::Client,
     failure::{Exit, Failure},
     input::Lines,
@@ -18,7 +18,6 @@ use crate::cli::{
     tasks::{Manner, Watch},
     value::{list, number, text},
 };
-use domain::TaskId;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +42,9 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
     let workspace = match &args.command {
-        FlowCommand::Graph { task: Some(task), .. } => locate::workspace_of_task(&client, wanted, *task).await,
+        FlowCommand::Graph { task: Some(task), .. } => {
+            locate::task(&client, wanted, task).await.map(|(workspace, _)| workspace)
+        }
         _ => locate::workspace_or_new(&client, wanted).await,
     };
     let workspace = workspace.map_err(|failure| match (failure, flow_of(&args.command)) {
@@ -183,11 +184,14 @@ impl Desk {
         &self,
         flow: Option<String>,
         format: Picture,
-        task: Option<TaskId>,
+        task: Option<TaskRef>,
         output: Option<PathBuf>,
         out: &mut Output,
     ) -> Result<Exit, Failure> {
-        let task = task.map(|task| task.to_string());
+        let task = match &task {
+            Some(task) => Some(locate::task(&self.client, Some(&self.workspace), task).await?.1),
+            None => None,
+        };
         let mut query = vec![("format", format.as_str())];
         let flow = match (&task, flow) {
             (None, flow) => flow.unwrap_or_default(),

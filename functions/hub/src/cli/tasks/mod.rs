@@ -3,13 +3,14 @@
 mod answer;
 mod progress;
 mod show;
+mod tree;
 mod waiting;
 mod watch;
 
 pub(crate) use watch::{Manner, Watch};
 
 use crate::cli::{
-    args::{TaskArgs, TaskCommand},
+    args::{TaskArgs, TaskCommand, TaskRef},
     client::Client,
     failure::{Exit, Failure},
     input::Lines,
@@ -18,7 +19,6 @@ use crate::cli::{
     output::{Look, Output, Style, clean, one_line},
     value::text,
 };
-use domain::TaskId;
 use flow::observe::TaskDiff;
 use serde_json::{Value, json};
 
@@ -28,28 +28,29 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failur
     let wanted = args.place.workspace.as_deref();
     if let TaskCommand::List { flow, status, phase, parent, limit } = &args.command {
         let query = [("flow", flow.clone()), ("status", status.clone()), ("phase", phase.clone())];
-        let parent = parent.map(|parent| parent.to_string());
+        let (workspace, parent) = match parent {
+            Some(parent) => locate::task(&client, wanted, parent).await.map(|(place, parent)| (place, Some(parent)))?,
+            None => (locate::workspace(&client, wanted).await?, None),
+        };
         let query = query.into_iter().chain([("parent", parent)]).filter_map(|(key, value)| Some((key, value?)));
-        let workspace = locate::workspace(&client, wanted).await?;
         return tasks(&client, &workspace, &query.collect::<Vec<_>>(), *limit, out).await;
     }
-    let task = task_of(&args.command);
-    let workspace = match task {
-        Some(task) => locate::workspace_of_task(&client, wanted, task).await?,
-        None => locate::workspace(&client, wanted).await?,
+    let (workspace, task) = match task_of(&args.command) {
+        Some(task) => locate::task(&client, wanted, task).await?,
+        None => (locate::workspace(&client, wanted).await?, String::new()),
     };
-    let desk = Desk { client, workspace, task: task.map(|task| task.to_string()).unwrap_or_default() };
+    let desk = Desk { client, workspace, task };
     match args.command {
         TaskCommand::List { .. } => Ok(Exit::Done),
-        TaskCommand::Show { full, memory, artifacts, trace, .. } => {
-            desk.show(show::Parts { full, memory, artifacts, trace }, out).await
+        TaskCommand::Show { full, tree, memory, artifacts, trace, .. } => {
+            desk.show(show::Parts { full, tree, memory, artifacts, trace }, out).await
         }
         TaskCommand::Tail { after, follow, .. } => {
             let watch = Watch::new(desk.client, desk.workspace, desk.task, after, Manner::Watcher, out)?;
             Ok(watch.until_it_waits(!follow).until_end(&mut Lines::none(), out).await?.exit)
         }
         TaskCommand::Pause { before, .. } => desk.tell("pause", &json!({ "before": before }), "will pause", out).await,
-        TaskCommand::Step { .. } => desk.tell("step", &json!({}), "goes one node on", out).await,
+        TaskCommand::Step { .. } => desk.step(out).await,
         TaskCommand::Resume { drop, .. } => desk.tell("resume", &json!({ "drop": drop }), "goes on", out).await,
         TaskCommand::Stop { .. } => desk.tell("stop", &json!({}), "stopped", out).await,
         TaskCommand::Replay { from, follow, .. } => {
@@ -60,12 +61,15 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failur
         TaskCommand::Answer { node, approve, decline, comment, answers, .. } => {
             desk.answer(answer::Given { node, approve, decline, comment, answers }, out).await
         }
-        TaskCommand::Diff { with, .. } => desk.diff(with, out).await,
+        TaskCommand::Diff { with, .. } => {
+            let (_, with) = locate::task(&desk.client, Some(&desk.workspace), &with).await?;
+            desk.diff(&with, out).await
+        }
     }
 }
 
 /// The task that a command is about.
-fn task_of(command: &TaskCommand) -> Option<TaskId> {
+fn task_of(command: &TaskCommand) -> Option<&TaskRef> {
     match command {
         TaskCommand::List { .. } => None,
         TaskCommand::Show { task, .. }
@@ -77,7 +81,7 @@ fn task_of(command: &TaskCommand) -> Option<TaskId> {
         | TaskCommand::Replay { task, .. }
         | TaskCommand::Retry { task, .. }
         | TaskCommand::Answer { task, .. }
-        | TaskCommand::Diff { task, .. } => Some(*task),
+        | TaskCommand::Diff { task, .. } => Some(task),
     }
 }
 
@@ -97,7 +101,12 @@ async fn tasks(
     for task in &tasks {
         let flow = one_line(text(task.get("flow").unwrap_or(&Value::Null), "name"), 30);
         let (id, state) = (text(task, "task_id"), state(task, out.style()));
-        out.line(format_args!("{id}  {state}  {}  {flow}", moment(text(task, "created_at"))))?;
+        let beside = match task.get("origin") {
+            // A clone or a subtask: which one of its siblings it is, and where it stands.
+            Some(origin) => tree::beside(task, origin),
+            None => flow,
+        };
+        out.line(format_args!("{id}  {state}  {}  {beside}", moment(text(task, "created_at"))))?;
     }
     if tasks.is_empty() {
         out.notice("no tasks; run one with: buildscale flow run NAME --input JSON")?;
@@ -159,6 +168,17 @@ impl Desk {
         Ok(Exit::Done)
     }
 
+    /// Lets the task execute one node, and says which.
+    async fn step(&self, out: &mut Output) -> Result<Exit, Failure> {
+        let view = self.view().await?;
+        let said = match (text(&view, "phase"), text(&view, "node")) {
+            ("paused", "") => "its paused clones and subtasks go one node on".to_owned(),
+            ("paused", node) => format!("executes {}, then pauses again", one_line(node, 60)),
+            _ => "pauses before its next node".to_owned(),
+        };
+        self.tell("step", &json!({}), &said, out).await
+    }
+
     /// Makes a new task out of this one.
     async fn again(self, command: &str, body: &Value, follow: bool, out: &mut Output) -> Result<Exit, Failure> {
         let made = self.client.post(&self.at(&[command]), body).await?;
@@ -178,8 +198,8 @@ impl Desk {
         Ok(ended.exit)
     }
 
-    async fn diff(&self, with: TaskId, out: &mut Output) -> Result<Exit, Failure> {
-        let diff = self.client.get(&self.at(&["diff"]), &[("with", &with.to_string())]).await?;
+    async fn diff(&self, with: &str, out: &mut Output) -> Result<Exit, Failure> {
+        let diff = self.client.get(&self.at(&["diff"]), &[("with", with)]).await?;
         if out.is_json() {
             let same = diff.get("parts").is_none_or(Value::is_null);
             return out.json(&diff).map(|()| if same { Exit::Done } else { Exit::Failed });

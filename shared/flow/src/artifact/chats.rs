@@ -1,0 +1,126 @@
+//! What was said in the chats of agents, whole: a task is told of it as far as a message of the queue has room.
+
+use domain::{
+    CallId, ChatEvent, ChatId, Message, Status, TaskEvent, Timestamp, WorkspaceId,
+    task::{AgentAnswer, ToolUse},
+};
+use ports::{Result, Table};
+
+/// Entries that are read at once.
+const PAGE: usize = 64;
+
+/// What one turn of a chat came to.
+#[derive(Debug, Default)]
+struct Said {
+    prompt: String,
+    tools: Vec<ToolUse>,
+}
+
+/// The chat that was read last: all events of one node are about the same one.
+#[derive(Debug, Default)]
+pub(super) struct Chats {
+    of: Option<ChatId>,
+    turns: Vec<Said>,
+}
+
+impl Chats {
+    /// Puts the whole of what an event shows the beginning of in its place. A chat that is gone leaves it as it is.
+    pub async fn complete(&mut self, table: &dyn Table, workspace: WorkspaceId, event: &mut TaskEvent) -> Result<()> {
+        match event {
+            TaskEvent::AgentAsked { chat, round, prompt, .. } if is_cut(prompt) => {
+                if let Some(said) = self.turn(table, workspace, *chat, *round).await? {
+                    prompt.clone_from(&said.prompt);
+                }
+            }
+            TaskEvent::AgentReplied { answer, .. } => {
+                let AgentAnswer { chat, round, tools, .. } = &mut **answer;
+                if tools.iter().any(|used| is_cut(&used.args) || is_cut(&used.output))
+                    && let Some(said) = self.turn(table, workspace, *chat, *round).await?
+                {
+                    tools.clone_from(&said.tools);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn turn(
+        &mut self,
+        table: &dyn Table,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        round: u32,
+    ) -> Result<Option<&Said>> {
+        // A later turn may have come since it was read.
+        if self.of != Some(chat) || self.turns.len() < round as usize {
+            self.turns = read(table, workspace, chat).await?;
+            self.of = Some(chat);
+        }
+        Ok((round as usize).checked_sub(1).and_then(|place| self.turns.get(place)))
+    }
+}
+
+fn is_cut(text: &str) -> bool {
+    text.ends_with('…')
+}
+
+async fn read(table: &dyn Table, workspace: WorkspaceId, chat: ChatId) -> Result<Vec<Said>> {
+    let (actor, mut after, mut reading) = (chat::actor_id(workspace, chat), 0, Reading::default());
+    loop {
+        let page = actor::read_after::<ChatEvent>(table, &actor, after, PAGE).await?;
+        let is_last = !page.more || page.entries.is_empty();
+        for entry in page.entries {
+            after = entry.next.saturating_sub(1).max(after);
+            entry.events.into_iter().for_each(|event| reading.see(event));
+        }
+        if is_last {
+            return Ok(reading.turns);
+        }
+    }
+}
+
+/// A chat that is read.
+#[derive(Default)]
+struct Reading {
+    turns: Vec<Said>,
+    /// What was said before the turn that it begins.
+    prompt: Option<String>,
+    /// The calls of the last message, with their arguments.
+    asked: Vec<(CallId, String)>,
+    begun: Option<(CallId, Timestamp)>,
+}
+
+impl Reading {
+    fn see(&mut self, event: ChatEvent) {
+        match event {
+            ChatEvent::TurnStarted { attempt: 1, .. } => {
+                let prompt = self.prompt.take().unwrap_or_default();
+                self.turns.push(Said { prompt, tools: Vec::new() });
+            }
+            ChatEvent::MessageAdded { message: Message::User { content, .. } } => match self.turns.last_mut() {
+                Some(said) if said.prompt.is_empty() => said.prompt = content,
+                _ => self.prompt = Some(content),
+            },
+            ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => {
+                self.asked = calls.into_iter().map(|call| (call.call_id, call.args)).collect();
+            }
+            ChatEvent::CallStarted { call_id, attempt: 1, at: Some(at), .. } => self.begun = Some((call_id, at)),
+            ChatEvent::Observed { call_id, tool, output, success, misuse, code, at, .. } => {
+                let args = self.asked.iter().find(|(asked, _)| *asked == call_id).map(|(_, args)| args.clone());
+                let begun = self.begun.filter(|(begun, _)| *begun == call_id);
+                let duration_ms = begun.map_or(0, |(_, begun)| at.since(begun).as_millis() as u64);
+                let status = match (success, misuse) {
+                    (true, _) => Status::Success,
+                    (false, true) => Status::Failure,
+                    (false, false) => Status::Partial,
+                };
+                if let Some(said) = self.turns.last_mut() {
+                    let args = args.unwrap_or_default();
+                    said.tools.push(ToolUse { tool, args, status, output, code, duration_ms });
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -160,7 +160,7 @@ pub(crate) async fn get_chat(
     Query(part): Query<Part>,
 ) -> Answer<impl IntoResponse> {
     // The view first: a turn that ends in between is then still whole in the history.
-    let view = context.chats.get(at.workspace_id, at.chat_id).await?;
+    let view = context.chats.look(at.workspace_id, at.chat_id).await?;
     let limit = part.limit.unwrap_or(200).clamp(1, 1000);
     let mut history = context.chats.history(at.workspace_id, at.chat_id, part.after.unwrap_or(0), limit).await?;
     for numbered in &mut history.messages {

@@ -13,12 +13,12 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
 use bytes::Bytes;
-use domain::{Error, FileId, FilePath, WorkspaceId};
+use domain::{ChatId, Code, Error, FileId, FilePath, WorkspaceId};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::Expect;
+use workspace::{Expect, Info, Kind, Writer};
 
 /// The file of a path.
 #[derive(Deserialize, IntoParams)]
@@ -214,7 +214,8 @@ pub(crate) async fn move_file(
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let info = workspace.by_id(at.file_id).await?;
     expect_current(&info, &headers)?;
-    Ok(Changed(StatusCode::OK, workspace.mv(&info.path, &to.path, &by.into()).await?))
+    let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
+    Ok(Changed(StatusCode::OK, workspace.mv(&info.path, &to.path, &writer).await?))
 }
 
 /// Puts a file, or a folder with all in it, into the trash.
@@ -229,5 +230,19 @@ pub(crate) async fn delete_file(
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let info = workspace.by_id(at.file_id).await?;
     expect_current(&info, &headers)?;
-    Ok(Changed(StatusCode::OK, workspace.rm(&info.path, &by.into()).await?))
+    let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
+    Ok(Changed(StatusCode::OK, workspace.rm(&info.path, &writer).await?))
+}
+
+/// Whether this is the file of a chat that is deleted, restored from the trash: its chat keeps it no more.
+async fn nothing_keeps(context: &Context, at: &InFile, info: &Info) -> Result<bool, Error> {
+    if info.kind != Kind::Projection {
+        return Ok(false);
+    }
+    // The file of a chat has the chat's id.
+    match context.chats.get(at.workspace_id, ChatId(info.file_id.0)).await {
+        Ok(_) => Ok(false),
+        Err(error) if error.code == Code::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
 }

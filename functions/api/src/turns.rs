@@ -11,6 +11,7 @@ use crate::{
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
+use chat::QueuedBehind;
 use domain::{
     ChatId, CommandId, FileId, Limits, OnBusy, PermissionId, QuestionId, TurnId, WorkspaceId, event::PermissionOutcome,
 };
@@ -52,6 +53,16 @@ pub(crate) struct Turn {
     turn_id: TurnId,
     /// Always `queued`.
     status: &'static str,
+    /// What the message waits behind; none when it is read at once.
+    #[schema(value_type = Option<schema::QueuedBehind>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued_behind: Option<QueuedBehind>,
+    /// When the message is read, and what makes it sooner; beside `queued_behind`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+    /// Why the chat is paused, when it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_reason: Option<String>,
 }
 
 /// A chat that was told to stop.
@@ -138,7 +149,8 @@ pub(crate) struct AtPermission {
     permission_id: PermissionId,
 }
 
-/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable.
+/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries
+/// again what failed, and then reads the message.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
@@ -152,11 +164,14 @@ pub(crate) async fn post_message(
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let post = chat::Post { content, files, on_busy, limits, may_approve };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
-    let turn = Turn { chat_id: accepted.chat_id, turn_id: accepted.turn_id, status: "queued" };
+    let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
+    let hint = queued_behind.map(QueuedBehind::hint);
+    let turn = Turn { chat_id, turn_id, status: "queued", queued_behind, hint, paused_reason };
     Ok((StatusCode::ACCEPTED, axum::Json(turn)))
 }
 
-/// Stops the running turn; a running tool ends first. Again is harmless. `NOT_FOUND` when nothing is alive.
+/// Stops the running turn; a running tool ends first. Of a paused chat, the turn that failed is given up, and the chat goes on. Again is
+/// harmless. `NOT_FOUND` when nothing is alive.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", tag = "chats", params(InChat),
     responses((status = 200, description = "It was told to stop.", body = Cancelled)))]
 pub(crate) async fn stop_chat(
@@ -218,7 +233,8 @@ pub(crate) async fn approve_plan(
     let approve = chat::Approve { plan, v, content, limits };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
-    let turn = Turn { chat_id: accepted.chat_id, turn_id: accepted.turn_id, status: "queued" };
+    let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
+    let turn = Turn { chat_id, turn_id, status: "queued", queued_behind, hint: None, paused_reason };
     Ok((StatusCode::ACCEPTED, axum::Json(turn)))
 }
 

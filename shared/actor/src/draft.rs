@@ -70,6 +70,11 @@ impl<M: Machine> Draft<M> {
         self.commands.len() < MAX_BATCH && self.records.len() < MAX_WRITES / 2 && self.bytes + bytes <= BYTES
     }
 
+    /// Takes away the note that a command waits.
+    pub fn no_longer_waits(&mut self, actor: &ActorId, command: CommandId) {
+        self.records.push(View { key: actor.waiting_key(command), index: None, body: None });
+    }
+
     /// Notes that a command of `bytes` bytes is consumed.
     pub fn consume(&mut self, command: CommandId, bytes: usize) {
         self.commands.push(command);

@@ -27,7 +27,7 @@ mod warm;
 
 pub use effect::{EffectContext, Perform};
 pub use kind::Kind;
-pub use load::has_consumed;
+pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
 pub use machine::{Decision, EffectKey, Follow, Input, Letter, Machine, NobodyFollows, StopRequest, Target, View};
 pub use mail::{Content, Mail, Mailbox, Unreadable};

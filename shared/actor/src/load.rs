@@ -4,7 +4,7 @@ use crate::{ActorId, Entry, Machine, View, log};
 use domain::{CommandId, Timestamp};
 use ports::{Expect, Outgoing, Result, Table, Write};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, the queue delivers
 /// in order, and no more than a batch is unacknowledged at once, so a batch would do; more covers queues that repeat
@@ -38,6 +38,11 @@ pub(crate) struct Loaded<M: Machine> {
 /// Whether the actor is known to have consumed this command: for a sender that never heard what became of it. What it did,
 /// above all to the view, was there before this says yes. Those longer ago than the actor remembers are no longer known.
 pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId) -> Result<bool> {
+    Ok(consumed(table, actor, &[command]).await?.contains(&command))
+}
+
+/// Which of these commands the actor is known to have consumed; see [`has_consumed`].
+pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]) -> Result<HashSet<CommandId>> {
     const PAGE: usize = 256;
     #[derive(Deserialize)]
     struct Remembered {
@@ -49,29 +54,27 @@ pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId
         #[serde(default)]
         commands: Vec<CommandId>,
     }
-    let mut next = 1;
+    let (mut next, mut found) = (1, HashSet::new());
     if let Some(item) = table.get(&actor.snapshot_key()).await? {
         let remembered: Remembered = log::parse(&item.body)?;
-        if remembered.consumed.contains(&command) {
-            return Ok(true);
-        }
+        found.extend(remembered.consumed.into_iter().filter(|command| commands.contains(command)));
         next = remembered.next;
     }
     let from = actor.entry_key(next).sk;
     let mut range =
         ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
-    loop {
+    while found.len() < commands.len() {
         let page = table.query(&range).await?;
         for item in &page.items {
-            if log::parse::<Consumes>(&item.body)?.commands.contains(&command) {
-                return Ok(true);
-            }
+            let consumed = log::parse::<Consumes>(&item.body)?.commands;
+            found.extend(consumed.into_iter().filter(|command| commands.contains(command)));
         }
         match page.next {
-            None => return Ok(false),
+            None => break,
             cursor => range.cursor = cursor,
         }
     }
+    Ok(found)
 }
 
 /// The version of the fold that made a snapshot.

@@ -44,6 +44,10 @@ impl ActorId {
     pub(crate) fn trial_key(&self) -> Key {
         Key::new(&self.0, "trial")
     }
+    /// Where it is noted that this command waits in the mailbox; see [`crate::Mailbox::note`].
+    pub fn waiting_key(&self, command: CommandId) -> Key {
+        Key::new(&self.0, format!("waiting/{command}"))
+    }
     /// Where the newest request to stop is that is for `target`. One for everything has a place of its own, so that no later
     /// request for less takes it away.
     pub fn control_key(&self, target: Target) -> Key {

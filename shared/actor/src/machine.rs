@@ -45,6 +45,17 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = command;
         false
     }
+    /// Whether the command ends the work that is in flight, so that it also ends the pause of an actor: it is taken as
+    /// [`Input::Unpark`] with `drop`.
+    fn gives_up(command: &Self::Command) -> bool {
+        let _ = command;
+        false
+    }
+    /// Whether the sender left a note that this command waits ([`crate::Mailbox::note`]): it goes with the entry that consumes it.
+    fn is_noted(command: &Self::Command) -> bool {
+        let _ = command;
+        false
+    }
     /// The actor as lists show it, kept in the table along with the entries that change it.
     fn view(state: &Self::State) -> Option<View>;
     /// A record to keep for good beside the log because of `event`, such as what a turn cost. `state` is the one before it.

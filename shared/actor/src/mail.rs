@@ -1,11 +1,14 @@
 //! What goes through an actor's mailbox, and the two ways to reach an actor: a command, and a request to stop.
 
-use crate::{ActorId, StopRequest};
+use crate::{ActorId, StopRequest, log};
 use bytes::Bytes;
 use domain::{CommandId, Principal, Timestamp};
-use ports::{Bus, Expect, Outgoing, Queue, Result, Table, Write};
+use ports::{Bus, Expect, Outgoing, Query, Queue, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+/// How long a note of a command that waits is kept at most: longer than a message is in the queue.
+const NOTED_FOR: Duration = Duration::from_secs(15 * 24 * 3600);
 
 /// One message of a mailbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,7 +96,28 @@ pub struct Mailbox {
 impl Mailbox {
     /// Sends what [`Mail::to`] made. It is durable when this returns, and takes effect once however often it is sent.
     pub async fn send(&self, message: Outgoing) -> Result<()> {
-        self.queue.send(vec![message]).await
+        self.send_all(vec![message]).await
+    }
+
+    /// The same with several messages, all or none of them.
+    pub async fn send_all(&self, messages: Vec<Outgoing>) -> Result<()> {
+        self.queue.send(messages).await
+    }
+
+    /// Notes beside the log of `actor` that a command waits in its mailbox, for people to see: before the command is sent, by a sender who
+    /// says so in the command ([`crate::Machine::is_noted`]). What is never sent leaves a note, which expires after [`NOTED_FOR`].
+    pub async fn note(&self, actor: &ActorId, command: CommandId, now: Timestamp, note: &impl Serialize) -> Result<()> {
+        let body = serde_json::to_string(note).map_err(|error| ports::Error::Invalid(error.to_string()))?;
+        let put = Write::put(actor.waiting_key(command), body, Expect::Any).expiring(now + NOTED_FOR);
+        self.table.commit(vec![put]).await
+    }
+
+    /// The notes of commands that wait, at most `limit`, in no order.
+    pub async fn noted<N: DeserializeOwned>(&self, actor: &ActorId, limit: usize) -> Result<Vec<N>> {
+        let all = Query::all(actor.as_str(), limit);
+        let range = Query { from: Some("waiting/".into()), to: Some("waiting0".into()), ..all };
+        let page = self.table.query(&range).await?;
+        page.items.iter().map(|item| log::parse(&item.body)).collect()
     }
 
     /// Asks the worker that runs `actor` to stop what it does. It does not queue behind the work that it stops: it is kept

@@ -6,14 +6,15 @@ use crate::{
     Chats, agent, ask,
     asked::{check_content, check_limits},
     attached,
-    chats::{Accepted, paused},
+    chats::Accepted,
     gate::GateDecision,
     machine::{ChatEffect, plan_key},
     turn::Step,
+    waits::{QueuedBehind, paused},
 };
 use domain::{
     Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
-    ToolCall, TurnId, WorkspaceId,
+    QueuedMessage, ToolCall, TurnId, WorkspaceId,
 };
 use std::sync::Arc;
 use tools::Kind;
@@ -67,6 +68,8 @@ impl Chats {
         let content = approve.content.unwrap_or_else(|| {
             format!("The plan {} is approved in version {}. Carry it out.", approval.plan_path, approval.v)
         });
+        let (turn_id, queued_behind) = (TurnId(command.0), QueuedBehind::of(&view));
+        let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &content, &files));
         let start = ChatCommand::StartTurn {
             content,
             files,
@@ -76,9 +79,11 @@ impl Chats {
             interrupt: false,
             approval: Some(Box::new(approval)),
             may_approve: true,
+            noted: note.is_some(),
         };
-        self.send(workspace, chat, command, by, start).await?;
-        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+        let message = self.message(workspace, chat, command, by, start)?;
+        self.send_noted(workspace, chat, vec![message], note).await?;
+        Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason: None })
     }
 
     /// The approval of this version of a plan, if the plan still says that.

@@ -3,6 +3,7 @@
 
 use crate::{
     machine::{ChatMachine, just, model_key, plan_key},
+    size::{MAX_ANSWER, beginning},
     state::{ChatState, Phase, Turn},
     turn::Step,
 };
@@ -158,6 +159,11 @@ pub(crate) fn end(
     let message = Message::System { id: MessageId(step.id()), at: step.stamp.at, content };
     step.push(ChatEvent::MessageAdded { message });
     let (turn_id, reason, at) = (turn.id, reason.to_owned(), step.stamp.at);
+    // The log of an earlier version may have more of it than fits into an entry.
+    let partial_response = match beginning(&partial_response, MAX_ANSWER).len() {
+        whole if whole == partial_response.len() => partial_response,
+        cut => partial_response[..cut].to_owned(),
+    };
     step.push(ChatEvent::Stopped { turn_id, stop_id, reason, partial_response, at });
     step.begin_queued();
 }

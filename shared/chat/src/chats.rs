@@ -11,12 +11,13 @@ use crate::{
     prompt,
     state::ChatState,
     transcript,
+    waits::QueuedBehind,
 };
 use actor::{Content, Mail, Mailbox, StopRequest, Target};
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode, OnBusy,
-    PermissionId, PlanFile, Principal, QuestionId, StopId, TurnId, WorkspaceId, event::PermissionOutcome,
-    event::Question,
+    PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TurnId, WorkspaceId,
+    event::PermissionOutcome, event::Question,
 };
 use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
@@ -28,7 +29,7 @@ use workspace::Workspaces;
 #[derive(Clone)]
 pub struct Chats {
     pub(crate) table: Arc<dyn Table>,
-    mailbox: Mailbox,
+    pub(crate) mailbox: Mailbox,
     pub(crate) workspaces: Workspaces,
     pub(crate) clock: Arc<dyn Clock>,
     settings: Settings,
@@ -107,6 +108,10 @@ pub struct Accepted {
     pub chat_id: ChatId,
     /// The turn that it will be.
     pub turn_id: TurnId,
+    /// What it waits behind, as far as that was seen; none when it begins at once.
+    pub queued_behind: Option<QueuedBehind>,
+    /// Why the chat is paused, when it is.
+    pub paused_reason: Option<String>,
 }
 
 impl Chats {
@@ -185,6 +190,7 @@ impl Chats {
             interrupt: false,
             may_approve: approval.is_some(),
             approval,
+            noted: false,
         };
         // What cannot be sent must leave nothing behind, so it is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
@@ -202,10 +208,12 @@ impl Chats {
             Err(error) => return Err(internal(error)),
         }
         self.mailbox.send(message).await.map_err(internal)?;
-        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+        let (queued_behind, paused_reason) = (None, None);
+        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind, paused_reason })
     }
 
-    /// Posts a message; its turn begins when the chat is free. `CONFLICT` when the chat belongs to a task.
+    /// Posts a message; its turn begins when the chat is free. A chat that is paused tries again what failed, and then reads it.
+    /// `CONFLICT` when the chat belongs to a task.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -218,21 +226,22 @@ impl Chats {
         check_limits(post.limits)?;
         let view = self.get(workspace, chat).await?;
         agent::check_not_of_task(&view)?;
-        if view.status == ChatStatus::Paused {
-            return Err(paused(&view));
-        }
         // What was accepted a moment ago and has not begun is not seen: such a message is queued behind it.
         if post.on_busy == OnBusy::Reject && view.status != ChatStatus::Idle {
             return Err(Error::new(Code::Conflict, "a turn is running in this chat")
                 .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
         }
         let interrupt = post.on_busy == OnBusy::Interrupt;
+        // A turn that is interrupted ends within a moment; one that is paused has to be given up.
+        let queued_behind = QueuedBehind::of(&view).filter(|_| !interrupt);
         let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
             (Vec::new(), String::new())
         } else {
             let files = self.workspaces.open(workspace).await?;
             attached::context(&files, &post.files, view.plan_path.as_ref()).await?
         };
+        let turn_id = TurnId(command.0);
+        let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached));
         let start = ChatCommand::StartTurn {
             content: post.content,
             files: attached,
@@ -243,19 +252,26 @@ impl Chats {
             approval: None,
             // It counts where a plan is carried out, and is said nowhere else: not every worker may know of it yet.
             may_approve: post.may_approve && view.mode == Mode::Build,
+            noted: queued_behind.is_some(),
         };
-        let message = self.message(workspace, chat, command, by, start)?;
-        if interrupt {
+        let mut messages = vec![self.message(workspace, chat, command, by, start)?];
+        if view.status == ChatStatus::Paused {
+            // The same message again resumes nothing more.
+            let resumes = CommandId::from_key(&command.to_string(), "resume");
+            messages.push(self.unpark(workspace, chat, resumes, interrupt, by)?);
+        } else if interrupt {
             // Also when nothing is seen running: a message may have been accepted a moment ago.
             let target = seen_running(&view);
             self.request_stop(workspace, chat, target, "interrupted", StopId(command.0)).await?;
         }
-        self.mailbox.send(message).await.map_err(internal)?;
-        Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0) })
+        self.send_noted(workspace, chat, messages, note).await?;
+        let paused_reason = view.paused_reason.filter(|_| view.status == ChatStatus::Paused);
+        Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
     }
 
-    /// Stops the running turn (seed 000 §6). `NOT_FOUND` when there is no such chat, or when it has been idle for the
-    /// inactivity time-out. The same id again stops nothing more.
+    /// Stops the running turn (seed 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with what
+    /// waits. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id again
+    /// stops nothing more.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
@@ -264,9 +280,6 @@ impl Chats {
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
-        if view.status == ChatStatus::Paused {
-            return Err(paused(&view));
-        }
         if view.status == ChatStatus::Idle && self.clock.now().since(view.active_at) >= self.settings.inactivity {
             let hint = "it stopped by itself when it was done; post a message to go on";
             return Err(Error::new(Code::NotFound, "nothing is running in this chat").hint(hint));
@@ -331,7 +344,7 @@ impl Chats {
     }
 
     /// What is no longer possible is fine for whoever sends the command again that did it, and never heard of it.
-    async fn unless_done(
+    pub(crate) async fn unless_done(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
@@ -360,27 +373,6 @@ impl Chats {
         // The view may be behind: the chat itself asks the same again.
         let command = ChatCommand::Configure { title, model, mode, may_approve };
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
-    }
-
-    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused, unless this very
-    /// command resumed it.
-    pub async fn resume(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        command: CommandId,
-        drop: bool,
-        by: &Principal,
-    ) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        if view.status != ChatStatus::Paused {
-            let refusal = Error::new(Code::Conflict, "this chat is not paused");
-            return self.unless_done(workspace, chat, command, refusal).await;
-        }
-        let mail: Mail<ChatCommand> =
-            Mail { id: command, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
-        let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
-        self.mailbox.send(message).await.map_err(internal)
     }
 
     /// Takes a chat off the list and puts its file into the trash; its log is kept. What runs in it is stopped, and what was
@@ -417,7 +409,7 @@ impl Chats {
     }
 
     /// The command as a message of the queue; `PAYLOAD_TOO_LARGE` when it does not fit into one.
-    fn message(
+    pub(crate) fn message(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
@@ -467,12 +459,6 @@ fn not_asked(what: &str, key: &str, id: &str) -> Error {
     Error::new(Code::Conflict, format!("the {what} {id} is not open"))
         .detail(key, id)
         .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists what is open")
-}
-
-pub(crate) fn paused(view: &ChatView) -> Error {
-    let why = view.paused_reason.as_deref().unwrap_or("a command failed again and again");
-    Error::new(Code::Conflict, format!("this chat is paused: {why}"))
-        .hint("POST …/chats/:cid/resume tries it again; with {\"drop\": true} it is dropped")
 }
 
 /// What went wrong inside is for the log; a client learns that it was not its fault.

@@ -21,9 +21,11 @@ mod perform;
 mod prompt;
 mod reading;
 mod report;
+mod size;
 mod state;
 mod transcript;
 mod turn;
+mod waits;
 
 pub use approve::Approve;
 pub use chats::{Accepted, Chats, NewChat, Post, Settings, Setup};
@@ -34,3 +36,4 @@ pub use prompt::{Described, Shelf, described, system_text};
 pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;
+pub use waits::QueuedBehind;

@@ -4,7 +4,7 @@ use crate::{
     Gate, TurnUsage, agent,
     approve::check_mode,
     ask, cancel, report,
-    state::{ChatState, Phase},
+    state::{ChatState, Phase, QueuedTurn},
     turn,
 };
 use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, View};
@@ -17,6 +17,9 @@ use ports::{Key, ModelRequest};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tools::{Kind, Registry};
+
+/// How many of the messages that wait are shown.
+pub(crate) const QUEUED_SHOWN: usize = 50;
 
 /// The chat machine.
 #[derive(Clone)]
@@ -226,6 +229,14 @@ impl Machine for ChatMachine {
         matches!(command, ChatCommand::Delete)
     }
 
+    fn gives_up(command: &ChatCommand) -> bool {
+        matches!(command, ChatCommand::Stop { .. })
+    }
+
+    fn is_noted(command: &ChatCommand) -> bool {
+        matches!(command, ChatCommand::StartTurn { noted: true, .. })
+    }
+
     fn view(state: &ChatState) -> Option<View> {
         let config = state.config.as_ref()?;
         let key = view_key(config.workspace, config.chat);
@@ -273,7 +284,17 @@ impl ChatMachine {
             return just(ChatEvent::Failed { error });
         }
         match command {
-            ChatCommand::StartTurn { content, files, context, create, limits, interrupt, approval, may_approve } => {
+            ChatCommand::StartTurn {
+                content,
+                files,
+                context,
+                create,
+                limits,
+                interrupt,
+                approval,
+                may_approve,
+                noted: _,
+            } => {
                 let asked = turn::Asked { id, at, content, files, context, limits, may_approve };
                 turn::start(self, state, asked, turn::How { create, interrupt, approval }, stamp)
             }
@@ -377,6 +398,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
             .into_iter()
             .map(|(event, data)| serde_json::json!({ "event": event, "data": data }))
             .collect(),
+        queued: state.queued.iter().take(QUEUED_SHOWN).map(QueuedTurn::shown).collect(),
         usage: state.usage,
         turns: state.turns,
         plan_path: state.plan_path.clone(),

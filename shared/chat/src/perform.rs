@@ -3,6 +3,7 @@
 use crate::{
     agent::{self, Runs},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
+    size::{MAX_ANSWER, beginning, in_json},
 };
 use actor::{EffectContext, Perform, Slots};
 use async_trait::async_trait;
@@ -104,9 +105,10 @@ impl ChatEffects {
         request: ModelRequest,
         pieces: &mut Pieces,
         context: &EffectContext<ChatMachine>,
-    ) -> Result<ModelAnswer, ModelError> {
+    ) -> Result<ModelAnswer, Unread> {
         let mut stream = self.model.stream(request).await?;
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+        let mut room = MAX_ANSWER;
         loop {
             let delta = tokio::select! {
                 biased;
@@ -118,20 +120,27 @@ impl ChatEffects {
             };
             match delta {
                 Some(Ok(Delta::Text(piece))) => {
-                    text.push_str(&piece);
-                    pieces.add(Kind::Text, &piece, context).await;
+                    let said = beginning(&piece, room);
+                    text.push_str(said);
+                    pieces.add(Kind::Text, said, context).await;
+                    room = left_of(room, &piece)?;
                 }
                 Some(Ok(Delta::Reasoning(piece))) => {
-                    reasoning.push_str(&piece);
-                    pieces.add(Kind::Reasoning, &piece, context).await;
+                    let thought = beginning(&piece, room);
+                    reasoning.push_str(thought);
+                    pieces.add(Kind::Reasoning, thought, context).await;
+                    room = left_of(room, &piece)?;
                 }
-                Some(Ok(Delta::Call { tool, args })) => calls.push((tool, args)),
+                Some(Ok(Delta::Call { tool, args })) => {
+                    room = left_of(left_of(room, &tool)?, &args)?;
+                    calls.push((tool, args));
+                }
                 Some(Ok(Delta::End { reason, usage, provider })) => {
                     let unreported = pieces.rest(context).await;
                     return Ok(ModelAnswer { message_id, text, unreported, reasoning, calls, reason, usage, provider });
                 }
-                Some(Err(error)) => return Err(error),
-                None => return Err(ModelError::Broken("it ended without saying so".into())),
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(ModelError::Broken("it ended without saying so".into()).into()),
             }
         }
     }
@@ -188,10 +197,28 @@ impl ChatEffects {
     }
 }
 
+/// Why an answer was not read to its end.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error("the model's answer is longer than {} MiB, and was cut there", MAX_ANSWER >> 20)]
+    TooLong,
+}
+
+/// The room that is left after a text, if it fits.
+fn left_of(room: usize, text: &str) -> Result<usize, Unread> {
+    room.checked_sub(in_json(text)).ok_or(Unread::TooLong)
+}
+
 /// What people read when a model did not answer. The provider's own words are in it, redacted by the adapter.
 /// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
 /// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
-fn for_people(error: &ModelError) -> Error {
+fn for_people(error: &Unread) -> Error {
+    let Unread::Model(error) = error else {
+        let hint = "what came before is kept; ask for long results in files, or in parts";
+        return Error::new(Code::LimitReached, error.to_string()).hint(hint);
+    };
     let (code, hint) = match error {
         ModelError::RateLimited { .. } => (Code::RateLimited, "wait a little, then send the message again"),
         ModelError::Unavailable(_) => (Code::UpstreamUnavailable, "nothing is lost: send the message again"),

@@ -3,7 +3,8 @@
 use crate::report::Round;
 use domain::{
     Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionId, PlanFile, QuestionId, Sha256, StopId, Timestamp, ToolCall, TurnId, Usage, event::Question,
+    PermissionId, PlanFile, QuestionId, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TurnId, Usage,
+    event::Question,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -96,6 +97,11 @@ impl QueuedTurn {
             next: *next,
             may_approve: *may_approve,
         })
+    }
+
+    /// As people see it.
+    pub(crate) fn shown(&self) -> QueuedMessage {
+        QueuedMessage::new(TurnId(self.command_id.0), self.at, &self.content, &self.files)
     }
 
     /// Takes its place among those that wait.

@@ -7,6 +7,7 @@ use crate::{
     gate::{GateDecision, GateRequest},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, kill_key, model_key, tool_key},
     mode, report,
+    size::{MAX_ANSWER, beginning},
     state::{ChatState, Phase, QueuedTurn, Turn},
 };
 use actor::{Decision, EffectKey, Letter};
@@ -312,7 +313,7 @@ impl<'a> Step<'a> {
             let message = Message::Assistant {
                 id: message_id,
                 at: self.stamp.at,
-                content: text.to_owned(),
+                content: beginning(text, MAX_ANSWER).to_owned(),
                 calls: Vec::new(),
                 reasoning: String::new(),
                 provider: Value::Null,

@@ -38,6 +38,9 @@ pub enum ChatCommand {
         /// Whether it comes from somebody who may approve: what the approval of a plan lets the agent do, it does in such turns alone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        noted: bool,
     },
     /// Stop a turn (seed 000 §6).
     Stop {
@@ -327,6 +330,31 @@ pub enum ChatStatus {
     Paused,
 }
 
+/// A message that was accepted and has not begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuedMessage {
+    /// The turn that it becomes.
+    pub turn_id: TurnId,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// The beginning of its words: at most [`QueuedMessage::SHOWN`] bytes.
+    pub content: String,
+    /// Attached files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePath>,
+}
+
+impl QueuedMessage {
+    /// How much of a message is shown while it waits, in bytes.
+    pub const SHOWN: usize = 1024;
+
+    /// A message with these words.
+    pub fn new(turn_id: TurnId, at: Timestamp, content: &str, files: &[FilePath]) -> Self {
+        let end = content.floor_char_boundary(Self::SHOWN);
+        Self { turn_id, at, content: content[..end].to_owned(), files: files.to_vec() }
+    }
+}
+
 /// A chat as lists and clients see it; written with the log entries that change it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatView {
@@ -356,6 +384,9 @@ pub struct ChatView {
     /// What is asked while it is suspended: a question or a permission, as its event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
+    /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<QueuedMessage>,
     /// What all its turns used.
     pub usage: Usage,
     /// Turns ended.

@@ -19,7 +19,7 @@ mod time;
 
 pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
-    PlanFile,
+    PlanFile, QueuedMessage,
 };
 pub use digest::Sha256;
 pub use error::{Code, Error};

@@ -4,8 +4,8 @@
 
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
-    Limits, Mode, PermissionId, PlanFile, Principal, QuestionId, Sha256, Status, StopId, TaskCommand, TaskConfig,
-    TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    Limits, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status, StopId, TaskCommand,
+    TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Retry, ToolUse, Wait},
@@ -104,6 +104,7 @@ fn commands_of_chats_are_read_for_ever() {
             interrupt: true,
             approval: Some(Box::new(approval())),
             may_approve: true,
+            noted: true,
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers() },
@@ -268,6 +269,7 @@ fn views_are_read_for_ever() {
         turn_id: Some(TurnId(id(6))),
         turn_seq: Some(12),
         waiting_for: vec![json!({ "event": "question" })],
+        queued: vec![QueuedMessage::new(TurnId(id(9)), AT, "and then", &[path()])],
         usage: usage(),
         turns: 3,
         plan_path: Some(path()),

@@ -223,6 +223,10 @@ impl Machine for TaskMachine {
         }
     }
 
+    fn gives_up(command: &TaskCommand) -> bool {
+        matches!(command, TaskCommand::Stop { .. })
+    }
+
     fn is_transient(_event: &TaskEvent) -> bool {
         false
     }

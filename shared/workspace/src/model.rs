@@ -194,16 +194,19 @@ pub struct Writer {
     pub principal: Principal,
     /// The tool call; the same call again has no further effect and gives the same result.
     pub call: Option<CallId>,
+    /// Whether projections may be moved and removed, too: for those that nothing keeps, such as the file of a chat that is deleted.
+    pub may_take_projections: bool,
 }
 
 impl Writer {
     /// `principal`, outside of any tool call.
     pub fn new(principal: Principal) -> Self {
-        Self { principal, call: None }
+        let may_take_projections = principal == Principal::System;
+        Self { principal, call: None, may_take_projections }
     }
     /// `principal`, under a tool call.
     pub fn in_call(principal: Principal, call: CallId) -> Self {
-        Self { principal, call: Some(call) }
+        Self { call: Some(call), ..Self::new(principal) }
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn may_take_away(path: &FilePath, kind: Kind, writer: &Writer) -> Res
         let message = format!("{path} is part of every workspace and stays where it is");
         return Err(Error::new(Code::Forbidden, message).hint("change what is inside of it instead"));
     }
-    if kind == Kind::Projection && writer.principal != Principal::System {
+    if kind == Kind::Projection && !writer.may_take_projections {
         return Err(kept_by_the_chat(path));
     }
     Ok(())

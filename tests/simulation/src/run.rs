@@ -11,6 +11,7 @@ use crate::{
     world::World,
 };
 use chat::Transcript;
+use domain::ChatEvent;
 use std::{fmt, sync::Arc, time::Duration};
 use testkit::{Random, fakes::Faults};
 use tokio::time::sleep;
@@ -20,6 +21,8 @@ use tokio::time::sleep;
 pub struct Outcome {
     /// The names of the first process's port calls, in order.
     pub calls: Vec<&'static str>,
+    /// How often a chat was paused.
+    pub pauses: usize,
     /// What does not hold.
     pub violations: Vec<Violation>,
     /// The logs of the chats, for people who look into it.
@@ -74,6 +77,9 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
     for (chat, watcher) in person.chats.iter().zip(&watchers) {
         catch_up(&world, *chat, watcher).await;
         outcome.violations.extend(check::stored(&world, *chat, &person, watcher));
+        let log = world.log(*chat, 1);
+        let events = log.iter().flat_map(|entry| &entry.events);
+        outcome.pauses += events.filter(|event| matches!(event, ChatEvent::Paused { .. })).count();
     }
     let machines = cluster.machines();
     cluster.kill_all();

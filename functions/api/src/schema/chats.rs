@@ -124,6 +124,35 @@ pub struct Approval {
     pub at: String,
 }
 
+/// What a message waits behind.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueuedBehind {
+    /// A turn that runs, or was accepted before.
+    RunningTurn,
+    /// A question that somebody has to answer first.
+    OpenQuestion,
+    /// A permission that somebody has to decide on first.
+    OpenPermission,
+    /// What the chat was paused for. The message has it tried again, and comes after it.
+    PausedTurn,
+}
+
+/// A message that was accepted and has not begun.
+#[derive(Serialize, ToSchema)]
+pub struct QueuedMessage {
+    /// The turn that it becomes.
+    pub turn_id: Uuid,
+    /// When it was accepted.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// The beginning of its words, at most 1,024 bytes.
+    pub content: String,
+    /// Attached files.
+    #[schema(required = false)]
+    pub files: Vec<String>,
+}
+
 /// A chat.
 #[derive(Serialize, ToSchema)]
 pub struct Chat {
@@ -150,6 +179,9 @@ pub struct Chat {
     /// What is asked while it is suspended: `question` or `permission_required`, as `{event, data}`.
     #[schema(value_type = Vec<Object>, required = false)]
     pub waiting_for: Vec<Value>,
+    /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
+    #[schema(required = false)]
+    pub queued: Vec<QueuedMessage>,
     /// What all its turns used.
     pub usage: Usage,
     /// Turns ended.

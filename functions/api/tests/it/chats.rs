@@ -28,12 +28,59 @@ async fn a_goal_is_accepted_and_the_chat_is_there() {
 #[tokio::test]
 async fn a_message_costs_one_durable_send_and_no_write() {
     let door = Door::open();
-    let (chat, _) = door.chat(&door.workspace().await).await;
+    let (chat, id) = door.chat(&door.workspace().await).await;
+    door.put_view(&chat, json!({ "status": "idle" })).await;
     let before = door.calls.names().len();
     let turn = door.json("POST", &chat, json!({ "content": "And now?" })).await.is(202);
-    assert_eq!(turn.text("status"), "queued");
+    assert_eq!(turn.json, json!({ "chat_id": id, "turn_id": turn.json["turn_id"], "status": "queued" }));
     let calls = door.calls.names().split_off(before);
     assert_eq!(calls, ["table.get", "queue.send"]);
+}
+
+#[tokio::test]
+async fn a_message_that_waits_says_behind_what_and_is_seen() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let question = json!([{ "event": "question", "data": { "question_id": "q" } }]);
+    let permission = json!([{ "event": "permission_required", "data": { "permission_id": "p" } }]);
+    let mut waiting = Vec::new();
+    for (view, behind) in [
+        (json!({ "status": "running", "waiting_for": [] }), "running_turn"),
+        (json!({ "status": "suspended", "waiting_for": question }), "open_question"),
+        (json!({ "status": "suspended", "waiting_for": permission }), "open_permission"),
+        (json!({ "status": "paused", "waiting_for": [], "paused_reason": "it panics" }), "paused_turn"),
+    ] {
+        door.put_view(&chat, view).await;
+        let turn = door.json("POST", &chat, json!({ "content": behind })).await.is(202);
+        assert_eq!(turn.text("queued_behind"), behind);
+        assert!(turn.text("hint").contains("read"), "{}", turn.json);
+        let paused = if behind == "paused_turn" { json!("it panics") } else { json!(null) };
+        assert_eq!(turn.json["paused_reason"], paused);
+        waiting.push((turn.text("turn_id"), behind.to_owned()));
+        let shown = door.get(&chat).await.is(200);
+        let queued = shown.json["queued"].as_array().unwrap().clone();
+        let text = |message: &serde_json::Value, key: &str| message[key].as_str().unwrap().to_owned();
+        let queued: Vec<_> = queued.iter().map(|each| (text(each, "turn_id"), text(each, "content"))).collect();
+        assert_eq!(queued, waiting);
+    }
+    let rejected = door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "reject" })).await;
+    rejected.refuses(409, "CONFLICT");
+    door.ask("POST", &format!("{chat}/stop"), &[], "").await.is(200);
+}
+
+#[tokio::test]
+async fn the_file_of_a_deleted_chat_can_be_restored_moved_and_removed() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, id) = door.chat(&workspace).await;
+    let file = format!("{workspace}/files/{id}");
+    door.ask("DELETE", &file, &[], "").await.refuses(403, "FORBIDDEN");
+    door.json("PATCH", &file, json!({ "path": "/projects/kept.md" })).await.refuses(403, "FORBIDDEN");
+    door.ask("DELETE", &chat, &[], "").await.is(204);
+    door.ask("POST", &format!("{file}/restore"), &[], "").await.is(200);
+    door.json("PATCH", &file, json!({ "path": "/projects/kept.md" })).await.is(200);
+    assert_eq!(door.ask("DELETE", &file, &[], "").await.is(200).text("op"), "removed");
+    door.ask("DELETE", &format!("{file}/purge"), &[], "").await.is(200);
 }
 
 #[tokio::test]
@@ -91,8 +138,8 @@ async fn a_paused_chat_is_resumed() {
     let (chat, _) = door.chat(&door.workspace().await).await;
     door.ask("POST", &format!("{chat}/resume"), &[], "").await.refuses(409, "CONFLICT");
     door.put_view(&chat, json!({ "status": "paused", "paused_reason": "it broke" })).await;
-    let refused = door.json("POST", &chat, json!({ "content": "Go on" })).await.refuses(409, "CONFLICT");
-    assert!(refused.json["error"]["message"].as_str().unwrap().contains("it broke"));
+    let accepted = door.json("POST", &chat, json!({ "content": "Go on" })).await.is(202);
+    assert_eq!(accepted.text("paused_reason"), "it broke");
     door.json("POST", &format!("{chat}/resume"), json!({ "drop": true })).await.is(202);
 }
 

@@ -62,6 +62,7 @@ pub async fn what_comes_again_is_done_once(emulators: &Arc<Emulators>) {
             interrupt: false,
             approval: None,
             may_approve: false,
+            noted: false,
         };
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
     }

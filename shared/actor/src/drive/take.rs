@@ -56,6 +56,9 @@ impl<M: Machine> Drive<'_, M> {
     ) -> Result<usize, Failure> {
         let (stamp, mut draft) = self.draft();
         draft.consume(id, delivery.body.len());
+        if matches!(&input, Input::Command { command, .. } if M::is_noted(command)) {
+            draft.no_longer_waits(self.actor, id);
+        }
         self.decide(&mut draft, input, &stamp)?;
         let mut taken = 1;
         for delivery in behind {
@@ -68,12 +71,16 @@ impl<M: Machine> Drive<'_, M> {
                 break;
             }
             let stamp = self.ports.clock.stamp();
+            let is_noted = M::is_noted(&command);
             let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command };
             let (machine, state) = (&self.ports.machine, &self.loaded.state);
             // One that panics is left to be the first of a delivery, so that it alone is blamed.
             let decided = catch_unwind(AssertUnwindSafe(|| machine.handle(state, input, &stamp)));
             let Ok(decision) = decided else { break };
             draft.consume(mail.id, delivery.body.len());
+            if is_noted {
+                draft.no_longer_waits(self.actor, mail.id);
+            }
             self.add(&mut draft, decision, &stamp)?;
             taken += 1;
         }
@@ -133,6 +140,9 @@ impl<M: Machine> Drive<'_, M> {
 
     async fn take_in_while_parked(&mut self, mail: Mail<M::Command>, body: &str) -> Result<usize, Failure> {
         match mail.content {
+            Content::Command { body } if M::gives_up(&body) && !self.loaded.consumed.contains(&mail.id) => {
+                self.unpark(mail.id, true).await?;
+            }
             Content::Command { .. } => self.park((mail.id, body.to_owned()), String::new()).await?,
             Content::Continue => {}
             // It did resume the actor, which failed again since: that is for a person to see.
@@ -150,6 +160,9 @@ impl<M: Machine> Drive<'_, M> {
         draft.consume(command, 0);
         self.decide(&mut draft, Input::Unpark { drop }, &stamp)?;
         let given_up = usize::from(drop && !was_in_flight);
+        for (dropped, _) in self.loaded.parked_mail.iter().take(given_up) {
+            draft.no_longer_waits(self.actor, *dropped);
+        }
         let first = self.loaded.next;
         let again = |(id, body): &(CommandId, String)| Outgoing {
             group: self.actor.as_str().into(),

@@ -56,6 +56,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         interrupt: false,
         approval: None,
         may_approve: false,
+        noted: false,
     };
     let mail = Mail {
         id: CommandId(hub.clock.id()),

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Transcript};
 use domain::{Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Queue, Spilling, Table};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -53,6 +53,8 @@ pub struct Hub {
     pub clock: Arc<TestClock>,
     runtime: Runtime<ChatMachine>,
     pub chats: Chats,
+    /// The table as actors see it: with what is too long for it.
+    pub log: Arc<dyn Table>,
     _root: TempDir,
 }
 
@@ -84,10 +86,11 @@ impl Hub {
             slots: actor::Slots::new(),
         });
         let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
+        let spilling: Arc<dyn Table> = Arc::new(Spilling::new(table.clone(), blobs.clone()));
         let runtime = Runtime::new(
             machine,
             perform,
-            table.clone(),
+            spilling.clone(),
             queue.clone(),
             bus.clone(),
             clock.clone(),
@@ -95,8 +98,9 @@ impl Hub {
             actor::Options::default(),
         );
         let settings = Settings::default();
-        let chats = Chats::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), settings);
-        Self { workspace, workspaces, table, blobs, queue, clock, runtime, chats, _root: root }
+        let log = spilling.clone();
+        let chats = Chats::new(spilling, queue.clone(), bus, clock.clone(), workspaces.clone(), settings);
+        Self { workspace, workspaces, table, blobs, queue, clock, runtime, chats, log, _root: root }
     }
 
     pub async fn put(&self, path: &str, text: &str) {
@@ -110,6 +114,20 @@ impl Hub {
             let verdict = self.runtime.deliver(std::slice::from_ref(&delivery), &CancellationToken::new()).await;
             assert_eq!(verdict.done, 1);
             assert!(self.queue.ack(&[delivery.receipt]).await.unwrap());
+        }
+    }
+
+    /// Drives until nothing waits, as a worker does: what fails comes again later.
+    pub async fn settle(&self) {
+        while !self.queue.is_empty() {
+            let deliveries = self.queue.receive(10, Duration::from_secs(30)).await.unwrap();
+            for batch in deliveries.chunk_by(|one, next| one.group == next.group) {
+                let verdict = self.runtime.deliver(batch, &CancellationToken::new()).await;
+                let receipts: Vec<_> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
+                let (done, again) = receipts.split_at(verdict.done);
+                assert!(done.is_empty() || self.queue.ack(done).await.unwrap());
+                assert!(again.is_empty() || self.queue.reject(again, verdict.again).await.unwrap());
+            }
         }
     }
 

@@ -5,4 +5,5 @@ mod agent;
 mod breaks;
 mod cold;
 mod hub;
+mod paused;
 mod prompt;

@@ -308,6 +308,7 @@ fn a_turns_limits_only_narrow_the_chats() {
         interrupt: false,
         approval: None,
         may_approve: false,
+        noted: false,
     });
     let limits = play.state.turn.as_ref().map(|turn| turn.limits);
     assert_eq!(limits.map(|limits| (limits.max_steps, limits.max_tokens)), Some((1, 1_000)));
@@ -364,6 +365,34 @@ fn a_paused_chat_can_be_deleted_whatever_it_was_at() {
     assert_eq!(play.command(ChatCommand::Delete)[..3], ["unpaused", "deleted", given_up]);
     assert_eq!(play.log.iter().rev().take(4).rev().map(play::word).collect::<Vec<_>>(), not_run);
     assert!(play.state.turn.is_none() && play.state.queued.is_empty() && play.state.paused.is_none());
+}
+
+#[test]
+fn a_chat_whose_answer_grew_too_long_can_be_freed_and_deleted() {
+    let logged = |play: &Play, from: usize| serde_json::to_string(&play.log[from..]).map_or(0, |text| text.len());
+    for how in ["drop", "delete", "stop"] {
+        let mut play = Play::new();
+        play.say("go");
+        let piece = "a \"word\" and more\n".repeat(50_000);
+        for _ in 0..20 {
+            play.streamed(&piece);
+        }
+        play.say("later");
+        if how == "drop" {
+            play.park("a body has at most 33554432 bytes");
+        }
+        let from = play.log.len();
+        match how {
+            "drop" => drop(play.input(Input::Unpark { drop: true })),
+            "delete" => drop(play.command(ChatCommand::Delete)),
+            _ => drop(play.stop()),
+        }
+        // It fits into an entry of the log, twice over.
+        let bytes = logged(&play, from);
+        assert!((8 << 20..24 << 20).contains(&bytes), "{how}: {bytes}");
+        assert_eq!(play.count(ChatEvent::is_terminal), 1, "{how}");
+        assert_eq!(play.state.turn.is_some(), how != "delete", "{how}: what waits begins");
+    }
 }
 
 #[test]

@@ -181,6 +181,7 @@ impl Play {
             interrupt,
             approval: None,
             may_approve: false,
+            noted: false,
         })
     }
 
@@ -268,6 +269,7 @@ impl Play {
             interrupt: false,
             approval: Some(Box::new(approval)),
             may_approve: true,
+            noted: false,
         })
     }
 

@@ -45,6 +45,7 @@ impl Step<'_> {
             interrupt: false,
             approval: None,
             may_approve: false,
+            noted: false,
         };
         self.send(chat::actor_id(self.config.workspace, chat), &command, None);
     }

@@ -335,10 +335,15 @@ impl Session {
         let waits = self.is_busy();
         self.turns.insert(turn_id.to_owned());
         if out.is_json() {
-            let data = json!({
+            let mut data = json!({
                 "workspace_id": self.workspace, "chat_id": chat_id, "turn_id": turn_id,
                 "model_configured": self.first.configured,
             });
+            for told in ["queued_behind", "hint", "paused_reason"] {
+                if let Some(value) = accepted.get(told) {
+                    data[told] = value.clone();
+                }
+            }
             out.json(&json!({ "id": null, "event": "accepted", "data": data }))?;
         }
         if self.chat.is_none() {
@@ -347,7 +352,17 @@ impl Session {
                 out.notice(format_args!("chat {chat_id}"))?;
             }
         }
-        if waits { out.notice("it waits for the turn to end") } else { Ok(()) }
+        match (text(&accepted, "paused_reason"), text(&accepted, "queued_behind")) {
+            ("", "open_question" | "open_permission") => {
+                out.notice("the chat waits for an answer; this message is read after it")
+            }
+            ("", "") if !waits => Ok(()),
+            ("", _) => out.notice("it waits for the turn to end"),
+            (why, _) => {
+                out.notice(format_args!("the chat was paused: {why}"))?;
+                out.notice("what failed is tried again, and then this message is read")
+            }
+        }
     }
 
     /// Shows the plan in the version that can be approved.

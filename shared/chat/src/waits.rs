@@ -1,0 +1,133 @@
+//! What messages wait behind: a turn that runs, a person who is asked, or a pause, and how a pause ends.
+
+use crate::{
+    Chats,
+    chats::internal,
+    machine::{QUEUED_SHOWN, actor_id},
+};
+use actor::{Content, Mail};
+use domain::{
+    ChatCommand, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Principal, QueuedMessage, WorkspaceId,
+};
+use ports::Outgoing;
+use serde::Serialize;
+
+/// What a message waits behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueuedBehind {
+    /// A turn that runs, or was accepted before.
+    RunningTurn,
+    /// A question that somebody has to answer first.
+    OpenQuestion,
+    /// A permission that somebody has to decide on first.
+    OpenPermission,
+    /// What the chat was paused for. The message has it tried again, and comes after it.
+    PausedTurn,
+}
+
+impl QueuedBehind {
+    /// What a message waits behind that comes to a chat which is seen like this.
+    pub(crate) fn of(view: &ChatView) -> Option<Self> {
+        match view.status {
+            ChatStatus::Idle => None,
+            ChatStatus::Queued | ChatStatus::Running => Some(Self::RunningTurn),
+            ChatStatus::Paused => Some(Self::PausedTurn),
+            ChatStatus::Suspended if view.waiting_for.iter().any(|asked| asked["event"] == "question") => {
+                Some(Self::OpenQuestion)
+            }
+            ChatStatus::Suspended => Some(Self::OpenPermission),
+        }
+    }
+
+    /// What people can do about it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::RunningTurn => {
+                "it is read when the running turn has ended; with on_busy interrupt it is read at once"
+            }
+            Self::OpenQuestion => "it is read when the question is answered; with on_busy interrupt it is read at once",
+            Self::OpenPermission => {
+                "it is read when the permission is decided on; with on_busy interrupt it is read at once"
+            }
+            Self::PausedTurn => "the chat was paused; what failed is tried again, and then this is read",
+        }
+    }
+}
+
+impl Chats {
+    /// Sends messages, of which the first waits as the note says.
+    pub(crate) async fn send_noted(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        messages: Vec<Outgoing>,
+        note: Option<QueuedMessage>,
+    ) -> Result<(), Error> {
+        if let Some(note) = note {
+            let command = CommandId(note.turn_id.0);
+            let noted = self.mailbox.note(&actor_id(workspace, chat), command, note.at, &note).await;
+            noted.map_err(internal)?;
+        }
+        self.mailbox.send_all(messages).await.map_err(internal)
+    }
+
+    /// What a person sees of a chat: its view, with the messages that no worker has seen yet among those that wait.
+    pub async fn look(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
+        let mut view = self.get(workspace, chat).await?;
+        if view.status == ChatStatus::Idle {
+            return Ok(view);
+        }
+        let noted = self.mailbox.noted(&actor_id(workspace, chat), QUEUED_SHOWN).await;
+        let mut noted: Vec<QueuedMessage> = noted.map_err(internal)?;
+        if noted.is_empty() {
+            return Ok(view);
+        }
+        // A message that was sent again, because its sender heard nothing, is noted again, and may have been taken in long ago.
+        let commands: Vec<CommandId> = noted.iter().map(|message| CommandId(message.turn_id.0)).collect();
+        let taken_in = actor::consumed(&*self.table, &actor_id(workspace, chat), &commands).await.map_err(internal)?;
+        noted.retain(|message| !taken_in.contains(&CommandId(message.turn_id.0)));
+        noted.sort_by_key(|message| message.at);
+        view.queued.extend(noted);
+        view.queued.truncate(QUEUED_SHOWN);
+        Ok(view)
+    }
+
+    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused, unless this very
+    /// command resumed it.
+    pub async fn resume(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        drop: bool,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        if view.status != ChatStatus::Paused {
+            let refusal = Error::new(Code::Conflict, "this chat is not paused");
+            return self.unless_done(workspace, chat, command, refusal).await;
+        }
+        let message = self.unpark(workspace, chat, command, drop, by)?;
+        self.mailbox.send(message).await.map_err(internal)
+    }
+
+    pub(crate) fn unpark(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        id: CommandId,
+        drop: bool,
+        by: &Principal,
+    ) -> Result<Outgoing, Error> {
+        let mail: Mail<ChatCommand> =
+            Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
+        mail.to(&actor_id(workspace, chat)).map_err(internal)
+    }
+}
+
+pub(crate) fn paused(view: &ChatView) -> Error {
+    let why = view.paused_reason.as_deref().unwrap_or("a command failed again and again");
+    Error::new(Code::Conflict, format!("this chat is paused: {why}"))
+        .hint("POST …/chats/:cid/resume tries it again; with {\"drop\": true} it is dropped")
+}

@@ -1,0 +1,220 @@
+//! Chats that wait: for a person who resumes them, or behind a question. They take messages meanwhile, and say so.
+
+use crate::hub::Hub;
+use async_trait::async_trait;
+use chat::{Accepted, NewChat, Post, QueuedBehind, actor_id};
+use domain::{
+    ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Message, Principal, QuestionId, StopReason, Usage,
+};
+use futures::{StreamExt, stream};
+use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use serde_json::{Map, Value};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+};
+
+/// Panics at one word while it is poisoned, asks at another, and can say far too much.
+#[derive(Default)]
+struct Moody {
+    poisoned: AtomicBool,
+    asked: AtomicUsize,
+}
+
+const PIECE: usize = 64 * 1024;
+
+#[async_trait]
+impl Model for Moody {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        self.asked.fetch_add(1, SeqCst);
+        let last = request.messages.last().map(AsRef::as_ref);
+        let mut deltas = match last {
+            Some(Message::User { content, .. }) if content == "poison" && self.poisoned.load(SeqCst) => {
+                // A panic that no hook hears of: it is meant.
+                std::panic::resume_unwind(Box::new("as told"));
+            }
+            Some(Message::User { content, .. }) if content == "ask" => {
+                let args = r#"{"questions":[{"name":"colour","question":"Which?","schema":{"type":"string"}}]}"#;
+                vec![Delta::Call { tool: "ask_user".into(), args: args.into() }]
+            }
+            Some(Message::User { content, .. }) if content == "too long" => {
+                (0..320).map(|_| Delta::Text("x".repeat(PIECE))).collect()
+            }
+            _ => vec![Delta::Text("fine".into())],
+        };
+        deltas.push(Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null });
+        Ok(stream::iter(deltas.into_iter().map(Ok)).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+struct Talk {
+    hub: Hub,
+    model: Arc<Moody>,
+    chat: ChatId,
+}
+
+impl Talk {
+    async fn about(goal: &str) -> Self {
+        let model = Arc::new(Moody::default());
+        let hub = Hub::with(model.clone()).await;
+        model.poisoned.store(true, SeqCst);
+        let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+        let new = NewChat { goal: goal.into(), ..NewChat::default() };
+        hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
+        // A question is left open: nobody waits until it expires.
+        if goal == "ask" {
+            hub.drive().await
+        } else {
+            hub.settle().await
+        }
+        Self { hub, model, chat }
+    }
+
+    async fn post(&self, content: &str) -> Accepted {
+        let (post, command) = (Post { content: content.into(), ..Post::default() }, CommandId(self.hub.clock.id()));
+        self.hub.chats.post(self.hub.workspace, self.chat, command, post, &Principal::local()).await.unwrap()
+    }
+
+    async fn view(&self) -> ChatView {
+        self.hub.chats.look(self.hub.workspace, self.chat).await.unwrap()
+    }
+
+    async fn queued(&self) -> Vec<String> {
+        self.view().await.queued.into_iter().map(|message| message.content).collect()
+    }
+
+    async fn events(&self) -> Vec<ChatEvent> {
+        let actor = actor_id(self.hub.workspace, self.chat);
+        let (mut events, mut after) = (Vec::new(), 0);
+        loop {
+            let page = actor::read_after::<ChatEvent>(&*self.hub.log, &actor, after, 100).await.unwrap();
+            after = page.entries.last().map_or(after, |entry| entry.next - 1);
+            events.extend(page.entries.into_iter().flat_map(|entry| entry.events));
+            if !page.more {
+                return events;
+            }
+        }
+    }
+
+    /// How each turn ended.
+    async fn ends(&self) -> Vec<String> {
+        let end = |event| match event {
+            ChatEvent::Done { stop_reason, .. } => Some(format!("{stop_reason:?}")),
+            ChatEvent::Stopped { reason, .. } => Some(reason),
+            _ => None,
+        };
+        self.events().await.into_iter().filter_map(end).collect()
+    }
+
+    /// What is noted beside the log.
+    fn notes(&self) -> usize {
+        let items = self.hub.table.partition(actor_id(self.hub.workspace, self.chat).as_str());
+        items.iter().filter(|item| item.key.sk.starts_with("waiting/") || item.key.sk == "trial").count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_chat_takes_messages_and_one_makes_it_go_on() {
+    let talk = Talk::about("hello").await;
+    assert_eq!(talk.post("poison").await.queued_behind, None);
+    talk.hub.settle().await;
+    let view = talk.view().await;
+    assert_eq!(view.status, ChatStatus::Paused);
+    assert_eq!(view.paused_reason.as_deref(), Some("it failed 6 times by itself: panicked: as told"));
+
+    // It is poisoned still: tried again, paused again, and the message waits.
+    let accepted = talk.post("thanks").await;
+    assert_eq!(accepted.queued_behind, Some(QueuedBehind::PausedTurn));
+    assert_eq!(accepted.paused_reason, view.paused_reason);
+    assert_eq!(talk.queued().await, ["thanks"]);
+    talk.hub.settle().await;
+    assert_eq!((talk.view().await.status, talk.queued().await), (ChatStatus::Paused, vec!["thanks".to_owned()]));
+
+    // Mended, the next message frees it, and everything is read in order.
+    talk.model.poisoned.store(false, SeqCst);
+    talk.post("and bye").await;
+    talk.hub.settle().await;
+    assert_eq!(talk.view().await.status, ChatStatus::Idle);
+    assert_eq!(talk.ends().await, ["EndTurn"; 4]);
+    let said = talk.events().await.into_iter().filter_map(|event| match event {
+        ChatEvent::MessageAdded { message: Message::User { content, .. } } => Some(content),
+        _ => None,
+    });
+    assert_eq!(said.collect::<Vec<_>>(), ["hello", "poison", "thanks", "and bye"]);
+    assert_eq!((talk.queued().await.len(), talk.notes()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_gives_up_what_a_chat_is_paused_for() {
+    let talk = Talk::about("poison").await;
+    talk.post("thanks").await;
+    talk.hub.settle().await;
+    let stop = CommandId(talk.hub.clock.id());
+    for _ in 0..2 {
+        talk.hub.chats.stop(talk.hub.workspace, talk.chat, stop, &Principal::local()).await.unwrap();
+    }
+    talk.hub.settle().await;
+    assert_eq!(talk.ends().await, ["dropped", "EndTurn"]);
+    assert_eq!((talk.view().await.status, talk.notes()), (ChatStatus::Idle, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_chat_is_deleted_with_all_that_waits() {
+    let talk = Talk::about("poison").await;
+    talk.hub.chats.delete(talk.hub.workspace, talk.chat, &Principal::local()).await.unwrap();
+    talk.hub.settle().await;
+    assert_eq!(talk.ends().await, ["deleted"]);
+    assert!(talk.hub.queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_behind_a_question_says_so_and_is_seen() {
+    let talk = Talk::about("ask").await;
+    assert_eq!(talk.view().await.status, ChatStatus::Suspended);
+    assert_eq!(talk.post("more").await.queued_behind, Some(QueuedBehind::OpenQuestion));
+    assert_eq!((talk.queued().await, talk.notes()), (vec!["more".to_owned()], 1));
+    // Sent again under its id, it waits once.
+    let again = talk.view().await.queued[0].turn_id;
+    let post = Post { content: "more".into(), ..Post::default() };
+    let (workspace, by) = (talk.hub.workspace, Principal::local());
+    // Once a worker has seen it, the chat itself says so.
+    let view = talk.view().await;
+    let id: QuestionId = view.waiting_for[0]["data"]["question_id"].as_str().unwrap().parse().unwrap();
+    talk.hub.drive().await;
+    assert_eq!((talk.queued().await, talk.notes()), (vec!["more".to_owned()], 0));
+    talk.hub.chats.post(workspace, talk.chat, CommandId(again.0), post, &by).await.unwrap();
+    assert_eq!((talk.queued().await, talk.notes()), (vec!["more".to_owned()], 1));
+    let answers = Map::from_iter([("colour".to_owned(), Value::from("blue"))]);
+    let command = CommandId(talk.hub.clock.id());
+    talk.hub.chats.answer(talk.hub.workspace, talk.chat, command, id, answers, &Principal::local()).await.unwrap();
+    talk.hub.settle().await;
+    assert_eq!(talk.ends().await, ["EndTurn", "EndTurn"]);
+    assert!(talk.queued().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_any_size_ends_its_turn_and_is_paid_for_once() {
+    let talk = Talk::about("too long").await;
+    assert_eq!((talk.ends().await, talk.model.asked.load(SeqCst)), (vec!["Error".to_owned()], 1));
+    let events = talk.events().await;
+    let error = events.iter().find_map(|event| match event {
+        ChatEvent::Failed { error } => Some(error),
+        _ => None,
+    });
+    assert_eq!(error.map(|error| error.code), Some(Code::LimitReached), "{error:?}");
+    let kept = events.iter().find_map(|event| match event {
+        ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => Some(content.len()),
+        _ => None,
+    });
+    assert_eq!(kept, Some(8 << 20));
+    // The chat goes on.
+    talk.post("thanks").await;
+    talk.hub.settle().await;
+    assert_eq!((talk.ends().await.len(), talk.view().await.status), (2, ChatStatus::Idle));
+    talk.hub.chats.delete(talk.hub.workspace, talk.chat, &Principal::local()).await.unwrap();
+    talk.hub.settle().await;
+}

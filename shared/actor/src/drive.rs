@@ -3,7 +3,7 @@
 mod take;
 
 use crate::{
-    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, View, clean,
+    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, Tree, View, clean,
     draft::Draft,
     effect::{Reported, Running},
     load::Loaded,
@@ -16,7 +16,7 @@ use crate::{
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
 use futures::StreamExt;
-use ports::{Delivery, Error, Expect, Subscription, Write};
+use ports::{Delivery, Error, Expect, Key, Subscription, Write};
 use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -86,13 +86,15 @@ pub(crate) struct Drive<'a, M: Machine> {
     /// Whose fault it is when this fails.
     trial: &'a mut Trial,
     stops_seen: HashSet<StopId>,
+    /// The tree that the actor works in, once that is known.
+    tree: Option<Tree>,
 }
 
 impl<'a, M: Machine> Drive<'a, M> {
     pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, trial: &'a mut Trial) -> Self {
         let running = Running::new(ports.perform.clone());
         let (done, committed) = (0, 0);
-        Self { ports, actor, loaded, running, done, committed, trial, stops_seen: HashSet::new() }
+        Self { ports, actor, loaded, running, done, committed, trial, stops_seen: HashSet::new(), tree: None }
     }
 
     /// Takes in the deliveries one after the other, each when nothing is in flight any more for the one before, until `cut`
@@ -130,6 +132,11 @@ impl<'a, M: Machine> Drive<'a, M> {
                 futures::stream::pending().boxed()
             }
         };
+        if let Some(tree) = self.tree.as_ref().filter(|tree| tree.root != *self.actor)
+            && let Ok(of_tree) = self.ports.bus.subscribe(&tree.root.control_channel()).await
+        {
+            control = futures::stream::select(control, of_tree).boxed();
+        }
         self.look_for_stop().await?;
         let mut looking = tokio::time::interval_at(Instant::now() + CONTROL_CHECKED_EVERY, CONTROL_CHECKED_EVERY);
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -187,7 +194,25 @@ impl<'a, M: Machine> Drive<'a, M> {
                 self.step(Input::Stop(request), None).await?;
             }
         }
-        Ok(())
+        match self.stopped_in_tree(None).await? {
+            Some(request) if self.stops_seen.insert(request.stop_id) => self.step(Input::Stop(request), None).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// A request to stop the actor together with what it works for. One read for each delivery of an actor that works in a tree,
+    /// and none for any other.
+    async fn stopped_in_tree(&mut self, next: Option<&M::Command>) -> Result<Option<StopRequest>, Failure> {
+        if self.tree.is_none() {
+            self.tree = M::tree(&self.loaded.state, next);
+        }
+        let Some(tree) = &self.tree else { return Ok(None) };
+        let controls = tree.root.tree_controls();
+        let page = while_unavailable(|| self.ports.table.query(&controls)).await?;
+        let is_ours = |key: &Key| tree.members.iter().any(|member| tree.root.tree_control_key(*member) == *key);
+        let Some(item) = page.items.iter().find(|item| is_ours(&item.key)) else { return Ok(None) };
+        let request = serde_json::from_str(&item.body);
+        request.map(Some).map_err(|error| Failure::Newer(format!("a stop: {error}")))
     }
 
     fn draft(&self) -> (Stamp, Draft<M>) {

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use uuid::Uuid;
 
+/// What the places of requests to stop a tree begin with.
+const TREE_CONTROL: &str = "control/tree/";
+
 /// An actor: also its queue group, its partition in the table, and its channel on the bus. Such as `chat/<workspace>/<chat>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -53,9 +56,18 @@ impl ActorId {
     pub fn control_key(&self, target: Target) -> Key {
         let place = match target {
             Target::Everything => "control/everything",
-            Target::This(_) | Target::First => "control/one",
+            Target::This(_) | Target::First | Target::Tree => "control/one",
         };
         Key::new(&self.0, place)
+    }
+    /// Where a request to stop `member` and all below it is, in the tree that has this actor as its root.
+    pub(crate) fn tree_control_key(&self, member: Uuid) -> Key {
+        Key::new(&self.0, format!("{TREE_CONTROL}{member}"))
+    }
+    /// The newest requests to stop a part of the tree that has this actor as its root.
+    pub(crate) fn tree_controls(&self) -> Query {
+        const NEWEST: usize = 256;
+        Query::prefix(&self.0, TREE_CONTROL, NEWEST)
     }
 }
 

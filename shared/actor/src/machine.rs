@@ -56,6 +56,12 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = command;
         false
     }
+    /// The tree of actors that this one works in, where it works for others: a stop of the tree is a stop of this actor. `next` is
+    /// the command that is decided next; it says so for an actor that nothing has happened to.
+    fn tree(state: &Self::State, next: Option<&Self::Command>) -> Option<Tree> {
+        let _ = (state, next);
+        None
+    }
     /// The actor as lists show it, kept in the table along with the entries that change it.
     fn view(state: &Self::State) -> Option<View>;
     /// A record to keep for good beside the log because of `event`, such as what a turn cost. `state` is the one before it.
@@ -104,6 +110,9 @@ pub enum Input<M: Machine> {
     Resume,
     /// Somebody wants the running work stopped.
     Stop(StopRequest),
+    /// Somebody stopped the tree that the actor works in, and nothing of the actor runs: what it has just decided on was not begun,
+    /// or the worker that ran it is gone. It ends at once.
+    Halt(StopRequest),
     /// A command failed again and again; nothing more is done until somebody resumes the actor.
     Park {
         /// Why.
@@ -114,6 +123,15 @@ pub enum Input<M: Machine> {
         /// Whether what was in flight is given up.
         drop: bool,
     },
+}
+
+/// A tree of actors that work for one: a task with the tasks below it and the chats of their agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The actor at its root: requests to stop are kept beside its log and announced on its channel.
+    pub root: ActorId,
+    /// Those whose stop is this actor's stop: its own and all between it and the root, the root included.
+    pub members: Vec<uuid::Uuid>,
 }
 
 /// A request to stop, as it is kept for the worker to find.
@@ -141,6 +159,8 @@ pub enum Target {
     /// What runs, what waits and what is still to come: the actor is about to be ended by a command that [`Machine::ends`]
     /// it, and that command is already in its mailbox.
     Everything,
+    /// The actor and all that works for it: see [`Tree`].
+    Tree,
 }
 
 /// What a machine decided.

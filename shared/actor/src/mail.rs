@@ -9,6 +9,8 @@ use std::{sync::Arc, time::Duration};
 
 /// How long a note of a command that waits is kept at most: longer than a message is in the queue.
 const NOTED_FOR: Duration = Duration::from_secs(15 * 24 * 3600);
+/// How long a request to stop a tree is kept: longer than any message of the tree is in the queue.
+const TREE_STOP_KEPT: Duration = Duration::from_secs(15 * 24 * 3600);
 
 /// One message of a mailbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,10 +128,25 @@ impl Mailbox {
     pub async fn stop(&self, actor: &ActorId, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         self.table.commit(vec![Write::put(actor.control_key(request.target), body, Expect::Any)]).await?;
-        // The bus is a hint: without it the request is seen a moment later.
+        self.announce(actor).await;
+        Ok(())
+    }
+
+    /// Asks all workers that drive `member`, or anything below it in the tree of `root`, to stop that, and to begin nothing more of it. It
+    /// overtakes whatever waits: it is kept beside the root's log, where each of them looks before it begins something, and
+    /// announced on the root's channel.
+    pub async fn stop_tree(&self, root: &ActorId, member: uuid::Uuid, request: &StopRequest) -> Result<()> {
+        let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
+        let put = Write::put(root.tree_control_key(member), body, Expect::Any).expiring(request.at + TREE_STOP_KEPT);
+        self.table.commit(vec![put]).await?;
+        self.announce(root).await;
+        Ok(())
+    }
+
+    /// The bus is a hint: without it a request to stop is seen a moment later.
+    async fn announce(&self, actor: &ActorId) {
         if let Err(error) = self.bus.publish(&actor.control_channel(), Bytes::from_static(b"stop")).await {
             tracing::warn!(%actor, %error, "a request to stop was not announced");
         }
-        Ok(())
     }
 }

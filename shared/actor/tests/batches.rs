@@ -87,7 +87,10 @@ impl Machine for Adder {
             Input::Command { command: Command::Panic, .. } => panic!("as told"),
             Input::Report(()) => decision.events.push(Event::Ended),
             Input::Park { reason } => decision.events.push(Event::Paused(reason)),
-            Input::Command { command: Command::Nothing, .. } | Input::Stop(_) | Input::Unpark { .. } => {}
+            Input::Command { command: Command::Nothing, .. }
+            | Input::Stop(_)
+            | Input::Halt(_)
+            | Input::Unpark { .. } => {}
         }
         decision
     }

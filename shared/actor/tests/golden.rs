@@ -50,7 +50,11 @@ fn mail_is_read_for_ever() {
 #[test]
 fn requests_to_stop_are_read_for_ever() {
     let request = |target| StopRequest { stop_id: StopId(id(3)), target, at: AT, reason: "user_cancelled".into() };
-    golden::check(ROOT, "stops", &[Target::This(id(4)), Target::First, Target::Everything].map(request));
+    golden::check(
+        ROOT,
+        "stops",
+        &[Target::This(id(4)), Target::First, Target::Everything, Target::Tree].map(request).to_vec(),
+    );
     let newer = json!({ "stop_id": id(3), "target": "first", "at": AT, "reason": "", "only_tools": true });
     assert!(serde_json::from_value::<StopRequest>(newer).is_err(), "no part of a request is overlooked");
 }

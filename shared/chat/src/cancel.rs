@@ -34,12 +34,31 @@ pub(crate) fn stop(
     let meant = match request.target {
         Target::This(target) => target == turn.id.0,
         Target::First | Target::Everything => turn.asked_at <= request.at,
+        Target::Tree => true,
     };
     if already || own || !meant {
         return Decision::default();
     }
     let mut step = Step::new(machine, state, stamp);
     stop_turn(&mut step, turn, request.stop_id, &request.reason);
+    step.decision
+}
+
+/// The task that the agent works for was stopped, and nothing of the turn runs.
+pub(crate) fn halt(
+    machine: &ChatMachine,
+    state: &ChatState,
+    request: &StopRequest,
+    stamp: &Stamp,
+) -> Decision<ChatMachine> {
+    let Some(turn) = &state.turn else { return Decision::default() };
+    let mut step = Step::new(machine, state, stamp);
+    if let Phase::Tool { call_id, attempt } = &turn.phase
+        && step.runs_command(turn, *call_id)
+    {
+        step.kill_command(*call_id, *attempt);
+    }
+    end_at_once(&mut step, turn, Some(request.stop_id), &request.reason);
     step.decision
 }
 

@@ -7,7 +7,7 @@ use crate::{
     state::{ChatState, Phase, QueuedTurn},
     turn,
 };
-use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, View};
+use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, Tree, View};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId,
     FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId,
@@ -200,6 +200,7 @@ impl Machine for ChatMachine {
             Input::Report(report) => turn::effect_reported(self, state, report, stamp),
             Input::Resume => turn::resume(self, state, stamp),
             Input::Stop(request) => cancel::stop(self, state, &request, stamp),
+            Input::Halt(request) => cancel::halt(self, state, &request, stamp),
             Input::Park { reason } => cancel::park(self, state, reason, stamp),
             Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
         };
@@ -235,6 +236,19 @@ impl Machine for ChatMachine {
 
     fn is_noted(command: &ChatCommand) -> bool {
         matches!(command, ChatCommand::StartTurn { noted: true, .. })
+    }
+
+    fn tree(state: &ChatState, next: Option<&ChatCommand>) -> Option<Tree> {
+        let config = match (&state.config, next) {
+            (Some(config), _) => config,
+            (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) => &**config,
+            (None, _) => return None,
+        };
+        let agent = config.agent.as_ref()?;
+        let root = *agent.above.first().unwrap_or(&agent.task);
+        // By name: this crate knows no tasks.
+        let root = ActorId::new("task", format_args!("{}/{root}", config.workspace));
+        Some(Tree { root, members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
     }
 
     fn view(state: &ChatState) -> Option<View> {

@@ -205,6 +205,9 @@ pub struct ChatConfig {
 pub struct AgentOf {
     /// The task.
     pub task: TaskId,
+    /// The tasks above it, the root first: a stop of one of them is a stop of this agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<TaskId>,
     /// The node.
     pub node: NodeId,
     /// The tools that the node lists; the agent has no others.

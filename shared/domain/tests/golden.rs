@@ -61,6 +61,7 @@ fn chat_config() -> ChatConfig {
     let denied = AgentToolRuns::Denied { rule: "no-mail".into(), reason: Some("not here".into()) };
     let agent = AgentOf {
         task: TaskId(id(4)),
+        above: vec![TaskId(id(5))],
         node: "writer".into(),
         tools: vec![
             tool("look", AgentToolRuns::Named),

@@ -17,7 +17,7 @@ mod step;
 pub use state::{Execution, Mode, TaskState};
 
 use crate::{cache::FlowCache, perform::runs_command, router::Router, tasks::admission};
-use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, View};
+use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
 use domain::{
     CallId, ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
     TaskPhase, TaskView, Timestamp, WorkspaceId,
@@ -194,6 +194,7 @@ impl Machine for TaskMachine {
             }
             Input::Resume => self.with(state, stamp, |step| step.resume()),
             Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
+            Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
             Input::Park { reason } => just(TaskEvent::Parked { reason, at: stamp.at }),
             Input::Unpark { drop } => {
                 let mut decision = just(TaskEvent::Unparked { at: stamp.at });
@@ -206,6 +207,17 @@ impl Machine for TaskMachine {
                 decision
             }
         }
+    }
+
+    fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<Tree> {
+        let config = match (&state.config, next) {
+            (Some(config), _) => config,
+            (None, Some(TaskCommand::Start { config })) => &**config,
+            (None, _) => return None,
+        };
+        let above = config.origin.as_ref().map(|origin| origin.ancestors.as_slice()).unwrap_or_default();
+        let root = actor_id(config.workspace, *above.first().unwrap_or(&config.task));
+        Some(Tree { root, members: above.iter().chain([&config.task]).map(|task| task.0).collect() })
     }
 
     fn in_flight(state: &TaskState) -> bool {

@@ -21,7 +21,7 @@ use domain::{
     TaskView, Timestamp, Usage, WorkspaceId,
     task::{FlowRef, Origin, start_command},
 };
-use ports::{Bus, Clock, Outgoing, Queue, Table, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Outgoing, Queue, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl Tasks {
         Ok(accepted)
     }
 
-    /// Stops a task and its children. Again is harmless.
+    /// Stops a task, all tasks below it and their agents: once this returns, nothing more of them begins. Again is harmless.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
@@ -197,8 +197,9 @@ impl Tasks {
         let stop_id = StopId(command.0);
         let reason = "user_cancelled".to_owned();
         let request =
-            StopRequest { stop_id, target: actor::Target::First, at: self.clock.now(), reason: reason.clone() };
-        self.mailbox.stop(&actor_id(workspace, task), &request).await.map_err(internal)?;
+            StopRequest { stop_id, target: actor::Target::Tree, at: self.clock.now(), reason: reason.clone() };
+        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
+        self.mailbox.stop_tree(&actor_id(workspace, root), task.0, &request).await.map_err(internal)?;
         self.send(workspace, task, command, by, TaskCommand::Stop { stop_id, reason }).await
     }
 
@@ -300,7 +301,14 @@ impl Tasks {
         by: &Principal,
         command: TaskCommand,
     ) -> Result<(), Error> {
-        let message = self.message(workspace, task, id, by, command)?;
+        let steers = matches!(
+            command,
+            TaskCommand::Stop { .. } | TaskCommand::Pause { .. } | TaskCommand::Step | TaskCommand::Resume
+        );
+        let mut message = self.message(workspace, task, id, by, command)?;
+        if steers {
+            message.priority = URGENT;
+        }
         self.mailbox.send(message).await.map_err(internal)
     }
 

@@ -15,21 +15,35 @@ use std::{
 /// A model that says one word after a second, or never where it is asked to `hang`; and a ranker that takes a second. Both
 /// count by the first word of what they are asked, and all together: how many are at it, and how many were at most.
 #[derive(Clone, Default)]
-pub struct Slow(Arc<Mutex<BTreeMap<String, (usize, usize)>>>);
+pub struct Slow(Arc<Mutex<BTreeMap<String, Count>>>);
+
+/// How many are at something, were at most, and ever began it.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    now: usize,
+    most: usize,
+    begun: usize,
+}
 
 impl Slow {
     /// How many were at this at once, at most; at anything when it is empty.
     pub fn most(&self, what: &str) -> usize {
-        self.0.lock().unwrap().get(what).map_or(0, |(_, most)| *most)
+        self.0.lock().unwrap().get(what).map_or(0, |count| count.most)
+    }
+
+    /// How many ever began this; anything when it is empty.
+    pub fn begun(&self, what: &str) -> usize {
+        self.0.lock().unwrap().get(what).map_or(0, |count| count.begun)
     }
 
     fn enter(&self, asked: &str) -> Inside {
         let what = asked.split_whitespace().next().unwrap_or_default().to_owned();
         let mut all = self.0.lock().unwrap();
         for what in [&*what, ""] {
-            let (now, most) = all.entry(what.to_owned()).or_default();
-            *now += 1;
-            *most = (*most).max(*now);
+            let count = all.entry(what.to_owned()).or_default();
+            count.now += 1;
+            count.begun += 1;
+            count.most = count.most.max(count.now);
         }
         Inside(self.clone(), what)
     }
@@ -42,7 +56,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let mut all = self.0.0.lock().unwrap();
         for what in [&*self.1, ""] {
-            all.entry(what.to_owned()).or_default().0 -= 1;
+            all.entry(what.to_owned()).or_default().now -= 1;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Taking in what the mailbox brings: commands, alone or together, and mail for an actor that is paused or about to end.
 
 use super::{Draft, Drive, Failure, while_unavailable};
-use crate::{Content, Input, Machine, Mail, Parking};
+use crate::{Content, Input, Machine, Mail, Parking, StopRequest};
 use domain::CommandId;
 use ports::{Delivery, Error, Outgoing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,10 +29,16 @@ impl<M: Machine> Drive<'_, M> {
         if self.loaded.parked {
             return self.take_in_while_parked(mail, &delivery.body).await;
         }
+        let next = match &mail.content {
+            Content::Command { body } if !consumed => Some(body),
+            _ => None,
+        };
+        let halt = self.stopped_in_tree(next).await?;
         if M::in_flight(&self.loaded.state) {
             self.prepare(None).await?;
             self.skip_expired_numbers().await?;
-            self.step(Input::Resume, None).await?;
+            let input = halt.clone().map_or(Input::Resume, Input::Halt);
+            self.step(input, None).await?;
         }
         match mail.content {
             Content::Command { body } if !consumed => {
@@ -40,7 +46,7 @@ impl<M: Machine> Drive<'_, M> {
                 let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command: body };
                 // What runs reports to each step alone: nobody can say whether what is behind would still have been decided so.
                 let behind = if self.running.is_empty() { behind } else { &[] };
-                self.take_in_together((mail.id, input), delivery, behind).await
+                self.take_in_together((mail.id, input), delivery, behind, halt).await
             }
             _ => Ok(1),
         }
@@ -53,6 +59,7 @@ impl<M: Machine> Drive<'_, M> {
         (id, input): (CommandId, Input<M>),
         delivery: &Delivery,
         behind: &[Delivery],
+        halt: Option<StopRequest>,
     ) -> Result<usize, Failure> {
         let (stamp, mut draft) = self.draft();
         draft.consume(id, delivery.body.len());
@@ -60,6 +67,11 @@ impl<M: Machine> Drive<'_, M> {
             draft.no_longer_waits(self.actor, id);
         }
         self.decide(&mut draft, input, &stamp)?;
+        if let Some(request) = halt {
+            // Nothing new begins of a tree that was stopped, in whatever state the command found the actor.
+            draft.effects.clear();
+            self.decide(&mut draft, Input::Halt(request), &stamp)?;
+        }
         let mut taken = 1;
         for delivery in behind {
             let goes_on = draft.effects.is_empty() && !M::in_flight(&self.loaded.state);

@@ -30,6 +30,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         created_at: domain::Timestamp::default(),
         agent: Some(Box::new(AgentOf {
             task,
+            above: Vec::new(),
             node: "code".into(),
             tools,
             temperature: None,

@@ -96,6 +96,7 @@ impl Play {
     pub fn agent_with(tools: Vec<AgentTool>) -> Self {
         let agent = AgentOf {
             task: TaskId(Uuid::from_u128(3)),
+            above: Vec::new(),
             node: "code".into(),
             tools,
             temperature: Some(0.25),

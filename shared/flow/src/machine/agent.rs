@@ -114,7 +114,7 @@ impl Step<'_> {
             reason: "the task was stopped".into(),
         };
         // The command is for a chat that waits for a person, the request for one whose turn runs: no command reaches that.
-        self.send(to.clone(), &ChatCommand::Stop { stop_id, turn_id: None }, None);
+        self.hurry(to.clone(), &ChatCommand::Stop { stop_id, turn_id: None });
         let key = EffectKey(format!("stop/{chat}/{stop_id}"));
         self.decision.effects.push((key, TaskEffect::StopAgent(to, request)));
     }

@@ -3,7 +3,7 @@
 //! What it is told holds for the whole tree below the task: children that are on their way are told by letters, which come after
 //! the one that made them, and those that are made later begin as their parent is (`Step::child`).
 
-use crate::machine::step::Step;
+use crate::machine::{actor_id, step::Step};
 use domain::{NodeId, TaskCommand, TaskEvent};
 
 impl Step<'_> {
@@ -39,7 +39,7 @@ impl Step<'_> {
     fn tell_children(&mut self, command: &TaskCommand) {
         let state = self.state;
         for child in state.place.forks.iter().flat_map(|(node, fork)| fork.live_names(node)) {
-            self.tell(self.config.task.child(&child), command);
+            self.hurry(actor_id(self.config.workspace, self.config.task.child(&child)), command);
         }
     }
 }

@@ -56,6 +56,13 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// Sends what overtakes, as far as the queue lets it.
+    pub fn hurry(&mut self, to: ActorId, command: &impl serde::Serialize) {
+        if let Ok(command) = serde_json::to_value(command) {
+            self.decision.send.push(Letter { to, command, deliver_at: None, priority: ports::URGENT });
+        }
+    }
+
     pub fn node(&self, id: &NodeId) -> Option<&'a Node> {
         self.flow.nodes.get(id)
     }
@@ -84,7 +91,8 @@ impl<'a> Step<'a> {
     fn cancel(&mut self, child: &ChildName) {
         let task = self.config.task.child(child);
         let stop_id = StopId::from_key(&self.config.task.to_string(), child.as_str());
-        self.tell(task, &TaskCommand::Stop { stop_id, reason: NOT_NEEDED.into() });
+        let stop = TaskCommand::Stop { stop_id, reason: NOT_NEEDED.into() };
+        self.hurry(actor_id(self.config.workspace, task), &stop);
     }
 
     /// Begins a node, unless the inspector wants to look first.
@@ -368,6 +376,22 @@ impl<'a> Step<'a> {
         if self.state.is_running() {
             // A node runs to its end; a command comes to it at once.
             return self.kill_command("stop");
+        }
+        self.stop_agent(stop_id);
+        let route = self.router().stop(stopped(reason));
+        self.carry_out(route, 0);
+    }
+
+    /// The tree was stopped, and nothing of this task runs: it ends at once.
+    pub fn halt(&mut self, stop_id: StopId, reason: &str) {
+        if self.state.finished.is_some() {
+            return self.archive();
+        }
+        if self.state.stopping.is_none() {
+            self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
+        }
+        if self.state.is_running() {
+            self.kill_command("halt");
         }
         self.stop_agent(stop_id);
         let route = self.router().stop(stopped(reason));

@@ -91,6 +91,7 @@ impl TaskEffects {
             created_at: self.clock.now(),
             agent: Some(Box::new(AgentOf {
                 task: config.task,
+                above: config.origin.as_ref().map(|origin| origin.ancestors.clone()).unwrap_or_default(),
                 node: node.id.clone(),
                 tools,
                 temperature: agent.temperature,

@@ -1,0 +1,61 @@
+//! Tasks and tenants do not hold each other up: a stop overtakes, what waits holds nothing, and priority acts where tasks wait.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use domain::{Code, Status};
+use flows::{Ground, Hub, Slow};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+const AGENTS: &str = "agents:\n  - {id: first, llm: one/model}\n";
+
+/// A list that is split, and an agent for each element. What `more` says is about the agent's node.
+fn many_agents(more: &str) -> String {
+    format!(
+        "
+nodes:
+  - {{id: begin, kind: deterministic, role: start, context: none}}
+  - {{id: each, kind: deterministic, role: split, context: none, op: {{function: 'list:repeat'}}, split: {{over: input}}}}
+  - {{id: ask, kind: agent, role: linear, context: none, agent_id: first, prompt: 'go'{more}}}
+  - {{id: join, kind: deterministic, role: merge, context: none}}
+  - {{id: end, kind: deterministic, role: exit, context: none}}
+edges: [{{from: begin, to: each}}, {{from: each, to: ask}}, {{from: ask, to: join}}, {{from: join, to: end}}]
+"
+    )
+}
+
+async fn hub(folder: &TempDir, concurrency: usize) -> (Hub, Slow) {
+    let slow = Slow::default();
+    let ground = Ground { ranker: Arc::new(slow.clone()), ..Ground::in_memory(0, Arc::new(slow.clone())) };
+    let working = worker::Options { concurrency, ..worker::Options::default() };
+    (Hub::on_with(ground, folder, working).await, slow)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_task_begins_after_its_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder, 4).await;
+    hub.flow("many", [("workflow.yaml", &*many_agents("")), ("agents.yaml", AGENTS)]).await;
+    let task = hub.create("many", json!({ "value": 1, "count": 90 })).await.unwrap();
+    flows::until(|| async { (slow.begun("go") >= 10).then_some(()) }).await;
+    hub.tasks.stop(hub.workspace, task, hub.command(), &hub.by).await.unwrap();
+    let (stopped, begun) = (Instant::now(), slow.begun("go"));
+    let view = hub.finished(task).await;
+    assert!(stopped.elapsed() <= Duration::from_secs(2), "{:?}", stopped.elapsed());
+    assert_eq!(view.error.unwrap().code, Code::Cancelled);
+    let mut cancelled = 0;
+    for child in hub.children(task).await {
+        let child = hub.finished(child.task_id).await;
+        match child.status {
+            Status::Success => assert!(child.finished_at.unwrap() <= view.finished_at.unwrap(), "it ended before"),
+            _ => {
+                assert_eq!(child.error.unwrap().code, Code::Cancelled);
+                cancelled += 1;
+            }
+        }
+    }
+    assert!(cancelled >= 60, "{cancelled}");
+    assert_eq!(slow.begun("go"), begun, "no call begins after the stop was accepted");
+    hub.close().await;
+}

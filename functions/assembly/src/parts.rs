@@ -5,7 +5,7 @@ use crate::{
     activity::Counting,
     ways::{Machines, tools},
 };
-use actor::{Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime, Slots};
+use actor::{Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
 use flow::{
@@ -16,6 +16,7 @@ use flow::{
     provider::{FlowModels, FlowProviders},
 };
 use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Recipient, Secret, SecretRef, Secrets};
+use slots::{NoEffects, SlotsMachine};
 use std::sync::Arc;
 use tools::Registry;
 
@@ -109,18 +110,16 @@ impl Parts {
         Self { ranker, ..self }
     }
 
-    /// What a worker drives: chats, tasks that `follow` is told about, and evaluations.
-    pub fn kinds(&self, follow: Arc<dyn Follow<TaskMachine>>) -> [Arc<dyn Kind>; 3] {
+    /// What a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
+    pub fn kinds(&self, follow: Arc<dyn Follow<TaskMachine>>) -> [Arc<dyn Kind>; 4] {
         let Ways { base, workspaces, cache, evaluations, .. } = &self.ways;
         let Base { table, queue, bus, clock, .. } = base;
-        let slots = Slots::new();
         let machine = ChatMachine {
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
             tools: self.tools.clone(),
             question_timeout: self.settings.question_timeout,
         };
         let effects = ChatEffects {
-            slots: slots.clone(),
             model: self.model.clone(),
             tools: self.tools.clone(),
             workspaces: workspaces.clone(),
@@ -144,7 +143,6 @@ impl Parts {
             options,
         );
         let effects = TaskEffects {
-            slots,
             flows: self.flows.clone(),
             tools: self.tools.clone(),
             functions: Arc::new(Functions::builtin()),
@@ -168,9 +166,20 @@ impl Parts {
             actor::Options { warm_actors: 256, ..options },
         );
         let quarantine = Quarantine::default();
+        let semaphores = Runtime::new(
+            SlotsMachine,
+            Arc::new(NoEffects),
+            table.clone(),
+            queue.clone(),
+            bus.clone(),
+            clock.clone(),
+            Arc::new(NobodyFollows),
+            actor::Options { warm_actors: 64, ..options },
+        );
         [
+            Arc::new(semaphores.sharing(quarantine.clone())),
             Arc::new(chats.without(self.known.clone()).sharing(quarantine.clone())),
-            Arc::new(tasks.without(self.known.clone()).sharing(quarantine)),
+            Arc::new(tasks.without(self.known.clone()).sharing(quarantine.clone())),
             Arc::new(evaluations.clone()),
         ]
     }

@@ -21,7 +21,6 @@ mod newer;
 mod nudge;
 mod retry;
 mod runtime;
-mod slots;
 mod trial;
 mod warm;
 
@@ -35,5 +34,4 @@ pub use machine::{
 pub use mail::{Content, Mail, Mailbox, Unreadable};
 pub use nudge::nudge;
 pub use runtime::{Options, Runtime, Verdict};
-pub use slots::{Slot, Slots};
 pub use trial::Quarantine;

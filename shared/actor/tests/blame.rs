@@ -81,7 +81,7 @@ impl Machine for Runner {
             (Input::Report(is_last), _) => decision.events.push(if is_last { Event::Ended } else { Event::Said }),
             (Input::Park { reason }, _) => decision.events.push(Event::Paused(reason)),
             (Input::Unpark { .. }, _) => decision.events.push(Event::Resumed),
-            (Input::Resume, None) | (Input::Stop(_), _) => {}
+            (Input::Resume, None) | (Input::Stop(_) | Input::Halt(_), _) => {}
         }
         decision
     }

@@ -43,9 +43,12 @@ pub(crate) fn answer(
 ) -> Decision<ChatMachine> {
     let Some((turn, questions)) = state.turn.as_ref().and_then(|turn| match &turn.phase {
         Phase::Question { question_id: asked, questions, .. } if *asked == question_id => Some((turn, questions)),
-        Phase::Begun | Phase::Model { .. } | Phase::Tool { .. } | Phase::Permission { .. } | Phase::Question { .. } => {
-            None
-        }
+        Phase::Begun
+        | Phase::Slots { .. }
+        | Phase::Model { .. }
+        | Phase::Tool { .. }
+        | Phase::Permission { .. }
+        | Phase::Question { .. } => None,
     }) else {
         return Decision::default();
     };

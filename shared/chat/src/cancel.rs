@@ -73,7 +73,7 @@ fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
             step.decision.cancel.push(model_key(*message_id, *attempt));
             end_at_once(step, turn, Some(stop_id), reason);
         }
-        Phase::Begun => {
+        Phase::Slots { .. } | Phase::Begun => {
             // What a turn waits for then is a look at the plan.
             if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
                 step.decision.cancel.push(plan_key(call.call_id));
@@ -137,7 +137,7 @@ pub(crate) fn end_at_once(step: &mut Step<'_>, turn: &Turn, stop_id: Option<Stop
             return end(step, turn, std::iter::empty(), stop_id, reason, text.clone());
         }
         Phase::Permission { permission_id, .. } => withdraw(step, *permission_id),
-        Phase::Question { .. } | Phase::Tool { .. } | Phase::Begun => {}
+        Phase::Question { .. } | Phase::Tool { .. } | Phase::Slots { .. } | Phase::Begun => {}
     }
     end(step, turn, turn.calls.iter().cloned(), stop_id, reason, turn.last_text.clone());
 }
@@ -209,7 +209,11 @@ fn drop_turn(step: &mut Step<'_>, turn: &Turn, why: &str) {
             step.push(ChatEvent::Failed { error });
             end(step, turn, std::iter::empty(), None, DROPPED, text.clone());
         }
-        phase @ (Phase::Begun | Phase::Tool { .. } | Phase::Permission { .. } | Phase::Question { .. }) => {
+        phase @ (Phase::Begun
+        | Phase::Slots { .. }
+        | Phase::Tool { .. }
+        | Phase::Permission { .. }
+        | Phase::Question { .. }) => {
             if let Phase::Permission { permission_id, .. } = phase {
                 withdraw(step, *permission_id);
             }

@@ -22,6 +22,7 @@ mod prompt;
 mod reading;
 mod report;
 mod size;
+mod slots;
 mod state;
 mod transcript;
 mod turn;

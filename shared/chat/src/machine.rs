@@ -43,8 +43,6 @@ pub enum ChatEffect {
         request: Box<ModelRequest>,
         /// When the turn's wall time is up.
         deadline: Timestamp,
-        /// What it takes turns by: names, and how many of each may run at once.
-        turns: Vec<(String, u32)>,
     },
     /// Run a tool.
     CallTool {
@@ -205,6 +203,7 @@ impl Machine for ChatMachine {
             Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
         };
         report::add(state, &mut decision);
+        crate::slots::give(state, &mut decision);
         decision
     }
 
@@ -324,6 +323,11 @@ impl ChatMachine {
             ChatCommand::Expire { permission_id, question_id } => {
                 ask::expire(self, state, permission_id, question_id, stamp)
             }
+            ChatCommand::Wake { message_id } => {
+                let mut step = turn::Step::new(self, state, stamp);
+                step.wake(message_id);
+                step.decision
+            }
             ChatCommand::Delete => cancel::give_up(self, state, StopId(id.0), stamp),
             ChatCommand::Configure { title, model, mode, may_approve } => {
                 let now = state.config.as_ref().map(|config| config.mode);
@@ -389,12 +393,13 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
     let turn = state.turn.as_ref();
     let asked = turn.and_then(|turn| match &turn.phase {
         Phase::Permission { asked, .. } | Phase::Question { asked, .. } => native::encode(asked),
-        Phase::Begun | Phase::Model { .. } | Phase::Tool { .. } => None,
+        Phase::Begun | Phase::Slots { .. } | Phase::Model { .. } | Phase::Tool { .. } => None,
     });
     let status = match turn {
         _ if state.paused.is_some() => ChatStatus::Paused,
         None => ChatStatus::Idle,
-        Some(turn) if turn.phase.is_suspended() => ChatStatus::Suspended,
+        // Whose turn it is to ask a model is nobody's to answer.
+        Some(turn) if turn.phase.is_suspended() && !matches!(turn.phase, Phase::Slots { .. }) => ChatStatus::Suspended,
         Some(_) => ChatStatus::Running,
     };
     ChatView {

@@ -5,7 +5,7 @@ use crate::{
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report},
     size::{MAX_ANSWER, beginning, in_json},
 };
-use actor::{EffectContext, Perform, Slots};
+use actor::{EffectContext, Perform};
 use async_trait::async_trait;
 use domain::{
     Approval, CallId, ChatConfig, Code, Error, FilePath, MessageId, Principal, Sha256, Timestamp, ToolCall, WorkspaceId,
@@ -32,16 +32,14 @@ pub struct ChatEffects {
     pub workspaces: Workspaces,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// What agents of flows take turns by.
-    pub slots: Slots,
 }
 
 #[async_trait]
 impl Perform<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
-            ChatEffect::CallModel { message_id, request, deadline, turns } => {
-                self.call_model(message_id, *request, deadline, &turns, &context).await
+            ChatEffect::CallModel { message_id, request, deadline } => {
+                self.call_model(message_id, *request, deadline, &context).await
             }
             ChatEffect::CallTool { call, config, seen, plan_path } => tokio::select! {
                 report = self.call_tool(call, &config, seen, plan_path) => report,
@@ -68,20 +66,12 @@ impl ChatEffects {
         message_id: MessageId,
         request: ModelRequest,
         deadline: Timestamp,
-        turns: &[(String, u32)],
         context: &EffectContext<ChatMachine>,
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
         let mut pieces = Pieces::new(message_id);
-        let answering = async {
-            // Always in the same order, so that no two wait for each other.
-            let mut slots = Vec::new();
-            for (name, limit) in turns {
-                slots.push(self.slots.acquire(name, *limit as usize).await);
-            }
-            self.read_answer(message_id, request, &mut pieces, context).await
-        };
+        let answering = self.read_answer(message_id, request, &mut pieces, context);
         let report = tokio::select! {
             answer = answering => match answer {
                 Ok(answer) => return Report::ModelFinished(Box::new(answer)),

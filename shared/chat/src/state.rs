@@ -123,7 +123,7 @@ pub struct Turn {
     pub asked_at: Timestamp,
     /// When the first model call began: the wall time counts from here, without the time that it waited for people.
     pub started_at: Option<Timestamp>,
-    /// Milliseconds that it waited for people.
+    /// Milliseconds that it waited for people and slots.
     pub waited_ms: u64,
     /// What it may use.
     pub limits: Limits,
@@ -141,6 +141,9 @@ pub struct Turn {
     /// For the agent of a task: what the task will be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<Box<Round>>,
+    /// Under which name its call of the model has slots or waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<String>,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
     /// What it does now.
@@ -153,6 +156,13 @@ pub struct Turn {
 pub enum Phase {
     /// It was begun; nothing is asked of anybody yet.
     Begun,
+    /// The call of the model waits for slots.
+    Slots {
+        /// The message to come.
+        message_id: MessageId,
+        /// Since when.
+        since: Timestamp,
+    },
     /// The model answers.
     Model {
         /// The message to come.
@@ -192,17 +202,17 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether it waits for a person.
+    /// Whether nothing runs: it waits for a person or for slots.
     pub fn is_suspended(&self) -> bool {
         match self {
-            Self::Permission { .. } | Self::Question { .. } => true,
+            Self::Permission { .. } | Self::Question { .. } | Self::Slots { .. } => true,
             Self::Begun | Self::Model { .. } | Self::Tool { .. } => false,
         }
     }
 
     fn since(&self) -> Option<Timestamp> {
         match self {
-            Self::Permission { since, .. } | Self::Question { since, .. } => Some(*since),
+            Self::Permission { since, .. } | Self::Question { since, .. } | Self::Slots { since, .. } => Some(*since),
             Self::Begun | Self::Model { .. } | Self::Tool { .. } => None,
         }
     }
@@ -224,7 +234,7 @@ pub(crate) fn message_of(event: &ChatEvent) -> Option<Message> {
 }
 
 impl Turn {
-    /// Milliseconds that it waited for people, when the waiting ends at `at` if it waits.
+    /// Milliseconds that it waited for people and slots, when the waiting ends at `at` if it waits.
     pub fn waited_until(&self, at: Timestamp) -> u64 {
         let now = self.phase.since().map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
         self.waited_ms.saturating_add(now)
@@ -266,6 +276,7 @@ impl ChatState {
                         turn.started_at = Some(*at);
                         self.active_at = *at;
                     }
+                    turn.waited_ms = turn.waited_until(*at);
                     turn.steps += u32::from(*attempt == 1);
                     turn.phase = Phase::Model { message_id: *message_id, attempt: *attempt, text: String::new() };
                 }
@@ -313,8 +324,15 @@ impl ChatState {
                 let (question_id, questions, since) = (*question_id, questions.clone(), *at);
                 self.set_phase(Phase::Question { question_id, questions, asked, since }, None);
             }
+            ChatEvent::SlotsAwaited { message_id, holder, at } => {
+                self.set_phase(Phase::Slots { message_id: *message_id, since: *at }, None);
+                if let Some(turn) = &mut self.turn {
+                    turn.slots = Some(holder.clone());
+                }
+            }
             ChatEvent::Used { usage, .. } => {
                 if let Some(turn) = &mut self.turn {
+                    turn.slots = None;
                     turn.usage += *usage;
                 }
             }
@@ -341,7 +359,12 @@ impl ChatState {
                 self.last_stop = stop_id.or(self.last_stop);
                 self.end(*at);
             }
-            ChatEvent::Paused { reason, .. } => self.paused = Some(reason.clone()),
+            ChatEvent::Paused { reason, .. } => {
+                self.paused = Some(reason.clone());
+                if let Some(turn) = self.turn.as_mut().filter(|turn| !matches!(turn.phase, Phase::Slots { .. })) {
+                    turn.slots = None;
+                }
+            }
             ChatEvent::Unpaused { .. } => self.paused = None,
             ChatEvent::Deleted { .. } => {
                 self.deleted = true;
@@ -392,6 +415,7 @@ impl ChatState {
             calls: VecDeque::new(),
             last_text: String::new(),
             round: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
+            slots: None,
             stopping: None,
             phase: Phase::Begun,
         });

@@ -153,8 +153,11 @@ impl<'a> Step<'a> {
         self.ask_model(account, message_id, 1);
     }
 
-    fn ask_model(&mut self, account: &Account, message_id: MessageId, attempt: u32) {
+    pub fn ask_model(&mut self, account: &Account, message_id: MessageId, attempt: u32) {
         let Some(config) = self.config.clone() else { return };
+        if self.waits_for_slots(&config, message_id) {
+            return;
+        }
         let Some(context) = assemble(self.state, &self.decision.events) else {
             let message =
                 format!("this turn alone is longer than the chat's context of {} tokens", config.context_tokens);
@@ -179,8 +182,7 @@ impl<'a> Step<'a> {
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
         });
         let deadline = account.deadline(self.stamp.at);
-        let turns = config.agent.as_ref().map(|agent| agent.turns.clone()).unwrap_or_default();
-        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline, turns });
+        self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
     }
 
     /// Goes on with the first of `calls`, or with the model when there is none.
@@ -415,7 +417,12 @@ pub(crate) fn effect_reported(
         }
         (
             _,
-            Phase::Begun | Phase::Model { .. } | Phase::Tool { .. } | Phase::Permission { .. } | Phase::Question { .. },
+            Phase::Begun
+            | Phase::Slots { .. }
+            | Phase::Model { .. }
+            | Phase::Tool { .. }
+            | Phase::Permission { .. }
+            | Phase::Question { .. },
         ) => {}
     }
     step.decision
@@ -473,7 +480,7 @@ pub(crate) fn resume(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) ->
     let may_approve = turn.may_approve;
     let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve };
     match &turn.phase {
-        Phase::Permission { .. } | Phase::Question { .. } => return Decision::default(),
+        Phase::Permission { .. } | Phase::Question { .. } | Phase::Slots { .. } => return Decision::default(),
         Phase::Model { message_id, attempt, .. } => {
             step.push(started);
             step.ask_model(&account, *message_id, attempt + 1);

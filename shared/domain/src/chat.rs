@@ -1,8 +1,8 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
 use crate::{
-    ChatId, FileId, FilePath, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp, TurnId, Usage,
-    UserId, WorkspaceId, event, task::FlowRef,
+    ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp, TurnId,
+    Usage, UserId, WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,6 +74,11 @@ pub enum ChatCommand {
     },
     /// Give the chat up: what runs is stopped, what waits is dropped, and it is listed no more. Its log stays.
     Delete,
+    /// The slots that a call of the model waited for are there.
+    Wake {
+        /// The message that the call brings.
+        message_id: MessageId,
+    },
     /// Change the configuration from the next turn on.
     Configure {
         /// A new title.
@@ -222,12 +227,20 @@ pub struct AgentOf {
     /// The most tokens of one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// What its model calls take turns by: names, and how many of each may run at once.
+    /// Its priority among those that wait for slots, which is that of the task.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub priority: i8,
+    /// The slots that a call of its model takes: names, and how many there are of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(String, u32)>,
     /// The flow, where it says itself how the model is reached (`providers.yaml`); else the installation's own is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowRef>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_usual(priority: &i8) -> bool {
+    *priority == 0
 }
 
 /// A tool that an agent of a task has.

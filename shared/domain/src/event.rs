@@ -59,6 +59,15 @@ pub enum ChatEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
     },
+    /// The model is to be asked, and as many are asked as may be at once: the call waits for slots, and nothing is held for it.
+    SlotsAwaited {
+        /// The message to come.
+        message_id: MessageId,
+        /// Under which name it waits.
+        holder: String,
+        /// Since when.
+        at: Timestamp,
+    },
     /// The model is asked; the answer becomes the message with this id.
     ModelStarted {
         /// The message to come.

@@ -15,6 +15,9 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }
         | ChatEvent::Unpaused { .. } => return None,
+        ChatEvent::SlotsAwaited { message_id, at, .. } => {
+            ("waiting", json!({ "reason": "slots", "message_id": message_id, "at": at }))
+        }
         ChatEvent::TurnStarted { turn_id, attempt, .. } => {
             ("turn_started", json!({ "turn_id": turn_id, "attempt": attempt }))
         }

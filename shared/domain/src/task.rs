@@ -347,6 +347,18 @@ pub enum Wait {
         /// The retry that follows, with what went wrong.
         retry: Retry,
     },
+    /// Its flow or the node itself has as many at work as may be (`max_concurrency`). It begins when its turn comes.
+    Slots {
+        /// What it waits for, such as `flow/<name>/<hash>`.
+        names: Vec<String>,
+        /// Under which name it waits.
+        holder: String,
+        /// The retry that it begins with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        /// How long the task waited in the queue before, in milliseconds.
+        queue_ms: u64,
+    },
 }
 
 /// What one execution of a node used.
@@ -405,7 +417,7 @@ pub enum TaskPhase {
     Queued,
     /// A node is executing, or children are.
     Running,
-    /// A node waits for an agent's or a person's answer, or until it is tried again.
+    /// A node waits for an agent's or a person's answer, until it is tried again, or for its turn.
     Suspended,
     /// Paused by the inspector.
     Paused,

@@ -4,7 +4,7 @@
 
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
-    Limits, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status, StopId, TaskCommand,
+    Limits, MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status, StopId, TaskCommand,
     TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
@@ -72,6 +72,7 @@ fn chat_config() -> ChatConfig {
         temperature: Some(0.5),
         top_p: None,
         max_tokens: Some(1000),
+        priority: 5,
         turns: vec![("flow".into(), 4)],
         flow: Some(flow()),
     };
@@ -118,6 +119,7 @@ fn commands_of_chats_are_read_for_ever() {
             mode: Some(Mode::Plan),
             may_approve: true,
         },
+        ChatCommand::Wake { message_id: MessageId(id(9)) },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -128,8 +130,9 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Expire { .. } => 4,
         ChatCommand::Delete => 5,
         ChatCommand::Configure { .. } => 6,
+        ChatCommand::Wake { .. } => 7,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     check("chat_commands", &commands);
 }
 

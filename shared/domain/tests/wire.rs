@@ -171,6 +171,7 @@ fn events() -> Vec<ChatEvent> {
         ChatEvent::Paused { reason: "it panics".into(), at },
         ChatEvent::Unpaused { at },
         ChatEvent::Deleted { at },
+        ChatEvent::SlotsAwaited { message_id, holder: "chat/message".into(), at },
     ]
 }
 
@@ -203,6 +204,7 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Unpaused { .. } => 23,
         ChatEvent::Deleted { .. } => 24,
         ChatEvent::PlanApproved { .. } => 25,
+        ChatEvent::SlotsAwaited { .. } => 26,
     }
 }
 

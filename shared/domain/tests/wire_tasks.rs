@@ -203,6 +203,17 @@ fn events() -> Vec<TaskEvent> {
             wait: Wait::Backoff { until: AT, retry: Retry { number: 1, error: error() } },
             at: AT,
         },
+        TaskEvent::Waiting {
+            node: node(),
+            attempt: 2,
+            wait: Wait::Slots {
+                names: vec!["flow/review/abc".into()],
+                holder: "task/writer/2".into(),
+                retry: None,
+                queue_ms: 3,
+            },
+            at: AT,
+        },
         TaskEvent::Caught { node: node(), error: error(), status: Status::Success },
         TaskEvent::StatusSet { status: Status::Partial },
         TaskEvent::HeldBack { command: Box::new(TaskCommand::SpawnMore { node: "items".into() }) },

@@ -11,6 +11,7 @@ mod agent;
 mod follow;
 mod human;
 mod inspect;
+pub(crate) mod slots;
 mod state;
 mod step;
 
@@ -195,7 +196,14 @@ impl Machine for TaskMachine {
             Input::Resume => self.with(state, stamp, |step| step.resume()),
             Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
             Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
-            Input::Park { reason } => just(TaskEvent::Parked { reason, at: stamp.at }),
+            Input::Park { reason } => {
+                let parked = TaskEvent::Parked { reason, at: stamp.at };
+                match &state.config {
+                    // What a person has to look at first keeps nothing from others.
+                    Some(_) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
+                    _ => just(parked),
+                }
+            }
             Input::Unpark { drop } => {
                 let mut decision = just(TaskEvent::Unparked { at: stamp.at });
                 if drop {
@@ -329,6 +337,7 @@ impl TaskMachine {
         };
         let mut step = Step::new(state, config, &flow, stamp, self.follows(state));
         act(&mut step);
+        step.give_slots();
         step.decision
     }
 }

@@ -25,11 +25,11 @@ use crate::{
     op::{self, Functions, Scope},
     policy::{self, Use},
 };
-use actor::{ActorId, EffectContext, Mailbox, Perform, Slots};
+use actor::{ActorId, EffectContext, Mailbox, Perform};
 use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent,
-    task::{AssembledContext, ChildName, FlowRef, Replay, ToolUse},
+    task::{AssembledContext, ChildName, Replay, ToolUse},
 };
 use ports::{Clock, Table};
 use serde_json::{Value, json};
@@ -65,8 +65,6 @@ pub struct TaskEffects {
     pub clock: Arc<dyn Clock>,
     /// The context budget of agents, in tokens.
     pub context_tokens: u64,
-    /// What nodes take turns by.
-    pub slots: Slots,
 }
 
 #[async_trait]
@@ -155,13 +153,6 @@ impl TaskEffects {
             return failed(&run.node, Error::new(Code::Internal, "the flow has no such node"));
         };
         let mut gathered = Gathered::default();
-        // Always in the same order, so that no two wait for each other. An agent's conversation takes its turns by itself.
-        let mut slots = Vec::new();
-        if !matches!(node.op, Op::Agent { .. } | Op::Ask(_)) {
-            for (name, limit) in turns(&run.config, &flow, node) {
-                slots.push(self.slots.acquire(&name, limit as usize).await);
-            }
-        }
         let running = self.execute(run, &flow, node, &mut gathered);
         let outcome = match node.timeout.filter(|_| !matches!(node.op, Op::Agent { .. } | Op::Ask(_))) {
             None => running.await,
@@ -380,14 +371,6 @@ fn writer(config: &TaskConfig, flow: &Flow, node: &Node) -> Writer {
     let rank = u32::try_from(before.count()).unwrap_or(u32::MAX);
     let place = config.origin.as_ref().map(|origin| origin.place.clone()).unwrap_or_default();
     Writer { root: memory_scope(config).root, rank, node: node.id.clone(), place }
-}
-
-/// What the executions of a node take turns by: its flow, then itself, each with how many may run at once (seed 002 §10.12).
-fn turns(config: &TaskConfig, flow: &Flow, node: &Node) -> Vec<(String, u32)> {
-    let (FlowRef { name, hash }, tenant) = (&flow.reference, config.workspace);
-    let of_flow = flow.limits.max_concurrency.map(|limit| (format!("flow/{tenant}/{name}/{hash}"), limit));
-    let of_node = node.max_concurrency.map(|limit| (format!("node/{tenant}/{name}/{hash}/{}", node.id), limit));
-    of_flow.into_iter().chain(of_node).collect()
 }
 
 /// Which memory a task sees.

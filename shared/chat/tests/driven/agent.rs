@@ -36,6 +36,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
             temperature: None,
             top_p: None,
             max_tokens: None,
+            priority: 0,
             turns: Vec::new(),
             flow: None,
         })),

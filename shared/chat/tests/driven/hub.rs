@@ -78,13 +78,7 @@ impl Hub {
             tools: tools.clone(),
             question_timeout: Duration::from_secs(60),
         };
-        let perform = Arc::new(ChatEffects {
-            model,
-            tools,
-            workspaces: workspaces.clone(),
-            clock: clock.clone(),
-            slots: actor::Slots::new(),
-        });
+        let perform = Arc::new(ChatEffects { model, tools, workspaces: workspaces.clone(), clock: clock.clone() });
         let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
         let spilling: Arc<dyn Table> = Arc::new(Spilling::new(table.clone(), blobs.clone()));
         let runtime = Runtime::new(

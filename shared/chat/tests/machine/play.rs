@@ -102,6 +102,7 @@ impl Play {
             temperature: Some(0.25),
             top_p: Some(0.5),
             max_tokens: Some(77),
+            priority: 0,
             turns: Vec::new(),
             flow: None,
         };

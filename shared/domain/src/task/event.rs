@@ -148,7 +148,7 @@ pub enum TaskEvent {
     Waiting {
         /// The node.
         node: NodeId,
-        /// The attempt that it waits after.
+        /// The attempt that it waits after; for slots, the one that begins then.
         attempt: u32,
         /// For what.
         wait: Wait,

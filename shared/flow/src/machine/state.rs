@@ -69,6 +69,12 @@ pub struct Execution {
     pub usage: Usage,
     /// Tools called so far.
     pub tool_calls: u32,
+    /// Under which name it has slots or waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<String>,
+    /// Since when it waits, or waited last.
+    #[serde(default)]
+    pub waiting_since: Timestamp,
 }
 
 /// What an executing node does.
@@ -118,6 +124,25 @@ pub struct Finished {
     pub error: Option<Error>,
     /// When.
     pub at: Timestamp,
+}
+
+impl Execution {
+    fn new(node: &NodeId, attempt: u32, mode: Mode, at: Timestamp) -> Self {
+        Self {
+            node: node.clone(),
+            attempt,
+            crashes: 0,
+            retries: 0,
+            started_at: at,
+            queue_ms: 0,
+            mode,
+            context_tokens: 0,
+            usage: Usage::default(),
+            tool_calls: 0,
+            slots: None,
+            waiting_since: at,
+        }
+    }
 }
 
 impl Inspector {
@@ -181,11 +206,7 @@ impl TaskState {
                     execution.mode = Mode::Asking { question_id, questions, expires_at };
                 }
             }
-            TaskEvent::Waiting { wait, .. } => {
-                if let Some(execution) = &mut self.execution {
-                    execution.mode = Mode::Waiting { wait: wait.clone() };
-                }
-            }
+            TaskEvent::Waiting { node, attempt, wait, at } => self.waiting(node, *attempt, wait, *at),
             TaskEvent::HeldBack { command } => self.held.push((**command).clone()),
             TaskEvent::Diverged { .. } => self.diverged = true,
             TaskEvent::Answered { node, answers, by, .. } => {
@@ -225,7 +246,12 @@ impl TaskState {
                 self.held.clear();
             }
             TaskEvent::Archived { .. } => self.archiving = false,
-            TaskEvent::Parked { reason, .. } => self.parked = Some(reason.clone()),
+            TaskEvent::Parked { reason, .. } => {
+                self.parked = Some(reason.clone());
+                if let Some(execution) = self.execution.as_mut().filter(|execution| execution.mode == Mode::Running) {
+                    execution.slots = None;
+                }
+            }
             TaskEvent::Unparked { .. } => self.parked = None,
             // What was kept until its turn has been taken in.
             TaskEvent::ChildArrived { arrival } => {
@@ -251,27 +277,33 @@ impl TaskState {
         self.inspector.paused_at = None;
         match self.execution.as_mut().filter(|execution| execution.node == *node) {
             Some(execution) => {
+                let waited = std::mem::replace(&mut execution.mode, Mode::Running) != Mode::Running;
                 execution.attempt = attempt;
-                execution.mode = Mode::Running;
                 match retry {
                     Some(retries) => (execution.retries, execution.crashes) = (retries, 0),
+                    None if waited => {}
                     None => execution.crashes += 1,
                 }
+                if waited && attempt == 1 {
+                    (execution.started_at, execution.queue_ms) = (at, queue_ms);
+                }
             }
-            None => {
-                self.execution = Some(Execution {
-                    node: node.clone(),
-                    attempt,
-                    crashes: 0,
-                    retries: 0,
-                    started_at: at,
-                    queue_ms,
-                    mode: Mode::Running,
-                    context_tokens: 0,
-                    usage: Usage::default(),
-                    tool_calls: 0,
-                });
-            }
+            None => self.execution = Some(Execution { queue_ms, ..Execution::new(node, attempt, Mode::Running, at) }),
+        }
+    }
+
+    fn waiting(&mut self, node: &NodeId, attempt: u32, wait: &Wait, at: Timestamp) {
+        self.inspector.paused_at = None;
+        let mode = Mode::Waiting { wait: wait.clone() };
+        if self.execution.as_ref().is_none_or(|execution| execution.node != *node) {
+            self.execution = Some(Execution::new(node, attempt, mode.clone(), at));
+        }
+        let Some(execution) = &mut self.execution else { return };
+        execution.mode = mode;
+        execution.waiting_since = at;
+        match wait {
+            Wait::Backoff { .. } => execution.slots = None,
+            Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),
         }
     }
 }

@@ -104,7 +104,18 @@ impl<'a> Step<'a> {
         self.begin_node(node, input, 1, None, queue_ms);
     }
 
+    /// Begins a node as soon as it has its slots; one that is tried again at once has them still.
     pub fn begin_node(&mut self, node: &NodeId, input: Arc<Value>, attempt: u32, retry: Option<Retry>, queue_ms: u64) {
+        let wants = self.slots_of(node);
+        let current = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+        let has_them = current.is_some_and(|execution| execution.slots.is_some());
+        if wants.is_empty() || has_them {
+            return self.start_node(node, input, attempt, retry, queue_ms);
+        }
+        self.wait_for_slots(node, attempt, retry, queue_ms, wants);
+    }
+
+    fn start_node(&mut self, node: &NodeId, input: Arc<Value>, attempt: u32, retry: Option<Retry>, queue_ms: u64) {
         let number = retry.as_ref().map_or_else(|| self.retries_of(node), |retry| retry.number);
         self.push(TaskEvent::NodeStarted { node: node.clone(), attempt, retry, queue_ms, at: self.stamp.at });
         let mut outputs = self.state.outputs.clone();
@@ -246,13 +257,19 @@ impl<'a> Step<'a> {
         self.send(to, &TaskCommand::Wake { node, attempt }, Some(until));
     }
 
-    /// The time of a node that waits has come. A letter that comes twice, or after a stop, wakes nobody.
+    /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, wakes nobody.
     pub fn wake(&mut self, node: &NodeId, attempt: u32) {
         let waits = |execution: &&Execution| execution.node == *node && execution.attempt == attempt;
         let Some(execution) = self.state.execution.as_ref().filter(waits) else { return };
-        let Mode::Waiting { wait: Wait::Backoff { retry, .. } } = &execution.mode else { return };
+        let Mode::Waiting { wait } = &execution.mode else { return };
         let input = self.state.place.current.clone();
-        self.begin_node(node, input, attempt + 1, Some(retry.clone()), 0);
+        match wait.clone() {
+            Wait::Backoff { retry, .. } => self.begin_node(node, input, attempt + 1, Some(retry), 0),
+            Wait::Slots { retry, queue_ms, .. } => {
+                let waited = self.stamp.at.since(execution.waiting_since).as_millis() as u64;
+                self.start_node(node, input, attempt, retry, queue_ms + waited);
+            }
+        }
     }
 
     pub fn denied(&mut self, node: &NodeId, denied: Vec<(String, String)>) {

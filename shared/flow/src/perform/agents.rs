@@ -3,12 +3,12 @@
 use crate::{
     Flow,
     flow::{AskRule, Node, ToolTarget},
-    machine::{AgentReady, Run, TaskReport, chat_of},
+    machine::{AgentReady, Run, TaskReport, chat_of, slots},
     op::{self, Scope, Signature},
     perform::{Failure, Gathered, NO_SANDBOX, TaskEffects},
     policy::{self, Use},
 };
-use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, TaskConfig, event::Question};
+use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
 
@@ -97,7 +97,8 @@ impl TaskEffects {
                 temperature: agent.temperature,
                 top_p: agent.top_p,
                 max_tokens: agent.max_tokens,
-                turns: model_turns(config, flow, node, agent.model.as_deref()),
+                priority: config.priority,
+                turns: slots::of_model(flow, node, agent.model.as_deref()),
                 flow: own_provider,
             })),
         };
@@ -165,16 +166,6 @@ fn parameters_of(words: &[String]) -> Value {
     let properties: serde_json::Map<_, _> =
         names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect();
     json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
-}
-
-/// What the model calls of an agent take turns by: flow, node, provider.
-fn model_turns(config: &TaskConfig, flow: &Flow, node: &Node, model: Option<&str>) -> Vec<(String, u32)> {
-    let mut turns = super::turns(config, flow, node);
-    let provider = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider);
-    if let Some((provider, limit)) = provider.and_then(|name| flow.limits.providers.get_key_value(name)) {
-        turns.push((format!("provider/{}/{}/{provider}", config.workspace, flow.reference.name), *limit));
-    }
-    turns
 }
 
 /// How an agent at a decision is told of the ways on.

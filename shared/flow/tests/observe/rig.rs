@@ -69,7 +69,6 @@ impl Rig {
             Tasks::new(table.clone(), queue.clone(), bus.clone(), time.clone(), workspaces.clone(), flows.clone());
         let mailbox = Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() };
         let effects = TaskEffects {
-            slots: actor::Slots::new(),
             flows,
             tools: Arc::new(tools::Registry::builtin()),
             functions: Arc::new(Functions::builtin()),

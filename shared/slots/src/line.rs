@@ -1,0 +1,78 @@
+//! Requests that want the same slots: parties take turns, and within a party the longest wait goes first, where each point of
+//! priority counts as some waiting.
+
+use crate::machine::Ask;
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much waiting one point of priority stands for, in milliseconds. A higher priority goes first, and a long wait makes up for a
+/// low one, so that nobody starves.
+const POINT_MS: i64 = 10_000;
+
+/// Where a request stands among those of its party.
+pub(crate) fn rank(ask: &Ask, at: Timestamp) -> i64 {
+    at.as_millis() - i64::from(ask.priority) * POINT_MS
+}
+
+/// A request that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    pub rank: i64,
+    pub ask: Ask,
+}
+
+/// The requests that want the same slots.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// By party, each in its order. None is empty.
+    parties: BTreeMap<String, VecDeque<Waiting>>,
+    /// The party that was served last.
+    served: String,
+}
+
+impl Line {
+    /// Takes its place: behind those of the same rank.
+    pub fn add(&mut self, waiting: Waiting) {
+        let party = self.parties.entry(waiting.ask.party.clone()).or_default();
+        let at = party.partition_point(|other| other.rank <= waiting.rank);
+        party.insert(at, waiting);
+    }
+
+    /// Takes a request out; `rank` is where it stands. With `served`, its party had its turn.
+    pub fn remove(&mut self, party: &str, rank: i64, holder: &str, served: bool) -> Option<Waiting> {
+        let requests = self.parties.get_mut(party)?;
+        let from = requests.partition_point(|other| other.rank < rank);
+        let at = from + requests.iter().skip(from).position(|waiting| waiting.ask.holder == holder)?;
+        let waiting = requests.remove(at);
+        if requests.is_empty() {
+            self.parties.remove(party);
+        }
+        if served {
+            party.clone_into(&mut self.served);
+        }
+        waiting
+    }
+
+    /// The request whose turn it is, of those that are not `served` already by the same step: the parties after the one that was
+    /// served last come first, and one that has been served by this step comes last.
+    pub fn first(&self, served: &[&Waiting]) -> Option<&Waiting> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let last = self.served.as_str();
+        let after = self.parties.range::<str, _>((Excluded(last), Unbounded));
+        let turns = after.chain(self.parties.range::<str, _>((Unbounded, Included(last))));
+        let times = |party: &str| served.iter().filter(|waiting| waiting.ask.party == party).count();
+        // `min_by_key` takes the first of equals, which is the one whose turn it is.
+        let next = turns.filter_map(|(party, requests)| Some((times(party), requests.get(times(party))?)));
+        next.min_by_key(|(times, _)| *times).map(|(_, waiting)| waiting)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parties.is_empty()
+    }
+
+    /// How many requests of a party wait.
+    pub fn waiting_of(&self, party: &str) -> usize {
+        self.parties.get(party).map_or(0, VecDeque::len)
+    }
+}

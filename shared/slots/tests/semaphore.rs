@@ -1,0 +1,176 @@
+//! What a semaphore promises, held against random requests, returns and repetitions.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use actor::{ActorId, Input, Letter, Machine};
+use domain::{CommandId, Principal, Stamp, Timestamp};
+use proptest::prelude::*;
+use serde_json::json;
+use slots::{Ask, SlotsCommand, SlotsMachine, SlotsState};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// A semaphore that is told things, and a model of who should have what.
+#[derive(Default)]
+struct Play {
+    state: SlotsState,
+    number: u64,
+    at: i64,
+}
+
+impl Play {
+    /// Tells it something; who was granted because of it.
+    fn tell(&mut self, command: SlotsCommand) -> Vec<String> {
+        self.number += 1;
+        let at = Timestamp::from_millis(self.at);
+        let stamp = Stamp { at, id: Uuid::from_u128(self.number.into()) };
+        let input = Input::Command { id: CommandId(stamp.id), by: Principal::System, at, command };
+        let decision = SlotsMachine.handle(&self.state, input, &stamp);
+        for event in &decision.events {
+            SlotsMachine::apply(&mut self.state, self.number, event);
+        }
+        // What is in memory and what is read from a snapshot are the same.
+        let read: SlotsState = serde_json::from_str(&serde_json::to_string(&self.state).unwrap()).unwrap();
+        assert_eq!(read, self.state);
+        decision.send.iter().map(|Letter { command, .. }| command["holder"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn ask(&mut self, holder: &str, wants: &[(&str, u32)], party: &str, priority: i8) -> Vec<String> {
+        self.tell(SlotsCommand::Ask { ask: Box::new(ask(holder, wants, party, priority)) })
+    }
+
+    fn give(&mut self, holder: &str) -> Vec<String> {
+        self.tell(SlotsCommand::Give { holder: holder.to_owned() })
+    }
+}
+
+fn ask(holder: &str, wants: &[(&str, u32)], party: &str, priority: i8) -> Ask {
+    Ask {
+        holder: holder.to_owned(),
+        wants: wants.iter().map(|(name, limit)| ((*name).to_owned(), *limit)).collect(),
+        party: party.to_owned(),
+        priority,
+        to: ActorId::new("task", holder),
+        grant: json!({ "holder": holder }),
+    }
+}
+
+#[test]
+fn slots_are_given_in_the_order_of_asking() {
+    let mut play = Play::default();
+    assert_eq!(play.ask("1", &[("a", 2)], "w", 0), ["1"]);
+    assert_eq!(play.ask("2", &[("a", 2)], "w", 0), ["2"]);
+    assert!(play.ask("3", &[("a", 2)], "w", 0).is_empty());
+    assert!(play.ask("4", &[("a", 2)], "w", 0).is_empty());
+    assert_eq!(play.ask("5", &[("b", 2)], "w", 0), ["5"], "another name does not wait");
+    assert_eq!(play.ask("1", &[("a", 2)], "w", 0), ["1"], "who has it is told again");
+    assert_eq!(play.give("2"), ["3"]);
+    assert!(play.give("2").is_empty(), "a slot is given back once");
+    assert!(play.give("4").is_empty(), "who waits may leave");
+    assert!(play.give("1").is_empty());
+    assert!(play.give("3").is_empty() && play.give("5").is_empty());
+    assert_eq!(play.state, SlotsState::default(), "nothing is kept of what nobody has or wants");
+}
+
+#[test]
+fn a_request_gets_all_of_its_slots_or_none() {
+    let mut play = Play::default();
+    assert_eq!(play.ask("1", &[("flow", 2), ("a", 1)], "w", 0), ["1"]);
+    assert!(play.ask("2", &[("flow", 2), ("a", 1)], "w", 0).is_empty());
+    assert_eq!(
+        play.ask("3", &[("flow", 2), ("b", 1)], "w", 0),
+        ["3"],
+        "who waits for a node holds no place of the flow"
+    );
+    assert!(play.ask("4", &[("flow", 2), ("b", 1)], "w", 0).is_empty());
+    assert_eq!(play.give("1"), ["2"]);
+    assert_eq!(play.give("3"), ["4"]);
+}
+
+#[test]
+fn s10_12_a_higher_priority_goes_first_and_a_long_wait_makes_up_for_a_low_one() {
+    let mut play = Play::default();
+    play.ask("0", &[("a", 1)], "w", 0);
+    for (holder, priority) in [("low", -50), ("usual", 0), ("high", 50), ("highest", 100)] {
+        play.at += 500;
+        play.ask(holder, &[("a", 1)], "w", priority);
+    }
+    // Two thousand seconds are worth two hundred points.
+    play.at += 2_000_000;
+    play.ask("late", &[("a", 1)], "w", 100);
+    let mut order = vec!["0".to_owned()];
+    while let Some(next) = play.give(&order.last().unwrap().clone()).pop() {
+        order.push(next);
+    }
+    assert_eq!(order, ["0", "highest", "high", "usual", "low", "late"]);
+}
+
+#[test]
+fn parties_that_want_the_same_take_turns() {
+    let mut play = Play::default();
+    play.ask("0", &[("machine", 1)], "a", 0);
+    for n in 1..=50 {
+        play.ask(&format!("a{n}"), &[("machine", 1)], "a", 100);
+    }
+    play.ask("b1", &[("machine", 1)], "b", -100);
+    play.ask("c1", &[("machine", 1)], "c", 0);
+    let mut order = vec!["0".to_owned()];
+    while order.len() < 4 {
+        let next = play.give(&order.last().unwrap().clone()).pop().unwrap();
+        order.push(next);
+    }
+    assert_eq!(order, ["0", "a1", "b1", "c1"], "fifty requests of one party hold up the others for one turn");
+}
+
+proptest! {
+    #[test]
+    fn no_name_has_more_than_its_slots_and_nobody_waits_who_could_go(
+        steps in prop::collection::vec((0_u8..12, 0_usize..5, 0_u8..3, -100_i8..=100, any::<bool>()), 1..200)
+    ) {
+        const WANTS: [&[(&str, u32)]; 5] =
+            [&[("f", 3)], &[("f", 3), ("a", 1)], &[("f", 3), ("b", 2)], &[("b", 2)], &[("f", 3), ("a", 1), ("p", 2)]];
+        let mut play = Play::default();
+        // Who should have which slots, by what was told.
+        let mut held: BTreeMap<String, usize> = BTreeMap::new();
+        let mut waiting: BTreeMap<String, usize> = BTreeMap::new();
+        for (who, wants, party, priority, asks) in steps {
+            play.at += 100;
+            let holder = format!("h{who}");
+            let granted = if asks {
+                let known = held.contains_key(&holder) || waiting.contains_key(&holder);
+                if !known {
+                    waiting.insert(holder.clone(), wants);
+                }
+                let mut granted = play.ask(&holder, WANTS[wants], &format!("p{party}"), priority);
+                granted.retain(|one| !held.contains_key(one));
+                granted
+            } else {
+                held.remove(&holder);
+                waiting.remove(&holder);
+                play.give(&holder)
+            };
+            for one in granted {
+                let wants = waiting.remove(&one);
+                prop_assert!(wants.is_some(), "{one} did not wait");
+                held.insert(one, wants.unwrap());
+            }
+            let taken = |name: &str| held.values().filter(|wants| WANTS[**wants].iter().any(|(want, _)| *want == name)).count() as u32;
+            for (name, limit) in [("f", 3), ("a", 1), ("b", 2), ("p", 2)] {
+                prop_assert!(taken(name) <= limit, "{name}: {} of {limit}", taken(name));
+                prop_assert_eq!(play.state.taken(name), taken(name));
+            }
+            for (one, wants) in &waiting {
+                let free = WANTS[*wants].iter().all(|(name, limit)| taken(name) < *limit);
+                // Its turn may be behind another of the same line; then that one could go.
+                prop_assert!(!free, "{one} waits although its slots are free");
+            }
+            prop_assert_eq!(play.state.waiting(), waiting.len());
+        }
+        for holder in held.into_keys().chain(waiting.into_keys()).collect::<Vec<_>>() {
+            play.give(&holder);
+        }
+        for who in 0..12 {
+            play.give(&format!("h{who}"));
+        }
+        prop_assert_eq!(&play.state, &SlotsState::default());
+    }
+}

@@ -3,7 +3,12 @@
 
 use chat::{Chats, Transcript};
 use domain::Limits;
-use flow::{Evaluations, FlowCache, Flows, Tasks, evaluate::Play, load::Known, op::Functions};
+use flow::{
+    Evaluations, FlowCache, Flows, Tasks,
+    evaluate::Play,
+    load::{Known, SERVED},
+    op::Functions,
+};
 use ports::{Blobs, Bus, Clock, ModelInfo, Queue, Sandboxes, Table};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tools::{Commands, Registry};
@@ -96,8 +101,7 @@ impl Ways {
     /// For those that accept tasks: of flows that name these models, and whose commands run on these machines.
     pub fn accepting(base: Base, settings: Settings, models: &[ModelInfo], machines: Option<&Machines>) -> Self {
         // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
-        let served = ["openai/*", "anthropic/*", "gemini/*", "openrouter/*", "ollama/*", "bedrock/*", "scripted/*"]
-            .map(str::to_owned);
+        let served = SERVED.map(|provider| format!("{provider}/*"));
         let models = models.iter().map(|info| info.id.clone()).chain(served).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
         let known = Known { models: Some(models), sandbox: has_commands, ..Known::default() };

@@ -7,6 +7,37 @@ use crate::{
 };
 use serde_json::{Value, json};
 
+/// The names of all events on the wire, as observers can ask for them.
+pub const NAMES: [&str; 27] = [
+    "task_started",
+    "node_started",
+    "context",
+    "denied",
+    "agent_asked",
+    "agent_replied",
+    "tool",
+    "output_rejected",
+    "question",
+    "answered",
+    "node_finished",
+    "routed",
+    "forked",
+    "child_arrived",
+    "child_finished",
+    "merged",
+    "went_up",
+    "paused",
+    "plan_step",
+    "continued",
+    "done",
+    "stopped",
+    "error",
+    "waiting",
+    "caught",
+    "status",
+    "diverged",
+];
+
 /// The name and the data of `event` on the wire; none for a fact that only the machine needs.
 pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
     Some(match event {

@@ -297,6 +297,17 @@ fn clients_read_each_event_like_this() {
 }
 
 #[test]
+fn observers_can_ask_for_each_event_by_its_name() {
+    use std::collections::BTreeSet;
+    let told: BTreeSet<&str> = events().iter().filter_map(task_native::encode).map(|(name, _)| name).collect();
+    let names: BTreeSet<&str> = task_native::NAMES.into();
+    assert!(told.is_subset(&names), "{:?}", told.difference(&names));
+    // A task that was stopped and one that is done end with the same fact.
+    assert!(names.difference(&told).all(|name| matches!(*name, "stopped" | "done")), "{:?}", names.difference(&told));
+    assert_eq!(names.len(), task_native::NAMES.len());
+}
+
+#[test]
 fn what_was_stored_once_is_read_for_ever() {
     golden::check(env!("CARGO_MANIFEST_DIR"), "task_events", &events());
     let stored: Vec<TaskEvent> = serde_json::from_str(include_str!("golden/task_events/1.json")).unwrap();

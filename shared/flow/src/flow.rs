@@ -3,7 +3,8 @@
 use crate::{
     failure::Handling,
     graph::{Graph, Role},
-    manifest::{Settings, Trigger},
+    load::Fault,
+    manifest::Settings,
     op,
 };
 use domain::{NodeId, task::FlowRef};
@@ -41,12 +42,14 @@ pub struct Flow {
     pub limits: FlowLimits,
     /// What it is for.
     pub description: Option<String>,
-    /// Files whose change starts a task of it.
-    pub on: Vec<Trigger>,
     /// All other manifests.
     pub settings: Settings,
     /// The files it was loaded from: paths in the folder and their texts. What the hash is over.
     pub bundle: Arc<BTreeMap<String, String>>,
+    /// Whether it passed every check of today, and not only those that it takes to run.
+    pub is_checked: bool,
+    /// The keys of its manifests that have no effect here.
+    pub notes: Vec<Fault>,
 }
 
 /// What a node does when it executes.
@@ -231,13 +234,22 @@ pub struct Permissions {
     pub allow_shell: bool,
 }
 
-/// `memory.yaml`.
+/// `memory.yaml` and `persistent_memory.yaml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     /// The context profiles.
     pub profiles: HashMap<String, Profile>,
-    /// The most items of a store that are seen, where it has a limit: the newest.
-    pub max_items: HashMap<StoreKind, usize>,
+    /// The bounds of its stores, where a manifest says some.
+    pub stores: HashMap<StoreKind, Bounds>,
+}
+
+/// The bounds of a store; without any, everything is kept for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// The newest items, so many of them.
+    pub max_items: Option<usize>,
+    /// Items that are no older.
+    pub retention: Option<Duration>,
 }
 
 /// One context profile.

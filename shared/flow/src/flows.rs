@@ -149,7 +149,7 @@ impl Flows {
         let checked = self.check_files(name, files);
         // What a folder says will be asked for again; drafts that are only checked will not.
         if let Ok(flow) = &checked
-            && self.cache.get(&flow.reference).is_none()
+            && self.cache.get(&flow.reference).is_none_or(|known| !known.is_checked)
         {
             self.cache.put(flow.clone());
         }
@@ -159,7 +159,7 @@ impl Flows {
     /// Loads a flow from texts.
     pub fn check_files(&self, name: &str, files: BTreeMap<String, String>) -> Result<Arc<Flow>, Report> {
         let reference = FlowRef { name: name.into(), hash: load::hash(&files) };
-        if let Some(flow) = self.cache.get(&reference) {
+        if let Some(flow) = self.cache.get(&reference).filter(|flow| flow.is_checked) {
             return Ok(flow);
         }
         load::load(name, files, &self.known).map(Arc::new)
@@ -186,9 +186,15 @@ impl Flows {
         for entry in entries.iter().filter(|entry| entry.kind != Kind::Folder) {
             let content = opened.read(&entry.path, None).await?;
             let Some(path) = entry.path.as_str().strip_prefix(folder.as_str()) else { continue };
-            // What is not text is no manifest.
-            if let Ok(text) = String::from_utf8(content.bytes.to_vec()) {
-                files.insert(path.trim_start_matches('/').to_owned(), text);
+            let path = path.trim_start_matches('/');
+            match String::from_utf8(content.bytes.to_vec()) {
+                Ok(text) => drop(files.insert(path.to_owned(), text)),
+                // The loader says where bytes are that are no text.
+                Err(wrong) if load::is_part(path) => {
+                    let text = String::from_utf8_lossy(wrong.as_bytes()).into_owned();
+                    files.insert(path.to_owned(), text);
+                }
+                Err(_) => {}
             }
         }
         Ok(files)
@@ -246,7 +252,7 @@ impl Flows {
         self.renew(&item).await;
         let files: BTreeMap<String, String> =
             serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
-        match load::load(&reference.name, files, &self.known) {
+        match Flow::from_bundle(&reference.name, files, &self.known) {
             Ok(flow) => {
                 let flow = Arc::new(flow);
                 self.cache.put(flow.clone());

@@ -193,6 +193,16 @@ impl Role {
     pub fn forks(self) -> bool {
         matches!(self, Self::Branch | Self::Split)
     }
+
+    /// Its name with its article, for people: `a merge`, `an exit`.
+    pub fn with_article(self) -> String {
+        match self {
+            Self::Exit => format!("an {self}"),
+            Self::Start | Self::Linear | Self::Decision | Self::Branch | Self::Split | Self::Merge => {
+                format!("a {self}")
+            }
+        }
+    }
 }
 
 impl fmt::Display for Role {

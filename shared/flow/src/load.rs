@@ -11,11 +11,14 @@
 //! pure: it reads no file, no clock and no environment, so the same files are the same flow everywhere.
 
 mod bundle;
+mod checks;
 mod documents;
 mod known;
 mod measured;
 mod nodes;
 mod parts;
+mod plugins;
+mod reads;
 mod references;
 mod report;
 mod secrets;
@@ -24,20 +27,21 @@ mod tools;
 mod tree;
 
 pub use bundle::{hash, is_part, read_folder};
-pub use known::{Known, Syntax};
+pub use checks::TAMPERED;
+pub use known::{Known, SERVED, Syntax};
 pub use report::{Fault, Report};
 
 use crate::{
     Graph,
     flow::{Agent, Flow, FlowLimits, Memory, Node, PolicyRule, Schema, ToolBinding},
-    graph::{FaultAt, GraphFaultKind, NewEdge, NewNode},
+    graph::{FaultAt, GraphFault, GraphFaultKind, NewEdge, NewNode},
     manifest::Settings,
 };
 use documents::Documents;
 use domain::{NodeId, task::FlowRef};
-use report::{Faults, nearest};
+use report::{Faults, meant, nearest};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -46,7 +50,12 @@ use std::{
 /// # Errors
 /// Everything that is wrong, sorted by place.
 pub fn load(name: &str, files: BTreeMap<String, String>, known: &Known) -> Result<Flow, Report> {
-    let mut loader = Loader::load_manifests(&files, known);
+    load_as(name, files, known, false)
+}
+
+fn load_as(name: &str, files: BTreeMap<String, String>, known: &Known, is_accepted: bool) -> Result<Flow, Report> {
+    let mut loader = Loader::load_manifests(&files, known, is_accepted);
+    loader.check_package(&files);
     loader.validate_references();
     let nodes = loader.construct_nodes();
     let graph = loader.check_graph();
@@ -57,12 +66,13 @@ pub fn load(name: &str, files: BTreeMap<String, String>, known: &Known) -> Resul
 }
 
 impl Flow {
-    /// The flow of a bundle, as [`Flow::bundle`] keeps it: the same bundle is the same flow.
+    /// The flow of a bundle, as [`Flow::bundle`] keeps it: the same bundle is the same flow. A bundle was accepted when tasks were
+    /// made of it, so it is only checked for what it takes to run.
     ///
     /// # Errors
     /// Everything that is wrong: something that it needs may not be there any more.
     pub fn from_bundle(name: &str, bundle: BTreeMap<String, String>, known: &Known) -> Result<Self, Report> {
-        load(name, bundle, known)
+        load_as(name, bundle, known, true)
     }
 }
 
@@ -76,8 +86,8 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     /// Step 1: reads every file, checks its shape, and compiles the schemas.
-    fn load_manifests(files: &BTreeMap<String, String>, known: &'a Known) -> Self {
-        let mut faults = Faults::default();
+    fn load_manifests(files: &BTreeMap<String, String>, known: &'a Known, is_accepted: bool) -> Self {
+        let mut faults = Faults::new(is_accepted);
         let (docs, schemas) = Documents::read(files, &mut faults);
         Self { known, faults, docs, schemas }
     }
@@ -92,9 +102,13 @@ impl<'a> Loader<'a> {
         let (nodes, node_places) = self.new_nodes();
         let (edges, edge_places) = self.new_edges();
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-        let faults = match Graph::build(nodes, edges) {
-            Ok(graph) => return graph,
-            Err(faults) => faults,
+        let faults = match Graph::build(nodes.clone(), edges.clone()) {
+            Ok(graph) => {
+                self.check_quorums(&graph);
+                self.check_reads(&graph);
+                return graph;
+            }
+            Err(faults) => self.without_consequences(faults, nodes, edges),
         };
         for fault in faults.into_iter().filter(|fault| has_edges || !fault.kind.is_about_edges()) {
             let own_role = |place: &usize| {
@@ -163,10 +177,10 @@ impl<'a> Loader<'a> {
         };
         files.retain(|path, _| is_part(path));
         let workflow = &self.docs.workflow.value;
+        let is_checked = !self.faults.is_accepted();
         Ok(Flow {
             reference: FlowRef { name: name.into(), hash: hash(&files) },
             description: workflow.description.clone(),
-            on: workflow.on.clone(),
             default_start,
             agents: self.agents(),
             policy: self.policy(),
@@ -174,11 +188,53 @@ impl<'a> Loader<'a> {
             graph,
             nodes,
             tools,
-            schemas: self.schemas,
             memory,
             settings,
             bundle: Arc::new(files),
+            is_checked,
+            notes: self.faults.report().notes,
+            schemas: self.schemas,
         })
+    }
+
+    /// The faults without those that only follow from another one: an edge with a mistyped end leaves a node that nothing leads
+    /// to, and an edge that closes a cycle is one too many. What is still wrong when these are put right is told, too.
+    fn without_consequences(
+        &self,
+        faults: Vec<GraphFault>,
+        nodes: Vec<NewNode>,
+        mut edges: Vec<NewEdge>,
+    ) -> Vec<GraphFault> {
+        let ids: Vec<String> = nodes.iter().map(|node| node.id.to_string()).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let mut dropped = BTreeSet::new();
+        let mut unsure = self.docs.workflow.value.nodes.iter().any(|node| node.id.is_none());
+        for fault in &faults {
+            match (&fault.kind, fault.at) {
+                (GraphFaultKind::UnknownEnd(id), FaultAt::Edge(place)) => {
+                    let near = meant(id.as_str(), &ids).map(NodeId::from);
+                    unsure |= near.is_none();
+                    let Some(edge) = edges.get_mut(place) else { continue };
+                    let near = near.unwrap_or_else(|| id.clone());
+                    let end = if edge.from == *id { &mut edge.from } else { &mut edge.to };
+                    *end = near;
+                }
+                (GraphFaultKind::Cycle(_), FaultAt::Edge(place)) => drop(dropped.insert(place)),
+                _ => {}
+            }
+        }
+        let has_unreadable = self.docs.workflow.value.nodes.iter().any(|node| node.id.is_none());
+        let mended: Vec<NewEdge> =
+            edges.into_iter().enumerate().filter(|(place, _)| !dropped.contains(place)).map(|(_, edge)| edge).collect();
+        let left = Graph::build(nodes, mended).err().unwrap_or_default();
+        let follows = |fault: &GraphFault| match fault.kind {
+            GraphFaultKind::UnknownEnd(_) => has_unreadable,
+            GraphFaultKind::Unreachable(_) | GraphFaultKind::NoExit(_) | GraphFaultKind::Degree { .. } => {
+                unsure || !left.contains(fault)
+            }
+            _ => false,
+        };
+        faults.into_iter().filter(|fault| !follows(fault)).collect()
     }
 
     /// The nodes that have an id, with their places in the manifest.

@@ -19,7 +19,7 @@ pub use config::{
 };
 pub use evaluations::{Assertion, AssertionKind, Case, Evaluations, Suite};
 pub use memory::{MemoryManifest, PersistentMemory, PersistentStore, ProfileManifest, SourceManifest, StoreConfig};
-pub use observe::{Artifacts, MetricManifest, Metrics, Plugin, PluginKind, Plugins};
+pub use observe::{Artifacts, ConfigKey, MetricManifest, Metrics, Plugin, PluginKind, Plugins};
 pub use providers::{Auth, AuthSource, Credential, Credentials, ProviderManifest, Providers, SecretReference};
 pub(crate) use schema::raw as schema_of;
 pub use schema::schemas;

@@ -335,7 +335,8 @@ impl TaskEffects {
         let (store, tags) = (remember.store, remember.tags.as_slice());
         let by = Some(writer(&run.config, flow, node));
         let scope = memory_scope(&run.config);
-        self.memory.remember_by(by, &scope, store, &key, output, tags, self.clock.now()).await?;
+        let bounds = flow.memory.stores.get(&store).copied().unwrap_or_default();
+        self.memory.remember_by(by, &scope, store, &key, output, tags, self.clock.now(), bounds).await?;
         Ok(())
     }
 

@@ -56,6 +56,10 @@ pub fn permit(flow: &Flow, node: &Node, what: &Use<'_>) -> Decision {
 }
 
 fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
+    // An exit only gives back what was decided before it: there is nothing to deny.
+    if node.role == Role::Exit && matches!(what, Use::Node) {
+        return Decision::Permit;
+    }
     if let Some((rule, reason)) = beyond(node, what) {
         return Decision::Deny { rule: rule.into(), what: shown(node, what), reason: Some(reason.into()) };
     }

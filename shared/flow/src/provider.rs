@@ -259,7 +259,7 @@ fn adapter_name(provider: &ProviderManifest) -> &str {
 }
 
 /// What is wrong with an address. It is never repeated: it may carry a password.
-fn wrong_address(url: &str) -> Option<&'static str> {
+pub(crate) fn wrong_address(url: &str) -> Option<&'static str> {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
         return Some("it is no http(s) address");
     };

@@ -111,6 +111,15 @@ impl Tasks {
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let flow = self.flows.load(workspace, flow).await?;
+        let inspector = &flow.settings.inspector;
+        let new = match inspector.enabled {
+            false => new,
+            true => NewTask {
+                stepping: new.stepping || inspector.stepping,
+                breakpoints: new.breakpoints.into_iter().chain(inspector.breakpoints.iter().cloned()).collect(),
+                ..new
+            },
+        };
         self.create_of(workspace, task, &flow, new, by).await
     }
 

@@ -51,8 +51,7 @@ pub fn new_flow(name: &str) -> BTreeMap<String, String> {
 /// What a flow is made of: its deployment manifest with the fingerprint of each file, but of the manifest itself, and the hash
 /// of all of them. What the manifest says beside that is kept.
 pub fn package(files: &BTreeMap<String, String>) -> Deployment {
-    let said =
-        files.get(DEPLOYMENT).and_then(|text| serde_saphyr::from_str::<Deployment>(text).ok()).unwrap_or_default();
+    let said = said(files).unwrap_or_default();
     let mut rest = files.clone();
     rest.remove(DEPLOYMENT);
     let parts = rest.iter().filter(|(path, _)| load::is_part(path));
@@ -62,6 +61,11 @@ pub fn package(files: &BTreeMap<String, String>) -> Deployment {
         bytes: text.len() as u64,
     });
     Deployment { fingerprints: fingerprints.collect(), hash: Some(load::hash(&rest).to_string()), ..said }
+}
+
+/// The deployment manifest of a folder; none when there is none that can be read.
+pub fn said(files: &BTreeMap<String, String>) -> Option<Deployment> {
+    files.get(DEPLOYMENT).and_then(|text| serde_saphyr::from_str(text).ok())
 }
 
 /// The text of a deployment manifest, as `deployment.yaml` has it: JSON, which is YAML, since it is made and read by machines.
@@ -118,5 +122,20 @@ mod tests {
         files.remove("memory.yaml");
         files.insert("policy.yaml".into(), "rules: []\n".into());
         assert_eq!(drift(&package, &files), ["memory.yaml", "policy.yaml", "tools.yaml"]);
+        let report = load("first", files, &Known::default()).unwrap_err();
+        let tampered: Vec<&str> = report
+            .faults
+            .iter()
+            .filter(|fault| fault.code == load::TAMPERED && fault.hint.contains("flow package"))
+            .map(|fault| fault.message.as_str())
+            .collect();
+        assert_eq!(
+            tampered,
+            [
+                "`policy.yaml` was not packed",
+                "`memory.yaml` was packed and is not there",
+                "`tools.yaml` is not as it was when the flow was packed",
+            ]
+        );
     }
 }

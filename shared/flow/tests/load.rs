@@ -82,8 +82,7 @@ fn s8_a_folder_without_a_fault_loads() {
     let flow = flow();
     assert_eq!(flow.reference.name, "base");
     assert_eq!(flow.default_start.as_str(), "begin");
-    assert_eq!(flow.on.len(), 2);
-    assert_eq!((flow.on[1].path(), flow.on[1].status()), ("/inbox/*.md", Some("ready")));
+    assert!(flow.is_checked);
 
     let think = &flow.nodes[&"think".into()];
     assert_eq!(think.op, Op::Agent { agent: "thinker".into(), prompt: Some("Think of {{input}}".into()) });

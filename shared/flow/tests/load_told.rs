@@ -173,7 +173,7 @@ fn s5_what_no_agent_can_call_is_refused_where_its_node_lists_it() {
     };
     for (entrypoint, id, code, hint) in [
         ("entrypoint: \"mine:secret\"", "secret", "function_without_schema", "register it with a signature"),
-        ("command: [date]", "today", "no_sandbox", "configure a sandbox"),
+        ("command: [date]\n    permissions: {allow_shell: true}", "today", "no_sandbox", "configure a sandbox"),
         ("entrypoint: read_file", "fs.read", "tool_name", "letters, digits"),
         ("entrypoint: read_file", "r\u{e9}ad", "tool_name", "letters, digits"),
     ] {

@@ -5,7 +5,7 @@ use domain::{FilePath, NodeId, Principal, Sha256, TaskId, Timestamp, WorkspaceId
 use embedded::{LocalBlobs, LocalSecrets, Options, Store};
 use flow::{
     artifact::{Artifacts, Batch, By, Entry, Kind, Owner, Rules},
-    flow::{ContextUse, StoreKind},
+    flow::{Bounds, ContextUse, StoreKind},
     manifest::{Credential, ProviderManifest},
     memory::{Memory, Scope},
     provider::Adapters,
@@ -65,7 +65,7 @@ async fn s10_10_what_is_remembered_outlives_the_process() {
         (StoreKind::Project, "style", json!({"tone": "plain"})),
         (StoreKind::Global, "long", long.clone()),
     ]) {
-        memory.remember(&scope, store, key, &content, &["kept".into()], at(seconds)).await.unwrap();
+        memory.remember(&scope, store, key, &content, &["kept".into()], at(seconds), Bounds::default()).await.unwrap();
     }
     let before = memory.assemble(&scope, &everything, &ContextUse::Global, "").await.unwrap();
     memory.keep_snapshot(&scope, scope.root, at(9)).await.unwrap();
@@ -141,7 +141,7 @@ async fn s10_11_a_planted_secret_is_in_nothing_that_is_kept() {
     artifacts.without(vault.redactor().clone()).flush(&owner, batch).await.unwrap();
     vault.redactor().value(&mut leaked);
     let memory = Memory::new(process.table.clone());
-    memory.remember(&scope, StoreKind::Task, "answer", &leaked, &[], at(1)).await.unwrap();
+    memory.remember(&scope, StoreKind::Task, "answer", &leaked, &[], at(1), Bounds::default()).await.unwrap();
     memory.keep_snapshot(&scope, scope.root, at(2)).await.unwrap();
     process.store.close().await;
 

@@ -38,9 +38,9 @@ pub struct PluginSinks {
 impl Sinks for PluginSinks {
     fn open(&self, workspace: WorkspaceId, flow: &FlowRef, plugin: &Plugin) -> Result<Arc<dyn Sink>, Error> {
         let config = Config { of: &plugin.id, values: &plugin.config };
+        config.only(&plugin.kind.keys().iter().map(|(name, ..)| *name).collect::<Vec<_>>())?;
         Ok(match plugin.kind {
             PluginKind::JsonLines => {
-                config.only(&["path", "max_bytes"])?;
                 let folder = self.directory.join(workspace.to_string());
                 let path = config.text("path")?.unwrap_or_else(|| format!("{}.jsonl", flow.name));
                 let sink = JsonLines::new(&folder, &path)?;
@@ -50,14 +50,12 @@ impl Sinks for PluginSinks {
                 })
             }
             PluginKind::Webhook => {
-                config.only(&["url", "secret"])?;
                 let http = address::client(self.allow_private)?;
                 let url = address::check(&config.wanted("url")?, self.allow_private)?;
                 let secret = config.secret("secret")?.map(|reference| self.named(reference));
                 Arc::new(Webhook::new(http, url, secret, self.clock.clone()))
             }
             PluginKind::Otlp => {
-                config.only(&["endpoint", "headers", "service_name", "content"])?;
                 let http = address::client(self.allow_private)?;
                 let endpoint = address::check(&config.wanted("endpoint")?, self.allow_private)?;
                 let mut headers = Vec::new();

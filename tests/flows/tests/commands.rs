@@ -11,7 +11,6 @@ const TOOLS: &str = r#"
 tools:
   - {id: count, command: [/bin/sh, -c, 'wc -w < "$1"', sh, '{{input.file}}'], permissions: {root: /projects/notes, allow_shell: true}}
   - {id: peek, command: [cat, '{{input.file}}'], permissions: {root: /projects/notes, allow_shell: true}}
-  - {id: wild, command: [echo, hello]}
 "#;
 
 /// A flow of one node between its start and its end.
@@ -99,7 +98,7 @@ async fn s5_a_command_tool_needs_its_permission_and_reads_nothing_beyond_its_roo
              {{file: '{{{{input}}}}'}}}}}}\n"
         ))
     };
-    for tool in ["count", "peek", "wild"] {
+    for tool in ["count", "peek"] {
         hub.flow(tool, [("workflow.yaml", node(tool).as_str()), ("tools.yaml", TOOLS)]).await;
     }
     let view = hub.run("count", json!("a.md")).await;
@@ -110,8 +109,11 @@ async fn s5_a_command_tool_needs_its_permission_and_reads_nothing_beyond_its_roo
         assert!(output["exit_code"] != json!(0) && !output.to_string().contains("S3CRET"), "{output}");
         assert_eq!(stage(&hub, view.task_id).await.tools[0].status, Status::Partial);
     }
-    let view = hub.run("wild", json!("x")).await;
-    assert_eq!(view.error.map(|error| error.code), Some(Code::Forbidden), "it has no permission to run a command");
+    // One that has no permission to run a command is refused before anything runs.
+    let wild = "tools: [{id: wild, command: [echo, hello]}]";
+    hub.flow("wild", [("workflow.yaml", node("wild").as_str()), ("tools.yaml", wild)]).await;
+    let report = hub.tasks.flows().check(hub.workspace, "wild").await.unwrap().unwrap_err();
+    assert_eq!(report.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["shell_not_allowed"], "{report}");
     hub.close().await;
 }
 

@@ -164,6 +164,6 @@ async fn s10_12_an_agent_that_does_not_end_in_time_fails_its_node() {
     assert_eq!(view.status, Status::Failure);
     let clone = hub.children(view.task_id).await.into_iter().find(|child| child.status == Status::Failure).unwrap();
     let error = clone.error.unwrap();
-    assert_eq!(error.code, Code::LimitReached, "{error:?}");
+    assert_eq!(error.code, Code::Timeout, "{error:?}");
     hub.close().await;
 }

@@ -235,14 +235,16 @@ pub struct FlowReport {
     pub hash: Option<String>,
     /// The faults, by place.
     pub faults: Vec<FlowFault>,
+    /// The keys of the manifests that have no effect here, by place. They are no faults.
+    pub notes: Vec<FlowFault>,
 }
 
 impl FlowReport {
     /// The report about a flow that was checked.
     pub(crate) fn of(checked: Result<Arc<flow::Flow>, Report>) -> Self {
-        let (hash, faults) = match checked {
-            Ok(flow) => (Some(flow.reference.hash.to_string()), Vec::new()),
-            Err(report) => (None, report.faults),
+        let (hash, faults, notes) = match checked {
+            Ok(flow) => (Some(flow.reference.hash.to_string()), Vec::new(), flow.notes.clone()),
+            Err(report) => (None, report.faults, report.notes),
         };
         let fault = |fault: flow::load::Fault| FlowFault {
             file: fault.file,
@@ -252,7 +254,8 @@ impl FlowReport {
             message: fault.message,
             hint: Some(fault.hint),
         };
-        Self { ok: hash.is_some(), hash, faults: faults.into_iter().map(fault).collect() }
+        let told = |faults: Vec<flow::load::Fault>| faults.into_iter().map(fault).collect();
+        Self { ok: hash.is_some(), hash, faults: told(faults), notes: told(notes) }
     }
 }
 

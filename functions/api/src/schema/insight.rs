@@ -341,6 +341,10 @@ pub struct TaskMetadata {
     /// What stood behind the flow's models and tools.
     #[schema(value_type = Vec<Object>)]
     pub adapters: Vec<Value>,
+    /// What `engine_metadata.yaml` says of the flow: `name`, `flow_version`, `engine_version`, `authors`, and `schema_revisions`, what
+    /// it calls the revisions of its schemas.
+    #[schema(value_type = Object, required = false)]
+    pub declared: Map<String, Value>,
     /// What `engine_metadata.yaml` has every run record.
     #[schema(value_type = Object, required = false)]
     pub labels: Map<String, Value>,

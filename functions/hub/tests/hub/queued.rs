@@ -27,8 +27,9 @@ const HELLO: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, default_start: true, context: none}
   - {id: say, kind: deterministic, role: linear, context: none, op: {command: [echo, hello]}}
-  - {id: done, kind: deterministic, role: exit, context: none, op: {expr: input.stdout}}
-edges: [{from: begin, to: say}, {from: say, to: done}]
+  - {id: show, kind: deterministic, role: linear, context: none, op: {expr: input.stdout}}
+  - {id: done, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: say}, {from: say, to: show}, {from: show, to: done}]
 ";
 
 /// Whoever counts: each command says its number, and goes on when it is told to.

@@ -32,7 +32,8 @@ impl fmt::Display for Planned<'_> {
 }
 
 /// The cases of a selection, in the order of the manifest. A suite that is disabled runs only when it is chosen by its name;
-/// a case that is disabled never does.
+/// a case that is disabled never does. A choice by suite or tag that no case would run of is an error: it would pass by running
+/// nothing.
 pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<Planned<'a>>, Error> {
     let suites = &flow.settings.evaluations;
     if suites.is_empty() {
@@ -64,6 +65,17 @@ pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<Plan
         tags.dedup();
         return Err(Error::invalid("tags", "no case has these tags").hint(format!("the tags are: {}", tags.join(", "))));
     }
+    let is_chosen = !selection.suites.is_empty() || !selection.tags.is_empty();
+    if is_chosen && !planned.iter().any(|one| one.is_enabled) {
+        let mut off: Vec<&str> =
+            planned.iter().filter(|one| !one.suite.enabled).map(|one| one.suite.name.as_str()).collect();
+        off.dedup();
+        let hint = match off.is_empty() {
+            true => "a case that is disabled never runs: remove its `enabled: false`".to_owned(),
+            false => format!("choose a disabled suite by its name: {}", off.join(", ")),
+        };
+        return Err(Error::invalid("tags", "every case of this choice is disabled").hint(hint));
+    }
     Ok(planned)
 }
 
@@ -88,7 +100,7 @@ suites:
   - name: off
     enabled: false
     cases:
-      - {id: d, tags: [slow], assertions: []}
+      - {id: d, tags: [slow, off], assertions: []}
 ";
 
     fn planned(suites: &[&str], tags: &[&str]) -> Result<Vec<String>, Error> {
@@ -115,6 +127,13 @@ suites:
         let error = planned(&["fats"], &[]).unwrap_err();
         assert!(error.hint.unwrap_or_default().contains("fast, off"));
         let error = planned(&[], &["quick"]).unwrap_err();
-        assert!(error.hint.unwrap_or_default().contains("slow, smoke"));
+        assert!(error.hint.unwrap_or_default().contains("off, slow, smoke"));
+    }
+
+    #[test]
+    fn s10_3_a_choice_of_disabled_cases_alone_is_an_error_and_does_not_pass() {
+        let error = planned(&[], &["off"]).unwrap_err();
+        assert!(error.message.contains("disabled") && error.hint.unwrap_or_default().contains("by its name: off"));
+        assert_eq!(planned(&["off"], &["off"]).unwrap(), ["off/d"]);
     }
 }

@@ -49,7 +49,7 @@ pub enum GraphFaultKind {
     #[error("no exit can be reached from the start `{0}`")]
     NoExit(NodeId),
     /// Too few or too many edges for a role.
-    #[error("`{node}` is a {role} and has {inbound} in, {outbound} out; it needs {}", needs(*role))]
+    #[error("`{node}` is {} and has {inbound} in, {outbound} out; it needs {}", role.with_article(), needs(*role))]
     Degree {
         /// The node.
         node: NodeId,
@@ -61,7 +61,7 @@ pub enum GraphFaultKind {
         outbound: usize,
     },
     /// Only exits decide so.
-    #[error("`{node}` is a {role}; only an exit can be always_fail")]
+    #[error("`{node}` is {}; only an exit can be always_fail", role.with_article())]
     AlwaysFail {
         /// The node.
         node: NodeId,
@@ -77,7 +77,7 @@ pub enum GraphFaultKind {
         label: String,
     },
     /// `of` without a merge.
-    #[error("`{node}` is a {role}; only a merge joins")]
+    #[error("`{node}` is {}; only a merge joins", role.with_article())]
     NotAMerge {
         /// The node.
         node: NodeId,

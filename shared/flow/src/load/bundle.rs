@@ -58,10 +58,10 @@ pub fn is_part(path: &str) -> bool {
 /// The files of a folder that make up a flow, by their paths in it.
 ///
 /// Files that the flow does not read are left out; those that it should not have, such as a manifest with a mistyped name,
-/// are not. Links are not followed.
+/// are not. Links are not followed. Bytes that are no UTF-8 are replaced, and refused with their place when the flow is loaded.
 ///
 /// # Errors
-/// The folder or a file in it cannot be read, or a file is no UTF-8.
+/// The folder or a file in it cannot be read.
 pub fn read_folder(folder: impl AsRef<Path>) -> io::Result<BTreeMap<String, String>> {
     let folder = folder.as_ref();
     let mut files = BTreeMap::new();
@@ -74,9 +74,10 @@ pub fn read_folder(folder: impl AsRef<Path>) -> io::Result<BTreeMap<String, Stri
             if kind.is_dir() && (name == "schemas" || name.starts_with("schemas/")) {
                 open.push(path);
             } else if kind.is_file() && is_part(&name) {
-                let text = fs::read_to_string(&path)
+                let bytes = fs::read(&path)
                     .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-                files.insert(name, text);
+                // The loader says where bytes are that are no text, beside everything else.
+                files.insert(name, String::from_utf8_lossy(&bytes).into_owned());
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{
     report::{At, Faults, meant, nearest},
     secrets,
     shape::Shape,
-    tree::{Again, Content, Place, Tree},
+    tree::{Again, Content, Malformed, Place, Tree},
 };
 use crate::{
     flow::Schema,
@@ -105,15 +105,22 @@ impl Documents {
                 }
                 Part::Schema(name) => drop(schema_names.insert(name.to_string())),
             }
+            // The place of bytes that are no text is kept by whoever read them.
+            if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
+                let line = before.matches('\n').count() + 1;
+                let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+                let place = Place { line: line as u32, column: column as u32 };
+                let hint = "save the file as UTF-8; the rest of it was looked at";
+                faults.refuse(At { file: path, place }, "not_utf8", "the file is no UTF-8 text here", hint);
+            }
             let (tree, again) = match Tree::read(path, text) {
                 Ok(read) => read,
-                Err(malformed) => {
+                Err(Malformed { place, message, hint }) => {
                     if let Part::Manifest(name) = part {
                         unread.insert(name);
                     }
-                    let hint = "look for a bracket or a quote without its other half, and for the indentation, there and before; \
-                                nothing else in this file was looked at";
-                    faults.add(At { file: path, place: malformed.place }, "malformed", malformed.message, hint);
+                    let hint = format!("{hint}; nothing else in this file was looked at");
+                    faults.add(At { file: path, place }, "malformed", message, hint);
                     continue;
                 }
             };
@@ -134,10 +141,17 @@ impl Documents {
                 Part::Manifest(name) => drop(trees.insert(name, (path, tree))),
                 Part::Schema(name) => match Schema::compile(name, tree.to_value()) {
                     Ok(schema) => drop(schemas.insert(name.to_string(), Arc::new(schema))),
-                    Err(error) => {
-                        let at = At { file: path, place: tree.place_of(&error.pointer) };
-                        faults.add(at, "invalid_schema", error.message, "it is read as JSON Schema 2020-12");
-                    }
+                    Err(error) => match tree.reference_out() {
+                        Some((place, reference)) => {
+                            let message = format!("`{reference}` is in no file of the flow, and nothing is fetched");
+                            let hint = "put what it leads to under `$defs`, and refer to it as `#/$defs/…`";
+                            faults.add(At { file: path, place }, "invalid_schema", message, hint);
+                        }
+                        None => {
+                            let at = At { file: path, place: tree.place_of(&error.pointer) };
+                            faults.add(at, "invalid_schema", error.message, "it is read as JSON Schema 2020-12");
+                        }
+                    },
                 },
                 Part::Unknown | Part::Other => {}
             }
@@ -201,6 +215,8 @@ impl Reader<'_> {
             }
             _ => tree,
         };
+        let stem = file.split('.').next().unwrap_or(name);
+        let tree = tree.unwrapped(stem, schema_of(name));
         let ids = self.ids(file, &tree, list, name != "workflow");
         for place in secrets::in_configs(&tree, list) {
             let hint = "say where it is: `{env: NAME}`, `{file: path}` or `{secret: name}`";

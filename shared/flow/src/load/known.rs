@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 /// Checks the syntax of an expression or a template, and says what is wrong with it.
 pub type Syntax = fn(&str) -> Result<(), String>;
 
+/// The providers that an installation can have: those that its configuration has keys for.
+pub const SERVED: [&str; 7] = ["openai", "anthropic", "gemini", "openrouter", "ollama", "bedrock", "scripted"];
+
 /// What there is outside of a flow's folder.
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -28,6 +31,12 @@ pub struct Known {
     pub expression: Syntax,
     /// Whether a text with `{{expressions}}` is one.
     pub template: Syntax,
+    /// The nodes whose outputs an expression reads; none of one that is none.
+    pub expression_reads: fn(&str) -> Vec<String>,
+    /// The same of a template.
+    pub template_reads: fn(&str) -> Vec<String>,
+    /// The value of an expression that is written out in it.
+    pub constant: fn(&str) -> Option<Value>,
 }
 
 impl Default for Known {
@@ -43,6 +52,9 @@ impl Default for Known {
             models: None,
             expression: op::expr::check,
             template: |text| op::template::check(&Value::String(text.into())),
+            expression_reads: |text| op::expr::outputs_read(text).unwrap_or_default(),
+            template_reads: |text| op::template::outputs_read(&Value::String(text.into())).unwrap_or_default(),
+            constant: op::expr::constant,
         }
         .with_functions(&Functions::builtin())
     }
@@ -62,6 +74,9 @@ impl Known {
             models: None,
             expression: none,
             template: none,
+            expression_reads: |_| Vec::new(),
+            template_reads: |_| Vec::new(),
+            constant: |_| None,
         }
     }
 
@@ -80,8 +95,10 @@ impl Known {
 
     /// Whether a model is known here, by `provider/model`.
     pub(super) fn has_model(&self, model: &str) -> bool {
-        let Some(models) = &self.models else { return true };
-        let any_of = model.split_once('/').map(|(provider, _)| format!("{provider}/*"));
+        let provider = model.split_once('/').map(|(provider, _)| provider);
+        // Which models a provider has only the installation knows; which providers there are is known anywhere.
+        let Some(models) = &self.models else { return provider.is_some_and(|provider| SERVED.contains(&provider)) };
+        let any_of = provider.map(|provider| format!("{provider}/*"));
         models.contains(model) || any_of.is_some_and(|any| models.contains(&any))
     }
 }

@@ -1,12 +1,13 @@
 //! From the nodes of `workflow.yaml` to what they do (step 3).
 
-use super::{Loader, report::listed};
+use super::{Loader, checks::acts, report::listed};
 use crate::{
     failure::{self, ErrorRoute, FailureName, Handling, RetryPolicy},
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
     graph::{Join, NewNode, OnFailure, Role, Strategy},
     manifest::{
-        AskManifest, EdgeManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest, StrategyName,
+        AgentConfig, AskManifest, EdgeManifest, Kind, MergeManifest, NodeManifest, OpManifest, OpSpec, RetriesManifest,
+        StrategyName,
     },
 };
 use domain::{NodeId, event::Question};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 
 /// The most subtasks of a split that says nothing.
-const MAX_SUBTASKS: u32 = 10_000;
+pub(super) const MAX_SUBTASKS: u32 = 10_000;
 
 impl Loader<'_> {
     /// Step 3: makes the nodes, and checks what each may do in its role.
@@ -38,6 +39,15 @@ impl Loader<'_> {
         }
         self.docs.workflow.value.nodes = manifests;
         self.check_default_start();
+        self.check_ids();
+        self.check_splits();
+        self.check_triggers();
+        for node in nodes.values_mut().filter(|node| node.failures.retry.times == 0) {
+            let Op::Agent { agent, .. } = &node.op else { continue };
+            let agents = &self.docs.agents.value.agents;
+            let config = agents.iter().find(|known| known.id == *agent).map(|agent| &agent.config);
+            node.failures.retry.times = config.map(retries).unwrap_or_default();
+        }
         nodes
     }
 
@@ -133,6 +143,12 @@ impl NodeCheck<'_, '_> {
         self.loader.faults.add(at, code, message, hint);
     }
 
+    /// The same of a flow that could run all the same.
+    fn refuse(&mut self, key: &str, code: &'static str, message: String, hint: impl Into<String>) {
+        let at = self.loader.docs.workflow.at(&format!("{}/{key}", self.pointer));
+        self.loader.faults.refuse(at, code, message, hint);
+    }
+
     fn name(&self) -> &str {
         self.node.id.as_deref().unwrap_or("the node")
     }
@@ -146,16 +162,30 @@ impl NodeCheck<'_, '_> {
             self.fault("kind", "wrong_kind", message, "put the agent into a linear node beside it");
         }
         if role == Role::Exit {
-            let calls = [
+            let acts = [
                 ("agent_id", node.agent_id.is_some()),
                 ("tools", !node.tools.is_empty()),
                 ("ask", node.ask.is_some()),
                 ("remember", node.remember.is_some()),
-                ("op", node.op.as_ref().is_some_and(reaches_out)),
+                ("op", node.op.as_ref().is_some_and(acts)),
+                ("schema_in", node.schema_in.is_some()),
+                ("schema_out", node.schema_out.is_some()),
+                ("timeout_seconds", node.timeout_seconds.is_some()),
+                ("retries", node.retries != RetriesManifest::default()),
+                ("max_concurrency", node.max_concurrency.is_some()),
+                ("continue_on_failure", node.continue_on_failure == Some(true)),
             ];
-            for (key, _) in calls.into_iter().filter(|(_, there)| *there) {
-                let message = format!("the exit `{}` has `{key}`; an exit only presents what is decided", self.name());
-                self.fault(key, "exit_not_read_only", message, "do it in a node before the exit");
+            for (key, _) in acts.into_iter().filter(|(_, there)| *there) {
+                let message = format!(
+                    "the exit `{}` has `{key}`; an exit neither changes nor fails what comes to it",
+                    self.name()
+                );
+                self.refuse(key, "exit_not_read_only", message, "do it in a node before the exit");
+            }
+            if node.context.as_deref().is_some_and(|context| context != "none") {
+                let at = self.loader.docs.workflow.at(&format!("{}/context", self.pointer));
+                let message = format!("the context of the exit `{}` has no effect", self.name());
+                self.loader.faults.note(at, "no_effect", message, "write `context: none`: an exit reads nothing");
             }
         }
         if node.split.is_some() && role != Role::Split {
@@ -183,6 +213,13 @@ impl NodeCheck<'_, '_> {
             (Some(false), Some(false)) => {
                 let message = format!("`{name}` neither continues nor fails when it fails");
                 self.fault("fail_on_failure", "conflicting_failure_handling", message, "one must be true");
+            }
+            _ if self.node.role == Some(Role::Decision) && continues(self.node) => {
+                let message = format!("`{name}` is a decision; when it fails it has selected no edge to go on along");
+                let key =
+                    if self.node.continue_on_failure.is_some() { "continue_on_failure" } else { "fail_on_failure" };
+                let hint = "remove it; `on_error` leads its failures along an edge of their own";
+                self.refuse(key, "decision_cannot_continue", message, hint);
             }
             _ => {}
         }
@@ -348,14 +385,6 @@ impl NodeCheck<'_, '_> {
     }
 }
 
-/// Whether an operation does more than to look at its input.
-fn reaches_out(op: &OpManifest) -> bool {
-    match op {
-        OpManifest::Name(_) => false,
-        OpManifest::Spec(spec) => spec.tool.is_some() || spec.command.is_some() || spec.function.is_some(),
-    }
-}
-
 fn ask_op(ask: &AskManifest) -> Op {
     let questions = ask.questions.iter().map(|question| Question {
         name: question.name.clone(),
@@ -394,6 +423,15 @@ fn handling(manifest: &NodeManifest) -> Handling {
         }
     };
     Handling { retry, routes: Vec::new() }
+}
+
+/// How often nodes of an agent are tried again that say nothing of it themselves.
+fn retries(config: &AgentConfig) -> u32 {
+    match (config.retry_on_failure, config.max_retries) {
+        (Some(false), _) => 0,
+        (Some(true), None) => 1,
+        (_, most) => most.unwrap_or_default(),
+    }
 }
 
 fn seconds(seconds: Option<f64>) -> Option<Duration> {
@@ -440,6 +478,7 @@ fn node(manifest: &NodeManifest, id: NodeId, role: Role, op: Op) -> Node {
         schema_out: manifest.schema_out.clone(),
         context: match manifest.context.as_deref() {
             None | Some("none") => ContextUse::None,
+            _ if role == Role::Exit => ContextUse::None,
             Some("global") => ContextUse::Global,
             Some(profile) => ContextUse::Profile(profile.into()),
         },

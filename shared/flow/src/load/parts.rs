@@ -2,11 +2,11 @@
 
 use super::{Loader, report::nearest, secrets::is_reference};
 use crate::{
-    flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source, StoreKind},
-    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings, StoreConfig},
+    flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
+    manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings},
 };
 use domain::Limits;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 impl Loader<'_> {
     /// Step 5: what nodes can be given of the stores. The stores themselves are rows of the table.
@@ -26,15 +26,9 @@ impl Loader<'_> {
                 self.faults.add(at, "wrong_value", message, "choose another id");
             }
         }
-        let stores = &self.docs.memory.value;
-        let limits = [
-            (StoreKind::Task, &stores.task_store),
-            (StoreKind::Project, &stores.project_store),
-            (StoreKind::Global, &stores.global_store),
-        ];
-        let most = |store: &Option<StoreConfig>| usize::try_from(store.as_ref()?.max_items?).ok();
-        let max_items = limits.into_iter().filter_map(|(kind, store)| Some((kind, most(store)?))).collect();
-        Memory { profiles, max_items }
+        self.note_what_has_no_effect();
+        let stores = self.store_bounds();
+        Memory { profiles, stores }
     }
 
     /// Every model that an agent names must be of a provider that is there.
@@ -74,10 +68,8 @@ impl Loader<'_> {
                 let hint = if has_provider {
                     nearest(llm, known().map(String::as_str), "`buildscale models`")
                 } else {
-                    let providers = known().filter_map(|model| model.split('/').next());
-                    let all: BTreeSet<&str> =
-                        providers.chain(self.docs.providers.ids.iter().map(String::as_str)).collect();
-                    nearest(provider, all, "`buildscale models`")
+                    let all = self.providers();
+                    nearest(provider, all.iter().map(String::as_str), "`buildscale models`")
                 };
                 let hint =
                     hint.unwrap_or_else(|| "no model is configured; declare the provider in providers.yaml".into());
@@ -96,6 +88,10 @@ impl Loader<'_> {
         self.check_credentials();
         self.check_adapters();
         self.check_metrics();
+        self.check_plugins();
+        self.check_execution();
+        self.check_versions();
+        self.check_schema_revisions();
         let docs = &self.docs;
         Settings {
             providers: docs.providers.value.providers.clone(),
@@ -136,6 +132,23 @@ impl Loader<'_> {
                 Some(_) => {}
             }
         }
+        let providers = self.providers();
+        for (place, credential) in self.docs.credentials.value.provider_credentials.iter().enumerate() {
+            let pointer = format!("/provider_credentials/{place}");
+            if let Some(name) = credential.provider.as_ref().filter(|name| !providers.contains(*name))
+                && self.docs.providers.listed
+            {
+                let at = self.docs.credentials.at(&format!("{pointer}/provider"));
+                let hint = nearest(name, providers.iter().map(String::as_str), "`buildscale models`");
+                let message = format!("there is no provider `{name}`");
+                self.faults.refuse(at, "unknown_provider", message, hint.unwrap_or_default());
+            }
+            if credential.config.is_some() {
+                let at = self.docs.credentials.at_key(&pointer, "config");
+                let hint = "a credential is where its key is; `config` of a provider says more about the provider";
+                self.faults.note(at, "no_effect", "`config` of a credential has no effect here", hint);
+            }
+        }
         for (place, provider) in self.docs.providers.value.providers.iter().enumerate() {
             let known = &self.docs.credentials;
             let missing = provider.credentials.as_ref().filter(|id| known.listed && !known.ids.contains(*id));
@@ -166,7 +179,7 @@ pub(super) fn agent(agent: &AgentManifest) -> Agent {
     Agent {
         id: agent.id.clone(),
         model: agent.llm.clone(),
-        system: agent.system.clone(),
+        system: agent.system.clone().or_else(|| agent.config.system_prompt.clone()),
         persona: agent.persona.clone(),
         temperature: agent.config.temperature,
         top_p: agent.config.top_p,
@@ -175,7 +188,11 @@ pub(super) fn agent(agent: &AgentManifest) -> Agent {
         limits: Limits {
             max_steps: agent.limits.max_steps.unwrap_or(usual.max_steps),
             max_tokens: agent.limits.max_tokens.unwrap_or(usual.max_tokens),
-            max_wall_ms: agent.limits.max_seconds.map_or(usual.max_wall_ms, |seconds| (seconds * 1000.0) as u64),
+            max_wall_ms: agent
+                .limits
+                .max_seconds
+                .or(agent.config.timeout)
+                .map_or(usual.max_wall_ms, |seconds| (seconds * 1000.0) as u64),
             max_cost_usd: agent.limits.max_cost_usd.unwrap_or(usual.max_cost_usd),
         },
     }

@@ -2,6 +2,7 @@
 
 use super::{
     Loader,
+    reads::{Text, texts},
     report::{ENTRYPOINTS, listed, nearest},
 };
 use crate::{
@@ -38,8 +39,12 @@ impl Loader<'_> {
             self.decision_outputs(&format!("/nodes/{place}"), node);
         }
         self.docs.workflow.value.nodes = nodes;
+        self.check_read_names();
         self.agent_names();
         self.evaluation_names(&ids, &starts);
+        self.check_answers();
+        self.check_rules();
+        self.check_commands();
         self.other_names(&ids, &starts);
     }
 
@@ -113,32 +118,19 @@ impl Loader<'_> {
     }
 
     fn node_texts(&mut self, pointer: &str, node: &NodeManifest) {
-        self.template(&format!("{pointer}/prompt"), node.prompt.as_deref());
-        if let Some(split) = &node.split {
-            self.expression(In::Workflow, &format!("{pointer}/split/over"), split.over.as_deref());
+        for (at, text) in texts(node) {
+            match text {
+                Text::Expression(text) => self.expression(In::Workflow, &format!("{pointer}{at}"), Some(text)),
+                Text::Template(text) => self.template(&format!("{pointer}{at}"), Some(text)),
+            }
         }
         if let Some(merge) = &node.merge {
             self.expression(In::Workflow, &format!("{pointer}/merge/score"), merge.score.as_deref());
         }
-        if let Some(OpManifest::Spec(op)) = &node.op {
-            self.expression(In::Workflow, &format!("{pointer}/op/expr"), op.expr.as_deref());
-            if let Some(template) = &op.template {
-                self.templates(&format!("{pointer}/op/template"), template);
-            }
-            for (name, value) in op.args.iter().flatten() {
-                let name = name.replace('~', "~0").replace('/', "~1");
-                self.templates(&format!("{pointer}/op/args/{name}"), value);
-            }
-            for (index, word) in op.command.iter().flatten().enumerate() {
-                self.template(&format!("{pointer}/op/command/{index}"), Some(word));
-            }
-        }
         if let Some(ask) = &node.ask {
-            self.template(&format!("{pointer}/ask/approve"), ask.approve.as_deref());
             let mut names = BTreeSet::new();
             for (index, question) in ask.questions.iter().enumerate() {
                 let at = format!("{pointer}/ask/questions/{index}");
-                self.template(&format!("{at}/question"), Some(&question.question));
                 if !names.insert(&question.name) {
                     let message = format!("two questions are named `{}`", question.name);
                     let hint = "give one of them another name: answers are told apart by it";
@@ -202,23 +194,16 @@ impl Loader<'_> {
         }
     }
 
-    fn templates(&mut self, pointer: &str, value: &Value) {
-        match value {
-            Value::String(text) => self.template(pointer, Some(text)),
-            Value::Array(list) => {
-                list.iter().enumerate().for_each(|(index, value)| self.templates(&format!("{pointer}/{index}"), value));
-            }
-            Value::Object(map) => map.iter().for_each(|(key, value)| {
-                self.templates(&format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), value);
-            }),
-            _ => {}
-        }
-    }
-
     fn agent_names(&mut self) {
         let agents = std::mem::take(&mut self.docs.agents.value.agents);
         for (index, agent) in agents.iter().enumerate() {
             self.schema(In::Agents, &format!("/agents/{index}/schema_out"), agent.schema_out.as_deref());
+            if agent.system.is_some() && agent.config.system_prompt.is_some() {
+                let hint = "keep one of them: they mean the same";
+                let message = format!("`{}` has `system` and `config.system_prompt`", agent.id);
+                let at = format!("/agents/{index}/config/system_prompt");
+                self.refer(In::Agents, &at, "conflicting_keys", message, hint);
+            }
             let missing = |persona: &&str| self.known.personas.as_ref().is_some_and(|known| !known.contains(*persona));
             if let Some(persona) = agent.persona.as_deref().filter(missing) {
                 let known = self.known.personas.iter().flatten().map(String::as_str);
@@ -232,7 +217,9 @@ impl Loader<'_> {
     }
 
     fn a_node(&mut self, file: In, pointer: &str, name: &str, ids: &BTreeSet<String>) {
-        if !ids.contains(name) && self.docs.workflow.listed {
+        // Of a node whose id nobody could read nothing is missed.
+        let known = self.docs.workflow.listed && self.docs.workflow.value.nodes.iter().all(|node| node.id.is_some());
+        if !ids.contains(name) && known {
             let hint = nearest(name, ids.iter().map(String::as_str), "workflow.yaml").unwrap_or_else(no_nodes);
             self.refer(file, pointer, "unknown_node", format!("there is no node `{name}`"), hint);
         }
@@ -264,6 +251,9 @@ impl Loader<'_> {
                     }
                     self.schema(In::Evaluations, &format!("{at}/schema"), assertion.schema.as_deref());
                     self.expression(In::Evaluations, &format!("{at}/expression"), assertion.expression.as_deref());
+                    for name in assertion.expression.as_deref().map(self.known.expression_reads).unwrap_or_default() {
+                        self.a_node(In::Evaluations, &format!("{at}/expression"), &name, ids);
+                    }
                     self.expected(&at, assertion.kind, &assertion.expected, assertion.expression.is_some());
                 }
             }
@@ -336,7 +326,7 @@ fn no_nodes() -> String {
 }
 
 /// A reason without the list of everything that a parser would have taken.
-fn short(reason: &str) -> String {
+pub(super) fn short(reason: &str) -> String {
     match (reason.split_once(" expecting {"), reason.rsplit_once('}')) {
         (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
         _ => reason.into(),

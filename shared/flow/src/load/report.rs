@@ -33,6 +33,9 @@ impl fmt::Display for Fault {
 pub struct Report {
     /// At least one.
     pub faults: Vec<Fault>,
+    /// The keys without an effect here, with their places. They are no faults.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Fault>,
 }
 
 impl fmt::Display for Report {
@@ -46,23 +49,59 @@ impl fmt::Display for Report {
 
 /// Faults as they are found.
 #[derive(Default)]
-pub(super) struct Faults(BTreeSet<Fault>);
+pub(super) struct Faults {
+    faults: BTreeSet<Fault>,
+    notes: BTreeSet<Fault>,
+    /// Whether the manifests were accepted before and tasks run them.
+    is_accepted: bool,
+}
 
 impl Faults {
-    /// Adds one.
+    /// For manifests that are checked now, or for those that were accepted before.
+    pub(super) fn new(is_accepted: bool) -> Self {
+        Self { is_accepted, ..Self::default() }
+    }
+
+    /// Adds one without which there is no flow.
     pub(super) fn add(&mut self, at: At<'_>, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
-        let (line, column) = (at.place.line.max(1), at.place.column.max(1));
-        let (message, hint) = (message.into(), hint.into());
-        self.0.insert(Fault { file: at.file.into(), line, column, code, message, hint });
+        self.faults.insert(fault(at, code, message.into(), hint.into()));
+    }
+
+    /// Adds one of a flow that could run all the same. Manifests that an earlier version accepted keep running: a check that is
+    /// new, or a version that does not match any more, ends no task.
+    pub(super) fn refuse(
+        &mut self,
+        at: At<'_>,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        if !self.is_accepted {
+            self.add(at, code, message, hint);
+        }
+    }
+
+    /// Notes what has no effect here, and is no fault.
+    pub(super) fn note(&mut self, at: At<'_>, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
+        self.notes.insert(fault(at, code, message.into(), hint.into()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.faults.is_empty()
+    }
+
+    pub(super) fn is_accepted(&self) -> bool {
+        self.is_accepted
     }
 
     pub(super) fn report(self) -> Report {
-        Report { faults: self.0.into_iter().collect() }
+        Report { faults: self.faults.into_iter().collect(), notes: self.notes.into_iter().collect() }
     }
+}
+
+fn fault(at: At<'_>, code: &'static str, message: String, hint: String) -> Fault {
+    let (line, column) = (at.place.line.max(1), at.place.column.max(1));
+    Fault { file: at.file.into(), line, column, code, message, hint }
 }
 
 /// Where a fault is.

@@ -1,5 +1,6 @@
 //! A YAML or JSON text as a tree that knows where each key and value stands.
 
+use crate::op::expr::on_deep_stack;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
@@ -38,6 +39,7 @@ pub(super) enum Content {
 pub(super) struct Malformed {
     pub(super) place: Place,
     pub(super) message: String,
+    pub(super) hint: &'static str,
 }
 
 /// A key that is there again, with the place of the first.
@@ -60,26 +62,29 @@ impl Tree {
     }
 
     fn parse(path: &str, text: &str) -> Result<Self, Malformed> {
-        let options = serde_saphyr::options! {
-            duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
-            strict_booleans: true,
-            with_snippet: false,
-            leading_zero_numbers_as_strings: true,
-            underscored_numbers_as_strings: true,
-        };
-        let yaml = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
+        // A text that nests as deep as the parser allows needs more than the stack of a worker.
+        let yaml = on_deep_stack(|| {
+            let options = serde_saphyr::options! {
+                duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
+                strict_booleans: true,
+                with_snippet: false,
+                leading_zero_numbers_as_strings: true,
+                underscored_numbers_as_strings: true,
+            };
+            serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options)
+                .map(Self::from)
+                .map_err(|error| (error.location().map(Place::from), error.without_snippet().to_string()))
+        });
+        let yaml = yaml.unwrap_or_else(|| Err((None, "it cannot be parsed".into())));
         if path.ends_with(".json") {
-            let value: Value = serde_json::from_str(text).map_err(|error| Malformed {
-                place: Place { line: narrow(error.line() as u64), column: narrow(error.column() as u64) },
-                message: malformed("JSON", &error.to_string()),
+            let value: Value = serde_json::from_str(text).map_err(|error| {
+                let place = Place { line: narrow(error.line() as u64), column: narrow(error.column() as u64) };
+                Malformed { place, message: no_such("JSON", &error.to_string()), hint: LOOK }
             })?;
-            let placed = yaml.ok().map(Self::from).filter(|tree| tree.to_value() == value);
+            let placed = yaml.ok().filter(|tree| tree.to_value() == value);
             return Ok(placed.unwrap_or_else(|| Self::unplaced(value)));
         }
-        yaml.map(Self::from).map_err(|error| Malformed {
-            place: error.location().map(Place::from).unwrap_or_default(),
-            message: malformed("YAML", &error.without_snippet().to_string()),
-        })
+        yaml.map_err(|(place, reason)| malformed(&reason, text, place.unwrap_or_default()))
     }
 
     fn keep_first(&mut self, again: &mut Vec<Again>, at_root: bool) {
@@ -134,6 +139,38 @@ impl Tree {
         }
     }
 
+    /// The first reference of a schema that leads out of its file, with its place.
+    pub(super) fn reference_out(&self) -> Option<(Place, String)> {
+        match &self.content {
+            Content::Scalar(_) => None,
+            Content::List(list) => list.iter().find_map(Self::reference_out),
+            Content::Map(map) => map.iter().find_map(|(key, _, value)| match &value.content {
+                Content::Scalar(Value::String(to)) if key == "$ref" && !to.starts_with('#') => {
+                    Some((value.place, to.clone()))
+                }
+                _ => value.reference_out(),
+            }),
+        }
+    }
+
+    /// The same without a key of the manifest's own name around everything, which some write: `memory: {…}`.
+    pub(super) fn unwrapped(self, name: &str, schema: &Value) -> Self {
+        let is_key = schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        let Content::Map(mut map) = self.content else { return self };
+        let is_version = |key: &str| key == "version" || key.starts_with("x-");
+        let is_wrapper = !is_key
+            && map.iter().all(|(key, ..)| key == name || is_version(key))
+            && map.iter().any(|(key, _, value)| key == name && matches!(value.content, Content::Map(_)));
+        if is_wrapper && let Some(at) = map.iter().position(|(key, ..)| key == name) {
+            let (_, _, inner) = map.remove(at);
+            if let Content::Map(entries) = inner.content {
+                map.retain(|(key, ..)| !entries.iter().any(|(inside, ..)| inside == key));
+                map.extend(entries);
+            }
+        }
+        Self { place: self.place, content: Content::Map(map) }
+    }
+
     /// The place of what this JSON pointer leads to, or of the innermost value on the way that is there.
     pub(super) fn place_of(&self, pointer: &str) -> Place {
         let mut at = self;
@@ -175,10 +212,55 @@ impl Tree {
     }
 }
 
+const LOOK: &str = "look for a bracket or a quote without its other half, and for the indentation, there and before";
+
 /// What a parser says, without the place, which the fault has.
-fn malformed(what: &str, reason: &str) -> String {
+fn no_such(what: &str, reason: &str) -> String {
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
     format!("this is no {what}: {reason}")
+}
+
+/// Says in words for an author why a text is no YAML: the parser's own words are for programmers.
+fn malformed(reason: &str, text: &str, place: Place) -> Malformed {
+    let line = |number: u32| text.lines().nth((number as usize).wrapping_sub(1)).unwrap_or_default();
+    // The parser notices a tab where the line before it ends.
+    let tab = (place.line..=place.line.saturating_add(1)).find_map(|number| {
+        let at = line(number).find(|letter: char| letter != ' ')?;
+        line(number).get(at..)?.starts_with('\t').then_some(Place { line: number, column: narrow(at as u64 + 1) })
+    });
+    if let Some(place) = tab {
+        let message = "this is no YAML: a tab indents the line".into();
+        return Malformed { place, message, hint: "put spaces in the place of the tab" };
+    }
+    // It may notice braces only where the next line begins.
+    let unquoted = [place.line, place.line.saturating_sub(1)].into_iter().find_map(|number| {
+        let written = line(number);
+        let before = written.get(..written.find("{{")?).unwrap_or_default();
+        let begins_there = before.trim_end().is_empty() || before.trim_end().ends_with([':', '-', ',', '[', '{']);
+        begins_there.then(|| Place { line: number, column: narrow(before.chars().count() as u64 + 1) })
+    });
+    if let Some(place) = unquoted {
+        let message = "this is no YAML: a text that begins with `{{` has to be quoted".into();
+        return Malformed { place, message, hint: "quote it: \"{{input}}\"" };
+    }
+    if reason.contains("budget") {
+        let (what, hint) = if reason.contains("Depth") {
+            ("it nests too deep", "64 levels of lists and objects are the most")
+        } else {
+            (
+                "it is too much, with all that its aliases stand for",
+                "250,000 values and keys are the most: use fewer aliases",
+            )
+        };
+        return Malformed { place, message: format!("this is no YAML that is read here: {what}"), hint };
+    }
+    if reason.contains("from_str_multiple") {
+        let second = text.lines().enumerate().skip(1).filter(|(_, line)| line.trim_end() == "---").last();
+        let place = second.map_or(place, |(at, _)| Place { line: narrow(at as u64 + 1), column: 1 });
+        let message = "this is no YAML that is read here: the file holds more than one document".into();
+        return Malformed { place, message, hint: "keep one, and remove the line `---` between them" };
+    }
+    Malformed { place, message: no_such("YAML", reason), hint: LOOK }
 }
 
 impl From<Location> for Place {

@@ -73,10 +73,14 @@ impl Step<'_> {
     /// Gives back what the node had or waited for, if this step has ended it or has it wait for something else.
     pub(super) fn give_slots(&mut self) {
         let Some(Execution { slots: Some(holder), .. }) = &self.state.execution else { return };
-        let gives = |event: &TaskEvent| match event {
-            TaskEvent::NodeFinished { .. } | TaskEvent::Finished { .. } | TaskEvent::Parked { .. } => true,
-            TaskEvent::Waiting { wait: Wait::Backoff { .. }, .. } => true,
-            _ => false,
+        let gives = |event: &TaskEvent| {
+            matches!(
+                event,
+                TaskEvent::NodeFinished { .. }
+                    | TaskEvent::Finished { .. }
+                    | TaskEvent::Parked { .. }
+                    | TaskEvent::Waiting { wait: Wait::Backoff { .. }, .. }
+            )
         };
         if self.decision.events.iter().any(gives) {
             let give = SlotsCommand::Give { holder: holder.clone() };

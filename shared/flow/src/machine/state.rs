@@ -73,8 +73,8 @@ pub struct Execution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
     /// Since when it waits, or waited last.
-    #[serde(default)]
-    pub waiting_since: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Timestamp>,
 }
 
 /// What an executing node does.
@@ -140,7 +140,7 @@ impl Execution {
             usage: Usage::default(),
             tool_calls: 0,
             slots: None,
-            waiting_since: at,
+            waiting_since: None,
         }
     }
 }
@@ -300,7 +300,7 @@ impl TaskState {
         }
         let Some(execution) = &mut self.execution else { return };
         execution.mode = mode;
-        execution.waiting_since = at;
+        execution.waiting_since = Some(at);
         match wait {
             Wait::Backoff { .. } => execution.slots = None,
             Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),

@@ -266,7 +266,7 @@ impl<'a> Step<'a> {
         match wait.clone() {
             Wait::Backoff { retry, .. } => self.begin_node(node, input, attempt + 1, Some(retry), 0),
             Wait::Slots { retry, queue_ms, .. } => {
-                let waited = self.stamp.at.since(execution.waiting_since).as_millis() as u64;
+                let waited = execution.waiting_since.map_or(0, |since| self.stamp.at.since(since).as_millis() as u64);
                 self.start_node(node, input, attempt, retry, queue_ms + waited);
             }
         }

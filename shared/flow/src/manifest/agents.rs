@@ -57,6 +57,16 @@ pub struct AgentConfig {
     /// The most tokens of one answer.
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
+    /// How long the conversation of one node may take, in seconds, where `limits.max_seconds` says nothing.
+    #[schemars(range(min = 0.001, max = 604800.0))]
+    pub timeout: Option<f64>,
+    /// What it is told before everything else, where the agent has no `system`.
+    pub system_prompt: Option<String>,
+    /// Whether its nodes are tried again, where a node says nothing of `retries`: `max_retries` times, else once.
+    pub retry_on_failure: Option<bool>,
+    /// How often its nodes are tried again, where a node says nothing of `retries` and `retry_on_failure` is not false.
+    #[schemars(range(max = 20))]
+    pub max_retries: Option<u32>,
 }
 
 /// What the conversation of one node may use; the defaults of chats where nothing is said.

@@ -73,7 +73,7 @@ pub enum QueuePolicy {
 pub struct Inspector {
     /// The version of this file, for people.
     pub version: Value,
-    /// Whether tasks pause at all.
+    /// Whether tasks that people begin pause as this file says. Those of evaluations and re-runs do not.
     pub enabled: bool,
     /// Nodes to pause before.
     pub breakpoints: Vec<String>,
@@ -103,8 +103,10 @@ pub struct CliProfile {
     pub label: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// The folder that it works in.
+    /// Without effect here, and noted so: a flow is the folder that it is run from.
     pub default_config_dir: Option<String>,
+    /// Without effect here, and noted so: `telemetry_overlays` says what is shown.
+    pub presentation_rules: Option<Value>,
     /// The flow that it runs.
     pub default_workflow_id: Option<String>,
     /// The start node of its tasks; the default one when nothing is said.
@@ -133,6 +135,8 @@ pub struct SessionPolicies {
     pub history_file: Option<String>,
     /// How much of it.
     pub max_history_items: Option<u32>,
+    /// Without effect here, and noted so: attached files are files of the workspace.
+    pub persist_attachments: Option<bool>,
 }
 
 /// What becomes of what is typed.
@@ -153,9 +157,9 @@ pub struct InputMapping {
 pub struct TelemetryOverlay {
     /// Whether anything is.
     pub enabled: bool,
-    /// How much, such as `summary`.
+    /// How much: `summary` for the figures of each run alone; else every event.
     pub level: Option<String>,
-    /// The types of events; all when nothing is said.
+    /// The types of events, with `*`; all when nothing is said.
     pub filters: Vec<String>,
 }
 
@@ -168,6 +172,8 @@ pub struct CustomCommand {
     pub name: String,
     /// What it does.
     pub description: Option<String>,
+    /// What it does, where it has no `description`.
+    pub help: Option<String>,
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
@@ -189,11 +195,12 @@ pub struct EngineMetadata {
     pub name: Option<String>,
     /// The flow's own version.
     pub flow_version: Option<String>,
-    /// The engine that it was made for.
+    /// The engine that it was made for: a range such as `>=0.1, <0.3`. Another engine refuses the flow.
     pub engine_version: Option<String>,
     /// Who made it.
     pub authors: Vec<String>,
-    /// The revisions of its schemas, by name.
+    /// The revisions of its schemas, by name, as every run records them: what a schema says of itself (`version`, `x-revision`), the
+    /// beginning of its SHA-256, or any other text.
     pub schema_revisions: BTreeMap<String, String>,
     /// Anything more that every run records.
     pub metadata: Map<String, Value>,
@@ -209,7 +216,7 @@ pub struct Deployment {
     pub name: Option<String>,
     /// The flow's own version.
     pub flow_version: Option<String>,
-    /// The engine that it needs.
+    /// The engine that it needs: a range such as `>=0.1, <0.3`. Another engine refuses the flow.
     pub engine_version: Option<String>,
     /// Files and folders that it is made of, with what they are for.
     pub layout: BTreeMap<String, String>,

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The stores and context profiles of a flow. All stores are kept in the table; what is said of them is for people.
+/// The stores and context profiles of a flow. All stores are kept in the table of the installation. One key `memory` around
+/// everything is good, too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryManifest {
@@ -25,13 +26,14 @@ pub struct MemoryManifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// What sort of store, for people.
+    /// How it is kept: `table`. Names that mean another place of this machine elsewhere (`in_memory`, `file`, `sqlite`) are noted;
+    /// any other is refused.
     #[serde(rename = "type")]
     pub sort: Option<String>,
     /// The most items that nodes are given of it: the newest.
     #[schemars(range(min = 1))]
     pub max_items: Option<u64>,
-    /// Anything more, for people.
+    /// Without effect here, and noted so.
     pub config: Option<Map<String, Value>>,
 }
 
@@ -82,14 +84,14 @@ pub struct PersistentMemory {
 pub struct PersistentStore {
     /// Which store.
     pub store: StoreKind,
-    /// What keeps it, for people: it is always the table.
+    /// How it is kept, as `type` in memory.yaml.
     pub backend: Option<String>,
-    /// Days until an item goes; never when nothing is said.
+    /// Days until an item goes, from when it was remembered; never when nothing is said.
     #[schemars(range(min = 1))]
     pub retention_days: Option<u32>,
     /// The most items; the oldest go first.
     #[schemars(range(min = 1))]
     pub max_items: Option<u64>,
-    /// Anything more, for people.
+    /// Without effect here, and noted so.
     pub config: Option<Map<String, Value>>,
 }

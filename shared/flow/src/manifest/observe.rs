@@ -130,6 +130,39 @@ pub enum PluginKind {
     Webhook,
 }
 
+/// The type of a key of an observer's `config`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigKey {
+    /// An address of HTTP.
+    Address,
+    /// A text.
+    Text,
+    /// A whole number.
+    Number,
+    /// True or false.
+    Flag,
+    /// A reference to a secret.
+    Secret,
+    /// References to secrets, by name.
+    Secrets,
+}
+
+impl PluginKind {
+    /// The keys that `config` has, what each takes, and whether nothing can be sent without it.
+    pub fn keys(self) -> &'static [(&'static str, ConfigKey, bool)] {
+        match self {
+            Self::JsonLines => &[("path", ConfigKey::Text, false), ("max_bytes", ConfigKey::Number, false)],
+            Self::Webhook => &[("url", ConfigKey::Address, true), ("secret", ConfigKey::Secret, false)],
+            Self::Otlp => &[
+                ("endpoint", ConfigKey::Address, true),
+                ("headers", ConfigKey::Secrets, false),
+                ("service_name", ConfigKey::Text, false),
+                ("content", ConfigKey::Flag, false),
+            ],
+        }
+    }
+}
+
 fn yes() -> bool {
     true
 }

@@ -64,7 +64,7 @@ pub struct Credential {
     /// Its id.
     #[schemars(length(min = 1))]
     pub id: String,
-    /// The provider that it is for.
+    /// The provider that it is for: one that there is.
     pub provider: Option<String>,
     /// What it is for, for people.
     pub description: Option<String>,
@@ -76,7 +76,7 @@ pub struct Credential {
     pub secret: Option<String>,
     /// The same in the field's longer form.
     pub auth: Option<Auth>,
-    /// Anything more, for people; never a key.
+    /// Without effect here, and noted so; never a key.
     pub config: Option<Map<String, Value>>,
 }
 

@@ -22,7 +22,7 @@ pub struct Workflow {
     pub name: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// Files whose change starts a task of this flow.
+    /// Files whose change would start a task of this flow. Nobody watches files yet, so the check refuses it.
     pub on: Vec<Trigger>,
     /// What is done.
     pub nodes: Vec<NodeManifest>,
@@ -84,7 +84,7 @@ pub enum Kind {
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("x-partial" = true, "required" = ["id", "kind", "role", "context"]))]
 pub struct NodeManifest {
-    /// Its id, unique in the flow.
+    /// Its id, unique in the flow, without `/`.
     #[schemars(required, length(min = 1, max = 100))]
     pub id: Option<String>,
     /// Its name, for people.
@@ -119,7 +119,7 @@ pub struct NodeManifest {
     /// For a linear node or a decision: failures that go on along an edge of their own, once no retry is left. The task stays as it
     /// was, and the next node is given `{error, input}`: why the node failed, and what it was given. The first that matches counts.
     pub on_error: Vec<ErrorRouteManifest>,
-    /// For an exit: every task that reaches it has failed.
+    /// For an exit: every task that reaches it has failed. An exit has nothing else to say: it gives back what comes to it.
     pub always_fail: bool,
     /// For a merge: how it joins.
     pub merge: Option<MergeManifest>,

@@ -77,10 +77,11 @@ impl Memory {
             if of_store.is_empty() {
                 continue;
             }
-            let most = memory.max_items.get(&store).copied().unwrap_or(usize::MAX);
-            let Newest { items, more } = self.newest(scope, store, CONSIDERED.min(most), CONSIDERED_BYTES).await?;
-            // What is beyond the store's own limit is not there.
-            cut += u32::from(more && items.len() < most);
+            let kept = memory.stores.get(&store).and_then(|bounds| bounds.max_items);
+            let most = kept.map_or(CONSIDERED, |kept| kept.min(CONSIDERED));
+            let Newest { items, more } = self.newest(scope, store, most, CONSIDERED_BYTES).await?;
+            // Beyond the bounds of a store there is nothing, whatever is still to be deleted.
+            cut += u32::from(more && kept.is_none_or(|kept| items.len() < kept));
             let wanted = |kept: &Kept| {
                 let matches =
                     |source: &&Source| source.tags.is_empty() || source.tags.iter().any(|tag| kept.tags.contains(tag));

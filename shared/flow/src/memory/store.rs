@@ -3,7 +3,7 @@
 //! An item is at `at/<time>/<key>`; `key/<key>` says at which time. Both change in one commit.
 
 use super::{MAX_CONTENT, Memory, Scope, port};
-use crate::flow::StoreKind;
+use crate::flow::{Bounds, StoreKind};
 use domain::{Code, Error, NodeId, TaskId, Timestamp, task::ContextItem};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,14 @@ pub(super) fn tokens(content: &Value) -> u64 {
     (characters as u64).div_ceil(4).max(1)
 }
 
+/// Whether it is time to look for what is beyond a store's bounds: after every write of a small store, and after one of many of a
+/// large one, so that a write reads some dozens of items on average. No node is given what is still there beyond them.
+fn is_due(place: &str, most: usize) -> bool {
+    let often = (most / 32).max(1) as u64;
+    let sum = place.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    sum.is_multiple_of(often)
+}
+
 /// The newest part of a store.
 #[derive(Default)]
 pub(super) struct Newest {
@@ -108,10 +116,12 @@ fn when(at: Timestamp) -> String {
 
 impl Memory {
     /// Remembers `content` under `key`, in the place of what was there. What is there already and newer stays: a stage that
-    /// runs again after a crash does not undo what came after it.
+    /// runs again after a crash does not undo what came after it. What is beyond the `bounds` of the store goes: an item when its
+    /// time is over, the oldest ones when there are too many.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a key or tags that are too long, `PAYLOAD_TOO_LARGE`, and the store's own.
+    #[expect(clippy::too_many_arguments, reason = "one thing with its key, its tags, its time and its bounds")]
     pub async fn remember(
         &self,
         scope: &Scope,
@@ -120,8 +130,9 @@ impl Memory {
         content: &Value,
         tags: &[String],
         at: Timestamp,
+        bounds: Bounds,
     ) -> Result<(), Error> {
-        self.remember_by(None, scope, store, key, content, tags, at).await
+        self.remember_by(None, scope, store, key, content, tags, at, bounds).await
     }
 
     /// The same for an execution of a node: of one run, the later one by its place in the flow stays ([`Writer`]).
@@ -138,6 +149,7 @@ impl Memory {
         content: &Value,
         tags: &[String],
         at: Timestamp,
+        bounds: Bounds,
     ) -> Result<(), Error> {
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(Error::invalid("key", format!("a key of memory has 1 to {MAX_KEY} bytes")));
@@ -155,6 +167,10 @@ impl Memory {
         }
         let pk = partition(scope, store);
         let (pointer, place) = (Key::new(&pk, format!("key/{key}")), format!("at/{}/{key}", when(at)));
+        let lasting = |write: Write| match bounds.retention {
+            Some(retention) => write.expiring(at + retention),
+            None => write,
+        };
         for _ in 0..ATTEMPTS {
             let there = self.table.get(&pointer).await.map_err(port)?;
             let expect = there.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
@@ -166,17 +182,22 @@ impl Memory {
             if stays.unwrap_or_else(|| old.as_ref().is_some_and(|old| *old > place)) {
                 return Ok(());
             }
-            let mut writes = vec![Write::put(Key::new(&pk, &place), body.clone(), Expect::Any)];
+            let mut writes = vec![lasting(Write::put(Key::new(&pk, &place), body.clone(), Expect::Any))];
             match old {
                 Some(old) if old == place => writes.push(Write::check(pointer.clone(), expect)),
                 old => {
                     let body = Value::String(place.clone()).to_string();
-                    writes.push(Write::put(pointer.clone(), body, expect));
+                    writes.push(lasting(Write::put(pointer.clone(), body, expect)));
                     writes.extend(old.map(|old| Write::delete(Key::new(&pk, old), Expect::Any)));
                 }
             }
             match self.table.commit(writes).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    if let Some(most) = bounds.max_items.filter(|most| is_due(&place, *most)) {
+                        self.forget_beyond(&pk, most).await?;
+                    }
+                    return Ok(());
+                }
                 Err(ports::Error::Conflict { .. }) => {}
                 Err(error) => return Err(port(error)),
             }
@@ -188,6 +209,36 @@ impl Memory {
     async fn written_by(&self, pk: &str, place: &str) -> Result<Option<Writer>, Error> {
         let item = self.table.get(&Key::new(pk, place)).await.map_err(port)?;
         Ok(item.map(|item| parse::<Kept>(&item.body)).transpose()?.and_then(|kept| kept.by))
+    }
+
+    /// Deletes all but the newest `most` items of a store. What another task does at the same time is looked at the next time.
+    async fn forget_beyond(&self, pk: &str, most: usize) -> Result<(), Error> {
+        let mut seen = 0;
+        let mut query = Query::prefix(pk, "at/", PAGE).descending();
+        loop {
+            let page = self.table.query(&query).await.map_err(port)?;
+            for item in page.items {
+                seen += 1;
+                if seen <= most {
+                    continue;
+                }
+                let place = item.key.sk.clone();
+                let mut writes = vec![Write::delete(item.key.clone(), Expect::Any)];
+                let pointer = Key::new(pk, format!("key/{}", parse::<Kept>(&item.body)?.key));
+                let points = self.table.get(&pointer).await.map_err(port)?;
+                let points =
+                    points.filter(|points| serde_json::from_str(&points.body).is_ok_and(|at: String| at == place));
+                writes.extend(points.map(|points| Write::delete(pointer, Expect::Rev(points.rev))));
+                match self.table.commit(writes).await {
+                    Ok(()) | Err(ports::Error::Conflict { .. }) => {}
+                    Err(error) => return Err(port(error)),
+                }
+            }
+            match page.next {
+                Some(next) => query = query.after(Some(next)),
+                None => return Ok(()),
+            }
+        }
     }
 
     /// What a key of a store holds.

@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::flow::{self, ContextUse, Profile, Retrieval, Source, StoreKind};
+use crate::flow::{self, Bounds, ContextUse, Profile, Retrieval, Source, StoreKind};
 use domain::{Timestamp, task::AssembledContext};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -42,7 +42,19 @@ fn profile(policy: Retrieval, max_tokens: u64, sources: &[(StoreKind, &[&str])])
 impl World {
     async fn remember(&self, store: StoreKind, key: &str, content: Value, tags: &[&str], seconds: i64) {
         let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        self.memory.remember(&self.scope, store, key, &content, &tags, at(seconds)).await.unwrap();
+        self.remember_within(store, key, content, &tags, seconds, Bounds::default()).await;
+    }
+
+    async fn remember_within(
+        &self,
+        store: StoreKind,
+        key: &str,
+        content: Value,
+        tags: &[String],
+        seconds: i64,
+        bounds: Bounds,
+    ) {
+        self.memory.remember(&self.scope, store, key, &content, tags, at(seconds), bounds).await.unwrap();
     }
 
     async fn assemble(&self, memory: &flow::Memory, query: &str) -> AssembledContext {
@@ -151,7 +163,8 @@ async fn s4_a_store_without_bound_is_not_read_as_a_whole() {
 async fn s4_what_is_too_long_is_refused() {
     let world = world();
     let code = async |key: &str, content: Value, tags: &[String]| {
-        let done = world.memory.remember(&world.scope, StoreKind::Task, key, &content, tags, at(1)).await;
+        let done =
+            world.memory.remember(&world.scope, StoreKind::Task, key, &content, tags, at(1), Bounds::default()).await;
         done.unwrap_err().code
     };
     assert_eq!(code("k", json!("x".repeat(MAX_CONTENT)), &[]).await, Code::PayloadTooLarge);
@@ -237,7 +250,11 @@ async fn of_one_run_the_later_execution_stays_whichever_is_faster() {
     };
     let put = async |by, content: &str, seconds| {
         let content = json!(content);
-        world.memory.remember_by(by, &world.scope, StoreKind::Project, "k", &content, &[], at(seconds)).await.unwrap();
+        world
+            .memory
+            .remember_by(by, &world.scope, StoreKind::Project, "k", &content, &[], at(seconds), Bounds::default())
+            .await
+            .unwrap();
     };
     let held = async || world.memory.recall(&world.scope, StoreKind::Project, "k").await.unwrap().unwrap().content;
     put(by(1, 3, "work", &[2]), "third", 1).await;
@@ -260,7 +277,7 @@ async fn of_a_store_with_a_limit_the_newest_are_given() {
         world.remember(StoreKind::Project, &format!("k{n}"), json!(n), &[], n).await;
     }
     let mut memory = profile(Retrieval::Recency, 1000, &[(StoreKind::Project, &[])]);
-    memory.max_items = [(StoreKind::Project, 2)].into();
+    memory.stores = [(StoreKind::Project, Bounds { max_items: Some(2), retention: None })].into();
     let context = world.assemble(&memory, "").await;
     assert_eq!((keys(&context), context.left_out), (vec!["k4", "k3"], 0));
 }

@@ -5,8 +5,8 @@
 
 use crate::{
     Flow,
-    flow::{Op, ToolTarget},
-    manifest::PluginKind,
+    flow::{Op, Schema, ToolTarget},
+    manifest::{EngineMetadata, PluginKind},
     provider::{Adapters, Fingerprint, Kind},
     secret::Vault,
 };
@@ -37,6 +37,10 @@ pub struct RunMetadata {
     pub manifests: BTreeMap<String, Sha256>,
     /// The revisions of the schemas: the SHA-256 of each, whatever the order of its keys.
     pub schemas: BTreeMap<String, Sha256>,
+    /// What `engine_metadata.yaml` says of the flow: its own version, its authors, the engine that it is for and what it calls the
+    /// revisions of its schemas.
+    #[serde(default, skip_serializing_if = "Declared::is_empty")]
+    pub declared: Declared,
     /// What stood behind the flow's models and tools.
     pub adapters: Vec<Fingerprint>,
     /// What `engine_metadata.yaml` has every run record.
@@ -50,6 +54,43 @@ pub struct RunMetadata {
     pub replay: Option<Replay>,
     /// When it was made.
     pub started_at: Timestamp,
+}
+
+/// The author's own statements about a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Declared {
+    /// The flow's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The flow's own version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_version: Option<String>,
+    /// The range of engines that it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_version: Option<String>,
+    /// Its authors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<String>,
+    /// What it calls the revisions of its schemas, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub schema_revisions: BTreeMap<String, String>,
+}
+
+impl Declared {
+    fn of(said: &EngineMetadata) -> Self {
+        let EngineMetadata { name, flow_version, engine_version, authors, schema_revisions, .. } = said.clone();
+        Self { name, flow_version, engine_version, authors, schema_revisions }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The revision of a schema: the SHA-256 of it, whatever the order of its keys.
+pub(crate) fn revision(schema: &Schema) -> String {
+    super::canonical::hash(&schema.source).to_string()
 }
 
 /// The engine that made a run.
@@ -145,8 +186,8 @@ pub(super) async fn read(
     let record: Record = serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
     let Record { engine, adapters, input, replay, started_at } = record;
     let manifests = flow.bundle.iter().map(|(path, text)| (path.clone(), Sha256::of(text.as_bytes()))).collect();
-    let revision = |schema: &crate::flow::Schema| super::canonical::hash(&schema.source);
-    let schemas = flow.schemas.iter().map(|(name, schema)| (name.clone(), revision(schema))).collect();
+    let schemas = flow.schemas.iter();
+    let schemas = schemas.map(|(name, schema)| (name.clone(), super::canonical::hash(&schema.source))).collect();
     Ok(Some(RunMetadata {
         task_id: task,
         engine,
@@ -154,6 +195,7 @@ pub(super) async fn read(
         manifests,
         schemas,
         adapters,
+        declared: Declared::of(&flow.settings.engine_metadata),
         labels: flow.settings.engine_metadata.metadata.clone(),
         input: Some(input),
         replay,

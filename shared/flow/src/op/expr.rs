@@ -72,6 +72,14 @@ pub fn outputs_read(source: &str) -> Result<Vec<String>, String> {
     Ok(nodes)
 }
 
+/// The value of an expression that is written out in it, such as `"42"`; none of one that has to be evaluated.
+pub fn constant(source: &str) -> Option<Value> {
+    match &*compiled(source).ok()? {
+        Plan::Literal(value) => Some(value.clone()),
+        Plan::Path(..) | Plan::List(_) | Plan::Object(_) | Plan::Cel { .. } => None,
+    }
+}
+
 /// Evaluates `source`. `UNPROCESSABLE` says what went wrong and where.
 pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
     let wrong = |message: String| {
@@ -130,7 +138,7 @@ fn compile(source: &str) -> Result<Plan, String> {
 }
 
 /// Runs `work` on a stack that it cannot overflow; none when it panicked.
-fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+pub(crate) fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("expression".into()).stack_size(DEEP_STACK);
         thread.spawn_scoped(scope, work).ok()?.join().ok()

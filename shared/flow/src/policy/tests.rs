@@ -77,6 +77,13 @@ fn s5_what_reaches_the_network_needs_its_permission() {
 }
 
 #[test]
+fn s3_3_no_rule_stops_an_exit() {
+    let rules = [rule("none", PolicyTarget::Node, &["*"], &[], false)];
+    assert!(decide(&rules, &node("end", Role::Exit, &[]), &Use::Node).permits());
+    assert_eq!(denied_by(decide(&rules, &node("work", Role::Linear, &[]), &Use::Node)).unwrap(), "none");
+}
+
+#[test]
 fn s3_3_an_exit_calls_no_agent_and_no_tool() {
     let exit = node("end", Role::Exit, &["notes"]);
     for what in [Use::Tool(&builtin("notes")), Use::Model("openai/x"), Use::Command] {

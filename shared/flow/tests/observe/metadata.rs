@@ -8,7 +8,8 @@ use serde_json::json;
 async fn s10_2_every_run_keeps_the_hashes_of_what_it_was_made_with() {
     let rig = Rig::new(0).await;
     let schema = r#"{"type": "object", "required": ["items"]}"#;
-    let labels = "metadata: {team: bees}\n";
+    let labels = "name: Numbers\nflow_version: 1.2.3\nengine_version: \">=0.1, <99\"\nauthors: [Ada]\n\
+                  schema_revisions: {list: \"7\"}\nmetadata: {team: bees}\n";
     let flow = SPLIT.replace("default_start: true,", "default_start: true, schema_in: list,");
     let files = [("workflow.yaml", flow.as_str()), ("schemas/list.json", schema), ("engine_metadata.yaml", labels)];
     rig.flow("numbers", &files).await;
@@ -21,6 +22,11 @@ async fn s10_2_every_run_keeps_the_hashes_of_what_it_was_made_with() {
     }
     assert_eq!(made.schemas.keys().collect::<Vec<_>>(), ["list"]);
     assert_eq!((made.labels.get("team"), made.started_at), (Some(&json!("bees")), view.created_at));
+    let declared = json!({
+        "name": "Numbers", "flow_version": "1.2.3", "engine_version": ">=0.1, <99", "authors": ["Ada"],
+        "schema_revisions": {"list": "7"},
+    });
+    assert_eq!(serde_json::to_value(&made).unwrap()["declared"], declared);
     // The flow changes; what the run was made with does not.
     let changed = SPLIT.replace("* 2", "* 3");
     rig.flow("numbers", &[("workflow.yaml", &changed)]).await;

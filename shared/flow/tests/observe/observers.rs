@@ -55,8 +55,8 @@ const PLUGINS: &str = r#"
 plugins:
   - {id: good, type: json_lines, events: ["node_*", done]}
   - {id: stuck, type: webhook, config: {url: "https://example.com"}}
-  - {id: broken, type: otlp}
-  - {id: off, type: otlp, enabled: false}
+  - {id: broken, type: otlp, config: {endpoint: "https://example.com"}}
+  - {id: off, type: otlp, enabled: false, config: {endpoint: "https://example.com"}}
 "#;
 
 fn observers(rig: &Rig, own: Kept) -> Arc<Observers> {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 const WORKFLOW: &str = r#"version: 1
 name: base
 description: A bit of everything
-on:
-  - /projects/**/*.md
-  - {path: "/inbox/*.md", status: ready}
+# A flow without a fault:
+# each kind of node,
+# and of edge.
 nodes:
   - id: begin
     kind: deterministic
@@ -187,7 +187,7 @@ const REST: &[(&str, &str)] = &[
         "cli_profiles.yaml",
         "profiles:\n  - {id: default, start: begin_again, input_mappings: {default: {key: question}}}\n",
     ),
-    ("persistent_memory.yaml", "stores:\n  - {store: project, backend: sqlite, retention_days: 90}\n"),
+    ("persistent_memory.yaml", "stores:\n  - {store: project, backend: table, retention_days: 90}\n"),
     ("engine_metadata.yaml", "flow_version: 1.2.3\nschema_revisions: {thought: \"2\"}\n"),
     ("deployment.yaml", "name: base\nenvironment:\n  - {name: HOUSE_API_KEY, required: true}\n"),
     ("schemas/request.json", "{\n\t\"type\": \"object\"\n}\n"),

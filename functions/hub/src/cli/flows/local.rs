@@ -42,15 +42,19 @@ pub(super) fn sound(folder: &Path) -> Result<(), Failure> {
     loaded(folder)?.map(drop).map_err(|report| {
         let count = report.faults.len();
         let first = report.faults.first().map(ToString::to_string).unwrap_or_default();
-        Failure::Usage(format!("{first}\n{count} faults in all: buildscale flow check {} lists them", folder.display()))
+        let all = match count {
+            1 => "1 fault".to_owned(),
+            many => format!("{many} faults in all"),
+        };
+        Failure::Usage(format!("{first}\n{all}: buildscale flow check {} has the whole report", folder.display()))
     })
 }
 
 /// Says everything that is wrong.
 pub(super) fn check(folder: &Path, out: &mut Output) -> Result<Exit, Failure> {
     let report = match loaded(folder)? {
-        Ok(flow) => json!({ "ok": true, "hash": flow.reference.hash, "faults": [] }),
-        Err(report) => json!({ "ok": false, "faults": report.faults }),
+        Ok(flow) => json!({ "ok": true, "hash": flow.reference.hash, "faults": [], "notes": flow.notes }),
+        Err(report) => json!({ "ok": false, "faults": report.faults, "notes": report.notes }),
     };
     tell_faults(&report, &folder.display().to_string(), out)
 }
@@ -99,7 +103,12 @@ pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result
 /// Writes into `deployment.yaml` what the flow is made of; with `verify`, says what is not as it says there.
 pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<Exit, Failure> {
     const MANIFEST: &str = "deployment.yaml";
-    sound(folder)?;
+    // Files that are not as they were packed are what this is about.
+    if let Err(report) = loaded(folder)?
+        && report.faults.iter().any(|fault| fault.code != load::TAMPERED)
+    {
+        sound(folder)?;
+    }
     let failed = |source| Failure::Local { path: folder.display().to_string(), source };
     let files = load::read_folder(folder).map_err(failed)?;
     let made = template::package(&files);
@@ -108,8 +117,7 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
         let hash = made.hash.unwrap_or_default();
         return if out.is_json() { out.json(&json!({ "hash": hash })) } else { out.line(hash) }.map(|()| Exit::Done);
     }
-    let flow = load::load(&name_of(folder)?, files.clone(), &known()).ok();
-    let said = flow.and_then(|flow| flow.settings.deployment).filter(|said| !said.fingerprints.is_empty());
+    let said = template::said(&files).filter(|said| !said.fingerprints.is_empty());
     let said =
         said.ok_or_else(|| Failure::NotFound(format!("{MANIFEST} has no fingerprints: package the flow first")))?;
     let changed = template::drift(&said, &files);

@@ -116,7 +116,8 @@ fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, Fa
     if out.is_json() {
         return out.json(report).map(|()| exit);
     }
-    for fault in faults {
+    let notes = list(report, "notes");
+    for (fault, is_note) in faults.iter().map(|fault| (fault, false)).chain(notes.iter().map(|note| (note, true))) {
         let style = out.style();
         let mut at = one_line(text(fault, "file"), 200);
         for key in ["line", "column"] {
@@ -125,7 +126,8 @@ fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, Fa
                 number => at.push_str(&format!(":{number}")),
             }
         }
-        out.line(format_args!("{} {}", style.paint(Look::Bold, at + ":"), clean(text(fault, "message"))))?;
+        let note = if is_note { "note: " } else { "" };
+        out.line(format_args!("{} {note}{}", style.paint(Look::Bold, at + ":"), clean(text(fault, "message"))))?;
         if let Some(hint) = fault.get("hint").and_then(Value::as_str) {
             out.line(format_args!("  {} {}", style.paint(Look::Dim, "hint:"), clean(hint)))?;
         }

@@ -32,6 +32,26 @@ impl Profile {
         Self(profile)
     }
 
+    /// The flow that its lines run, where the command line names this one.
+    pub(super) fn flow<'a>(&'a self, named: &'a str) -> &'a str {
+        self.0.default_workflow_id.as_deref().unwrap_or(named)
+    }
+
+    /// Whether a run is told by its figures alone.
+    pub(super) fn is_brief(&self) -> bool {
+        self.0.telemetry_overlays.level.as_deref() == Some("summary")
+    }
+
+    /// The events of a run that are told; all when there are none.
+    pub(super) fn events(&self) -> &[String] {
+        &self.0.telemetry_overlays.filters
+    }
+
+    /// The description of a command, for people.
+    pub(super) fn about(command: &CustomCommand) -> &str {
+        command.description.as_deref().or(command.help.as_deref()).unwrap_or_default()
+    }
+
     /// Its name.
     pub(super) fn id(&self) -> &str {
         &self.0.id
@@ -39,7 +59,13 @@ impl Profile {
 
     /// The task that a line without a command becomes.
     pub(super) fn line(&self, line: &str) -> Result<Wanted, Failure> {
-        let mapping = self.0.input_mappings.get("default");
+        self.mapped("default", line)
+    }
+
+    /// The same by the mapping of this name, else by the default one.
+    fn mapped(&self, name: &str, line: &str) -> Result<Wanted, Failure> {
+        let mappings = &self.0.input_mappings;
+        let mapping = mappings.get(name).or_else(|| mappings.get("default"));
         let given = input::parse(line)?;
         let input = match mapping.and_then(|mapping| mapping.key.clone()) {
             Some(key) => Value::Object(Map::from_iter([(key, given)])),
@@ -61,7 +87,7 @@ impl Profile {
         }
         let line = match &command.input {
             Some(template) => Ok(Wanted { input: fill(template, text), start: self.0.start.clone(), files: true }),
-            None => self.line(text),
+            None => self.mapped(&command.name, text),
         };
         Some(line.map(|wanted| Wanted { start: command.start.clone().or(wanted.start), ..wanted }))
     }
@@ -93,8 +119,38 @@ mod tests {
         }))?;
         let expected = Wanted { input: json!({ "topic": "two bees" }), start: Some("begin".into()), files: false };
         assert_eq!(mapped.line("two bees")?, expected);
+        let by_command = profile(json!({
+            "id": "ask", "input_mappings": { "default": { "key": "topic" }, "draft": { "key": "about", "start": "write" } },
+            "custom_commands": [{ "name": "draft" }, { "name": "other" }],
+        }))?;
+        let wanted = by_command.command("draft", "bees").ok_or("no command")??;
+        assert_eq!((wanted.input, wanted.start), (json!({ "about": "bees" }), Some("write".into())));
+        assert_eq!(by_command.command("other", "bees").ok_or("no command")??.input, json!({ "topic": "bees" }));
         let plain = Profile::plain().line(r#"{"a": 1}"#)?;
         assert_eq!(plain, Wanted { input: json!({ "a": 1 }), start: None, files: true });
+        Ok(())
+    }
+
+    #[test]
+    fn s10_9_a_profile_says_what_is_told_of_a_run_and_of_its_commands() -> Result<(), Box<dyn std::error::Error>> {
+        let told = profile(json!({ "id": "p",
+            "telemetry_overlays": { "enabled": true, "level": "summary", "filters": ["node_*"] },
+            "custom_commands": [
+                { "name": "a", "help": "Helps." },
+                { "name": "b", "help": "Helps.", "description": "Says more." },
+            ],
+        }))?;
+        assert!(told.is_brief() && !Profile::plain().is_brief());
+        assert_eq!((told.events(), Profile::plain().events()), (["node_*".to_owned()].as_slice(), [].as_slice()));
+        let about: Vec<&str> = told.0.custom_commands.iter().map(Profile::about).collect();
+        assert_eq!(about, ["Helps.", "Says more."]);
+        Ok(())
+    }
+
+    #[test]
+    fn s10_9_a_profile_says_which_flow_it_runs() -> Result<(), Box<dyn std::error::Error>> {
+        assert_eq!(profile(json!({ "id": "p", "default_workflow_id": "review" }))?.flow("plan"), "review");
+        assert_eq!(Profile::plain().flow("plan"), "plan");
         Ok(())
     }
 

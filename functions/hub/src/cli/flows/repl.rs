@@ -210,7 +210,7 @@ impl Repl {
     fn help(&self, out: &mut Output) -> Result<(), Failure> {
         out.notice(HELP)?;
         for command in &self.profile.0.custom_commands {
-            let about = one_line(command.description.as_deref().unwrap_or_default(), 120);
+            let about = one_line(Profile::about(command), 120);
             out.notice(format!("  /{:22} {about}", one_line(&command.name, 40)).trim_end())?;
         }
         Ok(())
@@ -248,7 +248,7 @@ impl Repl {
 
     async fn run(&mut self, line: &str, wanted: Wanted, lines: &mut Lines, out: &mut Output) -> Result<(), Failure> {
         self.history.add(line);
-        let flow = self.profile.0.default_workflow_id.as_deref().unwrap_or(&self.flow).to_owned();
+        let flow = self.profile.flow(&self.flow).to_owned();
         let mut body = Map::from_iter([("input".to_owned(), wanted.input)]);
         if let Some(start) = wanted.start {
             body.insert("start".into(), json!(start));
@@ -260,7 +260,8 @@ impl Repl {
         let task = text(&accepted, "task_id").to_owned();
         let (client, workspace) = (self.desk.client.clone(), self.desk.workspace.clone());
         let watch = Watch::new(client, workspace, task.clone(), Some(0), Manner::Runner, out)?;
-        let ended = watch.quietly(!self.telemetry).until_end(lines, out).await?;
+        let watch = watch.quietly(!self.telemetry || self.profile.is_brief()).saying(self.profile.events());
+        let ended = watch.until_end(lines, out).await?;
         self.last = ended.exit;
         ended.print(out)?;
         if self.telemetry && !out.is_json() {

@@ -16,6 +16,7 @@ use crate::cli::{
     value::{list, text},
 };
 use domain::Timestamp;
+use flow::policy::is_like;
 use serde_json::{Value, json};
 use std::{
     collections::{HashSet, VecDeque},
@@ -89,6 +90,8 @@ pub(crate) struct Watch {
     said: HashSet<String>,
     /// Whether only what went wrong is said.
     quiet: bool,
+    /// The events that are said: patterns with `*`; all when there are none.
+    events: Vec<String>,
     /// Whether to leave when all that is left of it waits for people.
     leaves: bool,
     /// Whether something was heard since the clones and subtasks were last looked at.
@@ -126,6 +129,7 @@ impl Watch {
             looks: ticks(if leaves { LOOK_SOON } else { LOOK }),
             said: HashSet::new(),
             quiet: false,
+            events: Vec::new(),
             leaves,
             heard: true,
         })
@@ -143,6 +147,12 @@ impl Watch {
     /// Says only what went wrong.
     pub(crate) fn quietly(mut self, quiet: bool) -> Self {
         self.quiet = quiet;
+        self
+    }
+
+    /// Says these events only, and what went wrong: patterns with `*`; all when there are none.
+    pub(crate) fn saying(mut self, events: &[String]) -> Self {
+        self.events = events.to_vec();
         self
     }
 
@@ -270,7 +280,8 @@ impl Watch {
             _ => self.progress.event(&event, live, style),
         };
         let wrong = event.name == "error" || ended.as_ref().is_some_and(|ended| ended.exit != Exit::Done);
-        if let Some(line) = line.filter(|_| wrong || !self.quiet) {
+        let shown = self.events.is_empty() || self.events.iter().any(|pattern| is_like(pattern, &event.name));
+        if let Some(line) = line.filter(|_| wrong || (shown && !self.quiet)) {
             self.say(&line, out)?;
         }
         if event.name == "paused" && self.manner == Manner::Runner {

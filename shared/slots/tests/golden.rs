@@ -1,0 +1,33 @@
+//! What is kept and sent of semaphores is read for ever: see "Upgrading" in ARCHITECTURE.md.
+
+use actor::ActorId;
+use domain::Timestamp;
+use serde_json::json;
+use slots::{Ask, SlotsCommand, SlotsEvent};
+use testkit::golden;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn ask() -> Box<Ask> {
+    Box::new(Ask {
+        holder: "task/node/1".into(),
+        wants: vec![("flow/review/abc".into(), 3), ("node/review/abc/write".into(), 1)],
+        party: "workspace".into(),
+        priority: 7,
+        to: ActorId::new("task", "workspace/task"),
+        grant: json!({ "type": "wake" }),
+    })
+}
+
+#[test]
+fn commands_and_events_of_semaphores_are_read_for_ever() {
+    let holder = || "task/node/1".to_owned();
+    golden::check(ROOT, "commands", &vec![SlotsCommand::Ask { ask: ask() }, SlotsCommand::Give { holder: holder() }]);
+    let at = Timestamp::from_millis(1_767_225_600_042);
+    let events = vec![
+        SlotsEvent::Asked { ask: ask(), at },
+        SlotsEvent::Granted { holder: holder() },
+        SlotsEvent::Given { holder: holder() },
+    ];
+    golden::check(ROOT, "events", &events);
+}

@@ -2,9 +2,10 @@
 //! costs nothing; no answer in time is a no.
 
 use crate::{
+    account::Account,
     machine::ChatMachine,
     state::{ChatState, Phase, Turn},
-    turn::{Account, Step},
+    turn::Step,
 };
 use actor::Decision;
 use domain::{

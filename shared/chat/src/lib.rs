@@ -6,6 +6,7 @@
 //! own file up to date. A chat can also be the conversation of a task's agent: `agent` says what is different then, and
 //! `report` tells the task what came of each turn.
 
+mod account;
 mod agent;
 mod approve;
 mod ask;

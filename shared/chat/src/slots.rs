@@ -2,9 +2,10 @@
 //! is rows: the chat has sent a request to the semaphore of its workspace and rests; a letter wakes it when the slots are its own.
 
 use crate::{
+    account::Account,
     machine::{ChatMachine, actor_id},
     state::{ChatState, Phase, Turn},
-    turn::{Account, Step},
+    turn::Step,
 };
 use actor::{Decision, Letter};
 use domain::{ChatCommand, ChatConfig, ChatEvent, MessageId};

@@ -2,6 +2,7 @@
 //! more to call or a limit is reached.
 
 use crate::{
+    account::Account,
     agent, ask, cancel,
     context::assemble,
     gate::{GateDecision, GateRequest},
@@ -17,7 +18,7 @@ use domain::{
 };
 use ports::ModelRequest;
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tools::Kind;
 
 /// A turn as it was asked for.
@@ -37,54 +38,6 @@ pub(crate) struct How {
     pub create: Option<Box<ChatConfig>>,
     pub interrupt: bool,
     pub approval: Option<Box<Approval>>,
-}
-
-/// What a turn has used and may use.
-#[derive(Clone)]
-pub(crate) struct Account {
-    pub id: TurnId,
-    limits: Limits,
-    steps: u32,
-    usage: Usage,
-    started_at: Option<Timestamp>,
-    waited_ms: u64,
-}
-
-impl Account {
-    pub fn of(turn: &Turn) -> Self {
-        Self {
-            id: turn.id,
-            limits: turn.limits,
-            steps: turn.steps,
-            usage: turn.usage,
-            started_at: turn.started_at,
-            waited_ms: turn.waited_ms,
-        }
-    }
-
-    /// Counts the time that ends now, in which the turn waited for a person.
-    pub fn waited(&mut self, turn: &Turn, now: Timestamp) {
-        self.waited_ms = turn.waited_until(now);
-    }
-
-    fn deadline(&self, now: Timestamp) -> Timestamp {
-        self.started_at.unwrap_or(now) + Duration::from_millis(self.limits.max_wall_ms.saturating_add(self.waited_ms))
-    }
-
-    /// The limit that is reached, if one is.
-    fn reached(&self, now: Timestamp) -> Option<StopReason> {
-        if self.steps >= self.limits.max_steps {
-            Some(StopReason::StepLimit)
-        } else if self.usage.input_tokens + self.usage.output_tokens >= self.limits.max_tokens {
-            Some(StopReason::TokenLimit)
-        } else if self.usage.cost_usd >= self.limits.max_cost_usd && self.usage.cost_usd > 0.0 {
-            Some(StopReason::CostLimit)
-        } else if now >= self.deadline(now) {
-            Some(StopReason::TimeLimit)
-        } else {
-            None
-        }
-    }
 }
 
 /// A decision in the making: the state before it, and what was decided so far.

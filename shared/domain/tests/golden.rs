@@ -4,8 +4,8 @@
 
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
-    Limits, MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status, StopId, TaskCommand,
-    TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    Limits, MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status, StopId,
+    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
     task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Retry, ToolUse, Wait},

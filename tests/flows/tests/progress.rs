@@ -59,3 +59,21 @@ async fn nothing_of_a_task_begins_after_its_stop() {
     assert_eq!(slow.begun("go"), begun, "no call begins after the stop was accepted");
     hub.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_slot_holds_no_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    // Two places in all: one is taken by what hangs, and none by what waits behind it.
+    let (hub, slow) = hub(&folder, 2).await;
+    let hangs = many_agents(", max_concurrency: 1").replace("'go'", "'hang for ever'");
+    hub.flow("hangs", [("workflow.yaml", &*hangs), ("agents.yaml", AGENTS)]).await;
+    hub.flow("many", [("workflow.yaml", &*many_agents("")), ("agents.yaml", AGENTS)]).await;
+    let stuck = hub.create("hangs", json!({ "value": 1, "count": 30 })).await.unwrap();
+    flows::until(|| async { (slow.begun("hang") == 1).then_some(()) }).await;
+    let view = hub.run("many", json!({ "value": 1, "count": 3 })).await;
+    assert_eq!(view.status, Status::Success);
+    assert_eq!(slow.begun("hang"), 1, "the others wait for their slot");
+    hub.tasks.stop(hub.workspace, stuck, hub.command(), &hub.by).await.unwrap();
+    hub.finished(stuck).await;
+    hub.close().await;
+}

@@ -320,11 +320,11 @@ pub enum PolicyTarget {
 /// How many tasks of a flow may run and wait (seed 002 §10.8, §10.12).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowLimits {
-    /// Nodes of it that execute at once, over all its tasks, in each worker process; the others wait.
+    /// Nodes of it that execute at once, over all its tasks; the others wait.
     pub max_concurrency: Option<u32>,
     /// Root tasks that wait or run, exactly, whoever makes them; one more is refused with `RATE_LIMITED`.
     pub max_queued: Option<u32>,
-    /// Model calls at once, by provider, in each worker process.
+    /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
 }
 

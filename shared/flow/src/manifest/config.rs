@@ -44,7 +44,7 @@ pub struct PolicyManifest {
 pub struct Execution {
     /// The version of this file, for people.
     pub version: Value,
-    /// Nodes of this flow that execute at once, over all its tasks, in each worker process; the others wait.
+    /// Nodes of this flow that execute at once, over all its tasks; the others wait.
     #[schemars(range(min = 1))]
     pub max_concurrency: Option<u32>,
     /// Tasks of this flow that wait or run, clones and subtasks not counted; one more is refused until one has ended.
@@ -52,7 +52,7 @@ pub struct Execution {
     pub max_queued: Option<u32>,
     /// Which of those that wait goes first.
     pub queue_policy: QueuePolicy,
-    /// Model calls at once, by provider, in each worker process.
+    /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
 }
 

@@ -137,7 +137,7 @@ pub struct NodeManifest {
     /// How often it is tried again when its failure may pass by itself (a limit of rate, a service that does not answer, its own
     /// time that was up), with growing pauses; or a policy that says which failures, how often and when.
     pub retries: RetriesManifest,
-    /// How many of it may run at once, over all tasks of the flow, in each worker process.
+    /// How many of it may run at once, over all tasks of the flow.
     #[schemars(range(min = 1))]
     pub max_concurrency: Option<u32>,
 }

@@ -1,0 +1,117 @@
+"""reference/cli.md: every command and option of the command line, from the types that clap parses them into."""
+
+import re
+
+import rust
+from errors import exit_codes
+from rust import Fault, bare, table
+
+NEAR = "functions/hub/src/cli/args"
+
+
+def arg(field):
+    return rust.attr(field.attrs, "arg") or ""
+
+
+def setting(text, name):
+    found = re.search(rf'\b{name} = ("(?:[^"\\]|\\.)*"|\'.\'|[\w.-]+)', text)
+    return found.group(1).strip("\"'") if found else None
+
+
+def flag(text, name):
+    return bool(re.search(rf"(?:^|, ){name}(?:,|$)", text))
+
+
+def options(fields, path):
+    """The rows of positional arguments and of options; the tables that are the same everywhere are named instead."""
+    positional, named, shared = [], [], []
+    for field in fields:
+        command = rust.attr(field.attrs, "command") or ""
+        if "subcommand" in command:
+            continue
+        if "flatten" in command:
+            inner = rust.item(bare(field.type)[0], path)
+            if inner.name == "Connection":
+                shared.append(inner)
+                continue
+            more = options(inner.fields, inner.path)
+            positional, named, shared = positional + more[0], named + more[1], shared + more[2]
+            continue
+        text = arg(field)
+        type_, optional = bare(field.type)
+        many = re.fullmatch(r"Vec<(.+)>", type_)
+        inner = many.group(1) if many else type_
+        item = rust.find(re.sub(r"^\w+::", "", inner), path)
+        values = re.search(r"value_parser = \[([^\]]*)\]", text)
+        choices = re.findall(r'"([^"]+)"', values.group(1)) if values else []
+        if item and item.kind == "enum" and any("ValueEnum" in each for each in item.attrs):
+            choices = [rust.cased(v.name, "kebab-case") for v in item.variants]
+        default = setting(text, "default_value") or setting(text, "default_value_t")
+        about = field.doc
+        extra = []
+        if choices:
+            extra.append("one of " + ", ".join(f"`{each}`" for each in choices))
+        if default:
+            extra.append(f"default `{default}`")
+        env = setting(text, "env")
+        if env:
+            extra.append(f"variable `{env}`")
+        if extra:
+            about = about.rstrip(".") + ": " + "; ".join(extra) if "[default" not in about else about + "; " + "; ".join(extra)
+        about = re.sub(r"\[default: ([^\]]+)\]", r"(default: \1)", about)
+        long = setting(text, "long") or (field.name.replace("_", "-") if flag(text, "long") else None)
+        short = setting(text, "short") or (field.name[0] if flag(text, "short") else None)
+        value = setting(text, "value_name") or field.name.upper()
+        if not long and not short:
+            must = not optional and not default and not (many and "required = true" not in text)
+            word = f"<{value}>" if must else f"[{value}]"
+            positional.append((word + ("..." if many else ""), about))
+            continue
+        names = ", ".join(filter(None, [f"-{short}" if short else "", f"--{long}" if long else ""]))
+        named.append((names if type_ == "bool" else f"{names} <{value}>", about))
+    return positional, named, shared
+
+
+def entry(words, doc, fields, path, out, sub=None):
+    positional, named, shared = options(fields, path)
+    usage = " ".join(["buildscale", *words] + (["[OPTIONS]"] if named or shared else []) + (["<COMMAND>"] if sub else []) + [word for word, _ in positional])
+    text = f"{'#' * (1 + len(words))} buildscale {' '.join(words)}\n\n{doc}\n\n    {usage}\n\n"
+    if positional:
+        text += table(["argument", "is"], [(f"`{word}`", about) for word, about in positional]) + "\n"
+    if named:
+        text += table(["option", "is"], [(f"`{names}`", about) for names, about in named]) + "\n"
+    if shared:
+        text += "And the [options that reach a hub](#options-that-reach-a-hub).\n"
+    out.append(text)
+
+
+def walk(words, variant, path, out):
+    if "hide = true" in (rust.attr(variant.attrs, "command") or ""):
+        return
+    if not variant.payload:
+        entry(words, variant.doc, variant.fields, path, out)
+        return
+    args = rust.item(re.sub(r"^(?:\w+::)+", "", variant.payload), path if "::" not in variant.payload else "functions/hub/src")
+    sub = next((f for f in args.fields if "subcommand" in (rust.attr(f.attrs, "command") or "")), None)
+    entry(words, variant.doc, args.fields, args.path, out, sub)
+    if sub:
+        for each in rust.item(bare(sub.type)[0], args.path).variants:
+            walk(words + [rust.cased(each.name, "kebab-case")], each, args.path, out)
+
+
+def pages():
+    cli = rust.item("Cli", "functions/hub/src/cli/args.rs")
+    commands = rust.item("Command", "functions/hub/src/cli/args.rs")
+    if len(commands.variants) < 10:
+        raise Fault("fewer than 10 commands were found: change the generator")
+    out = []
+    for variant in commands.variants:
+        walk([rust.cased(variant.name, "kebab-case")], variant, commands.path, out)
+    connection = rust.item("Connection", NEAR)
+    _, named, _ = options(connection.fields, connection.path)
+    intro = f"{cli.doc}\n\n`buildscale help COMMAND` prints the same for one command. `-h` is short, `--help` is long. With `--json` each command prints JSON, also for\nerrors. Colours appear on a terminal only, and never when `NO_COLOR` is set.\n"
+    listed = [(f"[`{name}`](#buildscale-{name})", v.doc.split("\n\n")[0]) for v in commands.variants if "hide = true" not in (rust.attr(v.attrs, "command") or "") for name in [rust.cased(v.name, "kebab-case")]]
+    shared = "## Options that reach a hub\n\n" + table(["option", "is"], [(f"`{names}`", about) for names, about in named])
+    exits = "## Exit codes\n\n" + table(["code", "means"], [(f"`{code}`", about) for code, about in exit_codes()])
+    text = "\n".join([intro, table(["command", "does"], listed), shared, *out, exits])
+    return {"reference/cli.md": rust.generated("Command line", "`functions/hub/src/cli/args`", text)}

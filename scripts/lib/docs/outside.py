@@ -1,0 +1,74 @@
+"""A preprocessor of mdBook: documents beside docs/ that pages link to become pages of the site, and links lead there.
+
+In the repository these links lead to the documents themselves, which is what readers of the sources want.
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCS = ROOT / "docs"
+# The documents that become pages, under their titles.
+PAGES = {
+    "ARCHITECTURE.md": "Architecture",
+    "infra/README.md": "Runbook for AWS",
+    "CONTRIBUTING.md": "Contributing",
+    "SECURITY.md": "Security",
+    "CHANGELOG.md": "Changelog",
+}
+LINK = re.compile(r"(\]\()<?([^)\s>]*(?:\.(?:md|svg|yaml|toml)|LICENSE))(#[^)\s>]*)?>?(\))")
+
+
+def place(document):
+    """Where a document of the repository is in the site, from its root; none where it is not in it."""
+    if document.is_relative_to(DOCS):
+        return document.relative_to(DOCS).as_posix()
+    name = document.relative_to(ROOT).as_posix() if document.is_relative_to(ROOT) else ""
+    return "repository/" + name.replace("/", "-") if name in PAGES else None
+
+
+def rewritten(text, document, own):
+    """The text of a document whose links lead to where things are in the site; what is not in it is named without a link."""
+
+    def link(match):
+        if re.match(r"[a-z]+:", match.group(2)):
+            return match.group()
+        to = place((document.parent / match.group(2)).resolve())
+        if to is None:
+            return match.group() if document.is_relative_to(DOCS) else f"{match.group(1)}#{match.group(4)}"
+        return match.group(1) + os.path.relpath(to, os.path.dirname(own) or ".") + (match.group(3) or "") + match.group(4)
+
+    return LINK.sub(link, text)
+
+
+def walk(items):
+    for item in items:
+        chapter = item.get("Chapter") if isinstance(item, dict) else None
+        if chapter:
+            if chapter.get("path"):
+                chapter["content"] = rewritten(chapter["content"], DOCS / chapter["path"], chapter["path"])
+            walk(chapter["sub_items"])
+
+
+def main():
+    if sys.argv[1:2] == ["supports"]:
+        return
+    _, book = json.load(sys.stdin)
+    # The list has this name since mdBook 0.5, and had the other one before.
+    items = book["items"] if "items" in book else book["sections"]
+    walk(items)
+    items.append({"PartTitle": "The repository"})
+    for name, title in PAGES.items():
+        own = place(ROOT / name)
+        text = rewritten((ROOT / name).read_text(), ROOT / name, own)
+        items.append({"Chapter": {
+            "name": title, "content": text, "number": None, "sub_items": [], "path": own, "source_path": None, "parent_names": [],
+        }})  # fmt: skip
+    json.dump(book, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

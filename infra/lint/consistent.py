@@ -118,6 +118,112 @@ def numbers(stacks):
         fault(f"the balancer cuts off after {cut} s: not between the stream's heartbeat ({silence} s) and its own idle time-out ({idle} s)")
 
 
+def loops(stacks):
+    """Actors call themselves by design, so Lambda must not stop them after 16 hops; and somebody hears of it when it does."""
+    functions = stacks["Functions"]
+    if functions["Globals"]["Function"].get("RecursiveLoop") != "Allow":
+        fault("functions.yaml: RecursiveLoop has to be Allow in Globals: Lambda would drop an actor's messages after 16 of them")
+    for name, resource in functions["Resources"].items():
+        if resource["Type"] == "AWS::Serverless::Function" and resource["Properties"].get("RecursiveLoop", "Allow") != "Allow":
+            fault(f"functions.yaml: {name} has a RecursiveLoop of its own")
+    if not any(mapping.get("MetricName") == "RecursiveInvocationsDropped" for mapping in walk(stacks["Watching"])):
+        fault("watching.yaml: no alarm on RecursiveInvocationsDropped")
+
+
+def sources(stacks):
+    """SQS takes no batching window for a FIFO queue, and Lambda refuses the event source at deployment."""
+    for name, resource in stacks["Functions"]["Resources"].items():
+        for event in resource["Properties"].get("Events", {}).values() if resource["Type"] == "AWS::Serverless::Function" else []:
+            properties = event["Properties"]
+            if properties.get("Queue") == {"Ref": "CommandsArn"} and "MaximumBatchingWindowInSeconds" in properties:
+                fault(f"functions.yaml: {name} has a batching window on the FIFO queue of commands")
+
+
+def one_address(stacks):
+    """CloudFront is the only way in: it leads events and the rest where they are answered, and what stands behind it knows it."""
+    edge = stacks["Edge"]["Resources"]["Distribution"]["Properties"]["DistributionConfig"]
+    (events,) = edge["CacheBehaviors"]
+    rule = stacks["Containers"]["Resources"]["Streams"]["Properties"]["Conditions"][0]["PathPatternConfig"]["Values"]
+    if rule != [events["PathPattern"]]:
+        fault(f"edge.yaml: events are {events['PathPattern']}, and behind the balancer of containers.yaml {', '.join(rule)}")
+    header = re.search(r'NAMES_ITSELF: HeaderName = HeaderName::from_static\("([a-z-]+)"\)', (ROOT / "functions/cloud/src/origin.rs").read_text())[1]
+    for origin in edge["Origins"]:
+        if [named["HeaderName"] for named in origin["OriginCustomHeaders"]] != [header]:
+            fault(f"edge.yaml: the origin {origin['Id']} is not told {header}, by which it knows CloudFront")
+    silence = int(re.search(r"keep_alive: Duration::from_secs\((\d+)\)", (ROOT / "functions/stream/src/options.rs").read_text())[1])
+    for mapping in walk(edge):
+        if mapping.get("OriginReadTimeout", silence + 1) <= silence:
+            fault(f"edge.yaml: CloudFront gives up before the stream's heartbeat of {silence} s")
+    functions = stacks["Functions"]["Resources"]
+    for name, resource in functions.items():
+        variables = resource["Properties"].get("Environment", {}).get("Variables", {})
+        if "BUILDSCALE__AUTH__TICKET_SECRET" in variables and "BUILDSCALE__AWS__ORIGIN_TOKEN" not in variables:
+            fault(f"functions.yaml: {name} answers HTTP, and answers whoever comes by its own address")
+    minutes = int(re.search(r"LIFE_IN_A_FUNCTION: Duration = Duration::from_secs\((\d+) \* 60\)", (ROOT / "functions/cloud/src/stream.rs").read_text())[1])
+    if functions["Stream"]["Properties"]["Timeout"] < 60 * minutes + 30:
+        fault(f"functions.yaml: Stream is cut off in the middle of an answer of {minutes} minutes")
+    if stacks["Containers"]["Resources"]["Balancer"]["Properties"]["Scheme"] != "internal":
+        fault("containers.yaml: the load balancer has an address of its own")
+
+
+# Services that a function reaches without a way of its own: the platform does it, or the gateway endpoints do.
+WITHOUT_ENDPOINT = {"logs", "xray", "kms", "ec2", "iam", "s3", "dynamodb"}
+ENDPOINT_OF = {"bedrock": "bedrock-runtime"}
+
+
+def statements(stack):
+    """The statements that allow something, with the name of the resource that has them."""
+    for name, resource in stack["Resources"].items():
+        for mapping in walk(resource):
+            if mapping.get("Effect") == "Allow" and "Action" in mapping:
+                actions = mapping["Action"]
+                yield name, mapping, actions if isinstance(actions, list) else [actions]
+
+
+def ways(stacks):
+    """What functions may ask, they can reach: where there is no internet, each service has an endpoint."""
+    offered = set()
+    for resource in stacks["Network"]["Resources"].values():
+        service = resource.get("Properties", {}).get("ServiceName")
+        if service:
+            offered.add(service["Fn::Sub"].rsplit("}.", 1)[1])
+    for name, _, actions in statements(stacks["Functions"]):
+        for service in {action.split(":")[0] for action in actions} - WITHOUT_ENDPOINT - {"sts"}:
+            if ENDPOINT_OF.get(service, service) not in offered:
+                fault(f"network.yaml: {name} asks {service}, and Egress=endpoints has no way there")
+    policy = stacks["Network"]["Resources"]["S3Endpoint"]["Properties"].get("PolicyDocument")
+    if not policy:
+        fault("network.yaml: the endpoint of S3 lets everything in this network write to anybody's bucket")
+
+
+def delays(stacks):
+    """A message may be due in more than 15 minutes: who sends to the queue of delays may also make schedules."""
+    sends, schedules = set(), set()
+    for name, statement, actions in statements(stacks["Functions"]):
+        if "sqs:SendMessage" in actions and statement["Resource"] == {"Ref": "DelaysArn"}:
+            sends.add(name)
+        if "scheduler:CreateSchedule" in actions:
+            schedules.add(name)
+    for name in sorted(sends - schedules):
+        fault(f"functions.yaml: {name} sends delays and may make no schedules")
+
+
+def prices(stacks):
+    """A dashboard is free up to 50 metrics, and ten alarms are: those that a stack has always."""
+    always = [
+        name
+        for stack in ("Functions", "Watching")
+        for name, resource in stacks[stack]["Resources"].items()
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and "Condition" not in resource
+    ]
+    if len(always) > 10:
+        fault(f"Alarms=few are {len(always)} alarms, and ten are free: {', '.join(always)}")
+    body = str(stacks["Watching"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
+    shown = len(re.findall(r'\["(?:AWS/\w+|BuildScale)", "', body))
+    if shown > 50:
+        fault(f"watching.yaml: the dashboard has {shown} metrics, and 50 are free")
+
+
 def choices(root):
     """samconfig.toml chooses among what there is to choose, and everything without a default."""
     declared = root["Parameters"]
@@ -160,7 +266,8 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        numbers(stacks)
+        for check in (numbers, loops, sources, one_address, ways, delays, prices):
+            check(stacks)
     choices(root)
     toolchains()
     reasons({"template.yaml": root, **stacks})

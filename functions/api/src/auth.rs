@@ -11,15 +11,22 @@ use axum::{
     response::Response,
 };
 use domain::{Code, Error, WorkspaceId};
-use http::{HeaderMap, header, request::Parts};
+use http::{HeaderMap, HeaderName, header, request::Parts};
 use identity::{Action, Allowance, ApiKeys, Caller, Means, Role, Scopes, Stream, Tickets, Verifier, same};
 use sha2::{Digest, Sha256};
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
 /// Open to all: they say whether the process lives and what it can do, and nothing about anybody.
 const OPEN: [&str; 3] = ["/health", "/ready", "/openapi.json"];
 /// What the token of those who watch this process opens, and nothing else.
 const METRICS: &str = "/metrics";
+/// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// How a browser makes a request (W3C Fetch Metadata §2.2).
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The streams that a ticket can open.
 const CHAT_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events";
 const TASK_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events";
@@ -194,9 +201,15 @@ fn from_this_machine(headers: &HeaderMap, origins: &[String]) -> Result<Caller, 
             .hint("use its address or localhost, or start it with --auth-token"));
     }
     match text(header::ORIGIN) {
+        // A browser sends no origin with an image or a form of GET, but says that another site asks (W3C Fetch Metadata).
+        // Whoever follows a link comes from another site, too, and is a person.
+        None if text(SITE) == Some("cross-site") && text(MODE) != Some("navigate") => {
+            Err(Error::new(Code::Forbidden, "web pages of other sites may not call this server")
+                .hint("allow the origin where the server is configured"))
+        }
         None => Ok(Caller::machine()),
         Some(origin) if origins.iter().any(|allowed| allowed == origin) => Ok(Caller::machine()),
-        Some(origin) if origin.split_once("://").is_some_and(|(_, of)| Some(of) == host) => Ok(Caller::machine()),
+        Some(origin) if is_own_origin(origin, host) => Ok(Caller::machine()),
         Some(_) => Err(Error::new(Code::Forbidden, "web pages of other origins may not call this server")
             .hint("allow the origin where the server is configured")),
     }
@@ -204,11 +217,25 @@ fn from_this_machine(headers: &HeaderMap, origins: &[String]) -> Result<Caller, 
 
 /// Whether a `Host` is an address or `localhost`: no DNS of others has a say in those.
 fn is_own_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, port)) if address.parse::<Ipv6Addr>().is_ok() => {
+                ("localhost", port.strip_prefix(':').or((!port.is_empty()).then_some("?")))
+            }
+            _ => return false,
+        },
+        None => host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     };
-    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
+    let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte));
+    port.is_none_or(|port| port.parse::<u16>().is_ok())
+        && plain(name)
+        && (name == "localhost" || name.ends_with(".localhost") || name.parse::<Ipv4Addr>().is_ok())
+}
+
+/// Whether an `Origin` is the page that this server itself would serve, directly or behind a proxy that speaks TLS.
+fn is_own_origin(origin: &str, host: Option<&str>) -> bool {
+    let of = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    of.is_some() && of == host
 }
 
 /// What the path of a request names, as far as it decides who may come in.
@@ -259,6 +286,10 @@ pub(crate) async fn authorise(
         return Ok(next.run(request).await);
     }
     let (mut parts, body) = request.into_parts();
+    // RFC 9112 §3.2: proxies in front may have gone by the other one.
+    if parts.headers.get_all(header::HOST).iter().count() > 1 {
+        return Err(Error::invalid("host", "a request has one Host header").into());
+    }
     let named = Named::by(&mut parts).await;
     let caller = context.auth.caller(&context, &parts, named.workspace.zip(named.stream)).await?;
     if let Some(workspace) = named.workspace {
@@ -274,7 +305,7 @@ pub(crate) async fn authorise(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderValue;
 
     fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
@@ -300,11 +331,26 @@ mod tests {
         for own in ["127.0.0.1:8686", "localhost:8686", "[::1]:8686", "a.localhost"] {
             assert!(check(&[(host.clone(), own)]), "{own}");
         }
-        assert!(!check(&[(host.clone(), "rebound.example:8686")]));
+        for other in [
+            "rebound.example:8686",
+            "localhost:80@evil.example",
+            "evil.example#.localhost",
+            "127.0.0.1:1, evil",
+            "[::1].evil.example",
+            "[evil.example]",
+            "localhost:",
+        ] {
+            assert!(!check(&[(host.clone(), other)]), "{other}");
+        }
+        let (site, mode) = (SITE, MODE);
+        assert!(!check(&[(site.clone(), "cross-site"), (mode.clone(), "no-cors")]));
+        assert!(check(&[(site.clone(), "cross-site"), (mode.clone(), "navigate")]));
+        assert!(check(&[(site, "same-origin"), (mode, "cors")]));
         let local = (host, "localhost:8686");
         assert!(check(&[local.clone(), (origin.clone(), "http://localhost:8686")]));
         assert!(check(&[local.clone(), (origin.clone(), "http://localhost:5173")]));
         assert!(!check(&[local.clone(), (origin.clone(), "https://evil.example")]));
+        assert!(!check(&[local.clone(), (origin.clone(), "ftp://localhost:8686")]));
         assert!(!check(&[local, (origin, "null")]));
     }
 }

@@ -111,8 +111,7 @@ pub(crate) fn respond(name: &str, bytes: Bytes, tag: Option<HeaderValue>, reques
     let kind = type_of(name);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    // What people and models write is not code of this origin: not by guessing, not as a page, not in a frame.
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // What people and models write is not code of this origin: not as a page, not in a frame.
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     let place = if ACTIVE.iter().any(|active| kind.starts_with(active)) { "attachment" } else { "inline" };

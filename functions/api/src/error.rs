@@ -18,7 +18,7 @@ pub struct Failure {
 /// The result of a handler.
 pub(crate) type Answer<T> = Result<T, Failure>;
 
-/// The status of a code (api.md, "Conventions").
+/// The status of a code (spec 004 §10).
 pub fn status_of(code: Code) -> StatusCode {
     match code {
         Code::InvalidArgument => StatusCode::BAD_REQUEST,

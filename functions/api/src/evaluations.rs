@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Read, Run},
+    access::{Access, Read, Run, demand},
     error::Answer,
     extract::{Json, Query},
     flows::InFlow,
@@ -18,6 +18,7 @@ use axum::{
 use domain::{EvaluationId, WorkspaceId};
 use flow::evaluate::{Selection, junit};
 use http::{StatusCode, header};
+use identity::Action;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -57,17 +58,22 @@ enum ReportFormat {
 }
 
 /// Runs evaluation suites of a flow, each case as a real task in a workspace of its own. When this answers, the evaluation is
-/// durable; its record grows case by case. `INVALID_ARGUMENT` when no case is meant.
+/// durable; its record grows case by case. `INVALID_ARGUMENT` when no case is meant; `FORBIDDEN` for who may not write and asks to
+/// bless, which writes golden files.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", tag = "flows", params(InFlow),
     request_body = schema::CasesToRun,
     responses((status = 202, description = "It is accepted.", body = schema::Evaluation)))]
 pub(crate) async fn create_evaluation(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Run, InFlow>,
+    Access { at, by, caller, role, .. }: Access<Run, InFlow>,
     _: Paced,
     ids: Ids,
     Json(selection): Json<Selection>,
 ) -> Answer<impl IntoResponse> {
+    if selection.bless {
+        // It writes the flow's golden files.
+        demand(&caller, role, Action::Write)?;
+    }
     let id = EvaluationId(ids.id("evaluation"));
     let begun = context.evaluations.start(at.workspace_id, id, &at.flow, selection, &by).await?;
     let place = format!("/api/v1/workspaces/{}/evaluations/{id}", at.workspace_id);

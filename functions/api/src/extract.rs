@@ -10,15 +10,17 @@ use axum::{
         rejection::{JsonRejection, PathRejection, QueryRejection},
     },
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use domain::{Code, Error};
+use futures::StreamExt;
 use http::{StatusCode, header, request::Parts};
 use identity::Caller;
 use serde::{
     Deserialize as _, Deserializer,
     de::{DeserializeOwned, Error as _},
 };
-use std::error::Error as _;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 use workspace::MAX_FILE;
 
 /// Who asks, for what is in no workspace; [`crate::access::Access`] is for the rest.
@@ -161,15 +163,28 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
     }
 }
 
-/// Reads a body of at most `limit` bytes.
+/// How long a body may take beside what its length allows it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The slowest body, in bytes a second.
+const SLOWEST: usize = 16 * 1024;
+
+/// Reads a body of at most `limit` bytes. One that comes slower than [`SLOWEST`] holds its connection for [`PATIENCE`] and no longer.
 pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
-    axum::body::to_bytes(body, limit).await.map_err(|error| {
-        if error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
-            too_large(limit)
-        } else {
-            Error::invalid("body", "the body broke off").hint("send it again")
+    let begun = Instant::now();
+    let (mut frames, mut whole) = (body.into_data_stream(), BytesMut::new());
+    loop {
+        let until = begun + PATIENCE + Duration::from_secs((whole.len() / SLOWEST) as u64);
+        let next = timeout_at(until, frames.next()).await.map_err(|_| {
+            Error::invalid("body", format!("the body came too slowly: {} bytes of it are here", whole.len()))
+                .hint("send it again over a faster connection, or in parts")
+        })?;
+        match next {
+            None => return Ok(whole.freeze()),
+            Some(Ok(piece)) if piece.len() > limit - whole.len() => return Err(too_large(limit)),
+            Some(Ok(piece)) => whole.extend_from_slice(&piece),
+            Some(Err(_)) => return Err(Error::invalid("body", "the body broke off").hint("send it again")),
         }
-    })
+    }
 }
 
 fn too_large(limit: usize) -> Error {
@@ -263,5 +278,22 @@ mod tests {
         );
         check("files[0]: UUID parsing failed: invalid length", "files[0]", None);
         check("invalid type: sequence, expected struct NewChat", "body", None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_hardly_comes_is_given_up_and_a_slow_one_is_read() {
+        let every = |pause: u64, piece: usize, pieces: usize| {
+            let stream = futures::stream::iter(0..pieces).then(move |_| async move {
+                tokio::time::sleep(Duration::from_secs(pause)).await;
+                Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; piece]))
+            });
+            Body::from_stream(stream)
+        };
+        let slow = read(every(20, 1, 100), 1000).await;
+        assert!(slow.is_err_and(|error| error.message.contains("1 bytes of it")));
+        let whole = read(every(2, 64 * 1024, 100), MAX_FILE).await;
+        assert_eq!(whole.map(|body| body.len()).ok(), Some(100 * 64 * 1024));
+        let long = read(every(0, 600, 2), 1000).await;
+        assert!(long.is_err_and(|error| error.code == Code::PayloadTooLarge));
     }
 }

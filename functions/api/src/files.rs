@@ -13,12 +13,12 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
 use bytes::Bytes;
-use domain::{ChatId, Code, Error, FileId, FilePath, WorkspaceId};
+use domain::{ChatId, Code, Error, FileId, FilePath, Sha256, WorkspaceId};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Expect, Info, Kind, Writer};
+use workspace::{Expect, Info, Kind, Workspace, Writer};
 
 /// The file of a path.
 #[derive(Deserialize, IntoParams)]
@@ -91,6 +91,9 @@ pub(crate) struct NewFile {
     kind: Making,
     /// The content of a file; empty when none.
     content: Option<String>,
+    /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
+    #[schema(value_type = Option<String>)]
+    sha256: Option<Sha256>,
     /// How the content is written.
     #[serde(default)]
     encoding: Encoding,
@@ -101,7 +104,10 @@ pub(crate) struct NewFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewContent {
     /// The content.
-    content: String,
+    content: Option<String>,
+    /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
+    #[schema(value_type = Option<String>)]
+    sha256: Option<Sha256>,
     /// How it is written.
     #[serde(default)]
     encoding: Encoding,
@@ -154,11 +160,12 @@ pub(crate) async fn create_file(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let writer = ids.writer(by);
-    let change = match (new.kind, new.content) {
-        (Making::Folder, None) => workspace.mkdir(&new.path, &writer).await?,
-        (Making::Folder, Some(_)) => return Err(Error::invalid("content", "a folder has no content").into()),
-        (Making::File, content) => {
-            let content = new.encoding.decode(content.unwrap_or_default())?;
+    let change = match (new.kind, new.content, new.sha256) {
+        (Making::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
+        (Making::Folder, ..) => return Err(Error::invalid("content", "a folder has no content").into()),
+        (Making::File, None, None) => workspace.write(&new.path, Bytes::new(), Expect::Absent, &writer).await?,
+        (Making::File, content, sha256) => {
+            let content = given(&workspace, content, new.encoding, sha256).await?;
             workspace.write(&new.path, content, Expect::Absent, &writer).await?
         }
     };
@@ -198,7 +205,23 @@ pub(crate) async fn put_file(
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    write(&workspace, at.file_id, new.encoding.decode(new.content)?, &headers, &by.into()).await
+    let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
+    write(&workspace, at.file_id, content, &headers, &by.into()).await
+}
+
+/// The content of a request: what it says, or what was uploaded.
+async fn given(
+    workspace: &Workspace,
+    content: Option<String>,
+    encoding: Encoding,
+    sha256: Option<Sha256>,
+) -> Result<Bytes, Error> {
+    match (content, sha256) {
+        (Some(content), None) => encoding.decode(content),
+        (None, Some(digest)) => workspace.uploaded(digest).await,
+        (None, None) => Err(Error::invalid("content", "missing field `content`")),
+        (Some(_), Some(_)) => Err(Error::invalid("sha256", "give either the content or its sha256")),
+    }
 }
 
 /// Moves a file or folder to another path; identity and versions stay.

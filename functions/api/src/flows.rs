@@ -144,7 +144,9 @@ pub(crate) async fn draw_flow(
         Format::Dot => ("text/vnd.graphviz; charset=utf-8", flow::draw::dot(&flow, &paint)),
         Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &paint)),
     };
-    Ok(([(header::CONTENT_TYPE, kind)], text))
+    // Names in a drawing are written by people and models: it is no page of this origin, and runs nothing.
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+    Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, policy)], text))
 }
 
 /// The manifests that a flow can have, each with its JSON Schema (2020-12), so that editors can complete them.

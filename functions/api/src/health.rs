@@ -37,7 +37,7 @@ pub(crate) async fn health() -> Json<Health> {
 /// How many damaged contents are counted.
 const COUNTED: usize = 100;
 
-/// Whether it can work: table, queue and bus answer. What is damaged while it can work all the same is in `degraded`.
+/// Whether it can work: table, queue and bus answer. What is damaged or full while it can work all the same is in `degraded`.
 #[utoipa::path(get, path = "/ready", tag = "health",
     responses((status = 200, description = "It can.", body = Health)))]
 pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<Health>> {
@@ -59,18 +59,24 @@ pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<He
     Err(missing.into_iter().fold(error, |error, (name, why)| error.detail(name, why)).into())
 }
 
-/// What is damaged, by the part that it is of. Numbers alone: anybody may ask.
+/// What is damaged or full, by the part that it is of. Numbers alone: anybody may ask.
 async fn degraded(context: &Context) -> BTreeMap<&'static str, String> {
+    let full = || ("disk", "full: what adds is refused until there is room".to_owned());
+    let mut degraded: BTreeMap<_, _> = (!(context.has_room)()).then(full).into_iter().collect();
+    degraded.extend(damaged(context).await.map(|what| ("archive", what)));
+    degraded
+}
+
+async fn damaged(context: &Context) -> Option<String> {
     let Ok(Ok(damaged)) = tokio::time::timeout(PATIENCE, context.workspaces.damaged(COUNTED)).await else {
-        return BTreeMap::new();
+        return None;
     };
     if damaged.is_empty() {
-        return BTreeMap::new();
+        return None;
     }
     let missing = damaged.iter().filter(|one| one.damage == Damage::Missing).count();
     let more = if damaged.len() == COUNTED { ", or more" } else { "" };
-    let what = format!("contents altered: {}, missing: {missing}{more}", damaged.len() - missing);
-    BTreeMap::from([("archive", what)])
+    Some(format!("contents altered: {}, missing: {missing}{more}", damaged.len() - missing))
 }
 
 /// Counters in Prometheus' text format, for the machine's own person: they are about everybody.

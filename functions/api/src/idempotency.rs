@@ -6,6 +6,7 @@
 
 use crate::{
     Context, MAX_JSON,
+    access::Standing,
     error::{Answer, Failure},
     extract,
 };
@@ -18,7 +19,7 @@ use axum::{
 use bytes::Bytes;
 use domain::{Code, Error};
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
-use identity::Means;
+use identity::{Means, Role};
 use ports::{Expect, Key, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -47,6 +48,9 @@ struct Kept {
     location: Option<String>,
     etag: Option<String>,
     body: String,
+    /// The caller's role in the workspace, for a path that names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
 }
 
 /// Where the ids of what a request makes come from: its idempotency key, or the clock.
@@ -94,12 +98,13 @@ pub(crate) async fn once(State(context): State<Arc<Context>>, request: Request, 
     let scope = format!("idempotency/{}/{who}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));
     let place = Key::new(&scope, &key);
 
-    if let Some(answer) = begin(&context, &place, &digest).await? {
+    let role = parts.extensions.get().map(|Standing(role)| *role);
+    if let Some(answer) = begin(&context, &place, &digest, role).await? {
         return Ok(answer);
     }
     parts.extensions.insert(Ids::Key(scope, key));
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    finish(&context, place, digest, response).await
+    finish(&context, place, digest, role, response).await
 }
 
 fn key_of(value: &HeaderValue) -> Result<String, Error> {
@@ -119,8 +124,9 @@ fn digest(parts: &Parts, body: &Bytes) -> String {
     format!("{:x}", hash.finalize())
 }
 
-/// The answer given before; else a record that the request is on its way.
-async fn begin(context: &Context, place: &Key, digest: &str) -> Answer<Option<Response>> {
+/// The answer given before; else a record that the request is on its way. An answer is given to the role that it was made for
+/// and to those above it: for a lower one the request is made again, and its handler says what that role may.
+async fn begin(context: &Context, place: &Key, digest: &str, role: Option<Role>) -> Answer<Option<Response>> {
     let record = Record { request: digest.to_owned(), answer: None };
     for _ in 0..2 {
         if let Some(item) = context.table.get(place).await? {
@@ -134,7 +140,7 @@ async fn begin(context: &Context, place: &Key, digest: &str) -> Answer<Option<Re
                 .detail("field", HEADER)
                 .into());
             }
-            return Ok(found.answer.map(replay));
+            return Ok(found.answer.filter(|kept| kept.role <= role).map(replay));
         }
         match context.table.commit(vec![put(context, place, &record, Expect::Absent)?]).await {
             Ok(()) => return Ok(None),
@@ -147,7 +153,13 @@ async fn begin(context: &Context, place: &Key, digest: &str) -> Answer<Option<Re
 }
 
 /// Keeps an answer that says that something was done; a refusal frees the key instead.
-async fn finish(context: &Context, place: Key, digest: String, response: Response) -> Answer<Response> {
+async fn finish(
+    context: &Context,
+    place: Key,
+    digest: String,
+    role: Option<Role>,
+    response: Response,
+) -> Answer<Response> {
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| crate::error::internal())?;
     let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(String::from);
@@ -155,7 +167,7 @@ async fn finish(context: &Context, place: Key, digest: String, response: Respons
     let write = match std::str::from_utf8(&body) {
         Ok(words) if !is_secret && parts.status.is_success() && body.len() <= MAX_ANSWER => {
             let (location, etag) = (text(header::LOCATION), text(header::ETAG));
-            let kept = Kept { status: parts.status.as_u16(), location, etag, body: words.to_owned() };
+            let kept = Kept { status: parts.status.as_u16(), location, etag, body: words.to_owned(), role };
             put(context, &place, &Record { request: digest, answer: Some(kept) }, Expect::Any)?
         }
         _ => Write::delete(place, Expect::Any),
@@ -204,8 +216,12 @@ mod tests {
             location: Some("/api/v1/workspaces/1/chats/2".into()),
             etag: Some("\"4\"".into()),
             body: "{}".into(),
+            role: None,
         };
-        let records = [None, Some(kept)].map(|answer| Record { request: "digest".into(), answer });
+        let of_a_role = Kept { status: 200, location: None, etag: None, body: "{}".into(), role: Some(Role::Editor) };
+        let answers = [None, Some(kept), Some(of_a_role)];
+        let records: Vec<Record> =
+            answers.into_iter().map(|answer| Record { request: "digest".into(), answer }).collect();
         testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "idempotency", &records);
     }
 }

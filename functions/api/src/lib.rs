@@ -1,8 +1,8 @@
 //! The HTTP commands and reads of the agentic engine, `/api/v1`: requests in, domain calls, answers out.
 //!
 //! ```text
-//!   request ─ observe (id, span, metrics, envelope) ─ auth (who, and their role here) ─ idempotency ─ handler ─ chats, tasks, …
-//!                                                                  Access<what they want> ┘
+//!   request ─ observe (id, span, metrics, envelope) ─ auth (who, and their role here) ─ room ─ idempotency ─ handler ─ chats, tasks, …
+//!                                                                         Access<what they want> ┘
 //! ```
 //!
 //! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file a resource. Every route is
@@ -34,12 +34,14 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod room;
 mod sandbox;
 pub mod schema;
 mod steering;
 mod tasks;
 mod tickets;
 mod tools;
+mod transfers;
 mod trash;
 mod turns;
 mod usage;
@@ -53,6 +55,7 @@ pub use events::Streams;
 pub use health::{Check, Probe};
 pub use jwks::PublishedKeys;
 pub use openapi::document;
+pub use room::HasRoom;
 
 use ports::{Clock, ModelInfo, Table};
 use std::sync::Arc;
@@ -90,6 +93,8 @@ pub struct Context {
     pub origins: Vec<String>,
     /// What has to answer before this is ready: table, queue, bus.
     pub ready: Vec<Probe>,
+    /// Whether there is room for what requests add.
+    pub has_room: HasRoom,
     /// Counters of others, for `/metrics`.
     pub metrics: Vec<Counters>,
 }
@@ -128,6 +133,7 @@ fn served(routes: utoipa_axum::router::OpenApiRouter<Arc<Context>>, context: Arc
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
         .layer(from_fn_with_state(context.clone(), idempotency::once))
+        .layer(from_fn_with_state(context.clone(), room::demand))
         .layer(from_fn_with_state(context.clone(), auth::authorise))
         .layer(axum::Extension(requests))
         .layer(axum::Extension(openapi::Text::of(&document)))

@@ -2,7 +2,7 @@
 
 use crate::{
     Context, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models, personas,
-    sandbox, schema, steering, tasks, tickets, tools, trash, turns, usage, versions, workspaces,
+    sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(evaluations::get_evaluation))
         .routes(routes!(tasks::create_task))
         .routes(routes!(tasks::list_tasks))
-        .routes(routes!(tasks::get_task))
+        .routes(routes!(tasks::get_task, tasks::change_task, tasks::delete_task))
         .routes(routes!(events::watch_task))
         .routes(routes!(insight::get_history))
         .routes(routes!(insight::list_artifacts))
@@ -96,6 +96,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(trash::list_trash))
         .routes(routes!(files::get_file, files::put_file, files::move_file, files::delete_file))
         .routes(routes!(contents::get_content, contents::put_content))
+        .routes(routes!(transfers::create_upload))
+        .routes(routes!(transfers::get_address))
         .routes(routes!(trash::restore_file))
         .routes(routes!(trash::purge_file))
         .routes(routes!(versions::list_versions))

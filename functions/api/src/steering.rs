@@ -69,15 +69,19 @@ pub(crate) struct AtNode {
 
 /// Stops a task with its clones and subtasks. Again, and after its end, is harmless.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop", tag = "tasks", params(InTask),
-    responses((status = 202, description = "It is accepted; the `stopped` event tells when it has.",
+    responses((status = 200, description = "There was nothing to stop: it had ended.", body = schema::TaskTold),
+        (status = 202, description = "It is accepted; the `stopped` event tells when it has.",
         body = schema::TaskTold)))]
 pub(crate) async fn stop_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InTask>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
-    context.tasks.stop(at.workspace_id, at.task_id, CommandId(ids.id("command")), &by).await?;
-    Ok(schema::TaskTold::of(at.task_id))
+    let was_alive = context.tasks.stop(at.workspace_id, at.task_id, CommandId(ids.id("command")), &by).await?;
+    Ok(match was_alive {
+        true => schema::TaskTold::of(at.task_id),
+        false => schema::TaskTold::had_ended(at.task_id),
+    })
 }
 
 /// Pauses a task before its next node, or before these nodes, and with it all clones and subtasks below it, now and later. A
@@ -122,7 +126,8 @@ pub(crate) async fn resume_task(
     Ok(schema::TaskTold::of(at.task_id))
 }
 
-/// Answers a human step, also before it asks: the answer is kept for it. `INVALID_ARGUMENT` when it does not fit.
+/// Answers a human step, also before it asks: the answer is kept for it, in the place of one that was given before.
+/// `INVALID_ARGUMENT` when it does not fit, `CONFLICT` once the step has ended.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}", tag = "tasks",
     params(AtNode), request_body = StepAnswers,
     responses((status = 202, description = "They are accepted.", body = schema::TaskTold)))]

@@ -12,7 +12,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{FileId, Status, TaskId, TaskPhase, WorkspaceId};
+use domain::{CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId};
 use flow::{AcceptedTask, NewTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
@@ -62,6 +62,20 @@ fn usual_priority() -> Number {
     0.into()
 }
 
+/// What to change about a task.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskChange {
+    /// Which tasks go first when not all can run: higher ones do.
+    #[schema(value_type = i8, minimum = -100, maximum = 100)]
+    priority: Number,
+}
+
+/// The task's own check says what a number is that is no `i8`: out of range.
+fn priority_of(number: &Number) -> i8 {
+    number.as_i64().and_then(|priority| i8::try_from(priority).ok()).unwrap_or(i8::MAX)
+}
+
 /// Which tasks.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -108,8 +122,7 @@ pub(crate) async fn create_task(
     Json(new): Json<TaskToMake>,
 ) -> Answer<impl IntoResponse> {
     let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
-    // What is no `i8` is out of range, too: the task's own check says what that is.
-    let priority = priority.as_i64().and_then(|priority| i8::try_from(priority).ok()).unwrap_or(i8::MAX);
+    let priority = priority_of(&priority);
     let new = NewTask { input, start, files, priority, stepping, breakpoints };
     let task = context.tasks.create(at.workspace_id, TaskId(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
@@ -143,4 +156,32 @@ pub(crate) async fn get_task(
     Access { at, .. }: Access<Read, InTask>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.tasks.get(at.workspace_id, at.task_id).await?))
+}
+
+/// Gives a task, and its clones and subtasks, another priority where they wait: for a worker and for slots. An agent that is asked
+/// already keeps the one that it was asked with. `CONFLICT` when the task has ended, or when its flow takes tasks in their order
+/// (`queue_policy: fifo`).
+#[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
+    request_body = TaskChange, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
+pub(crate) async fn change_task(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Run, InTask>,
+    ids: Ids,
+    Json(change): Json<TaskChange>,
+) -> Answer<impl IntoResponse> {
+    let (priority, command) = (priority_of(&change.priority), CommandId(ids.id("command")));
+    context.tasks.prioritize(at.workspace_id, at.task_id, priority, command, &by).await?;
+    Ok(schema::TaskTold::of(at.task_id))
+}
+
+/// Takes a task off the list with its clones and subtasks; one that runs is stopped first. Its artifacts go into the trash, and the
+/// chats of its agents as chats do. `CONFLICT` for a clone or subtask: it goes with the task that people made.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
+    responses((status = 204, description = "It is gone.")))]
+pub(crate) async fn delete_task(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Run, InTask>,
+) -> Answer<impl IntoResponse> {
+    context.tasks.delete(at.workspace_id, at.task_id, CommandId(context.clock.id()), &by).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

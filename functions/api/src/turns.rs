@@ -189,14 +189,13 @@ pub(crate) async fn stop_chat(
     responses((status = 202, description = "They are accepted.", body = schema::Accepted)))]
 pub(crate) async fn answer_question(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Converse, AtQuestion>,
+    Access { at, by, caller, role, .. }: Access<Converse, AtQuestion>,
     ids: Ids,
     Json(given): Json<Answers>,
 ) -> Answer<impl IntoResponse> {
-    context
-        .chats
-        .answer(at.workspace_id, at.chat_id, CommandId(ids.id("command")), at.question_id, given.answers, &by)
-        .await?;
+    let (command, may_approve) = (CommandId(ids.id("command")), demand(&caller, role, Action::Approve).is_ok());
+    let AtQuestion { workspace_id, chat_id, question_id } = at;
+    context.chats.answer(workspace_id, chat_id, command, question_id, given.answers, may_approve, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 
@@ -234,7 +233,8 @@ pub(crate) async fn approve_plan(
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
-    let turn = Turn { chat_id, turn_id, status: "queued", queued_behind, hint: None, paused_reason };
+    let hint = queued_behind.map(QueuedBehind::hint);
+    let turn = Turn { chat_id, turn_id, status: "queued", queued_behind, hint, paused_reason };
     Ok((StatusCode::ACCEPTED, axum::Json(turn)))
 }
 

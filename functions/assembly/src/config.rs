@@ -4,7 +4,11 @@
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
-use crate::{Auth, Failure, Settings, secrets};
+use crate::{
+    Auth, Failure, Settings,
+    grants::{Grant, Grants},
+    secrets,
+};
 use domain::Limits;
 use ports::KnownSecrets;
 use serde::Deserialize;
@@ -38,6 +42,10 @@ pub struct Config {
     pub tasks: Tasks,
     /// What flows may reach by providers of their own.
     pub providers: Providers,
+    /// Which secrets of the host flows may send, and where to. Without a grant, flows of accounts may send none; those of a hub for
+    /// one person may send the secrets of its folder, and the usual variable of a provider to that provider, such as
+    /// `OPENAI_API_KEY` to `openai`.
+    pub grants: Vec<Grant>,
     /// Where commands run, and how.
     pub sandbox: Sandbox,
     /// All secrets that are known so far: those of this configuration, and what was learned since.
@@ -75,10 +83,6 @@ pub struct Observe {
 pub struct Providers {
     /// Whether the providers that flows name in `providers.yaml` may be in private networks and on this machine.
     pub allow_private: bool,
-    /// The variables of the environment that flows may refer to for keys, such as `HOUSE_*`, wherever they send them. Without
-    /// this, none on a hub with accounts; on one without, the usual variable of a provider at its own address, such as
-    /// `OPENAI_API_KEY` for `openai`.
-    pub variables: Option<Vec<String>>,
 }
 
 /// `[files]`
@@ -194,7 +198,7 @@ pub enum Durability {
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 pub struct Ai {
-    /// How long an idle chat stays in memory, in seconds (seed 000 §3).
+    /// How long an idle chat stays in memory, in seconds (spec 000 §3).
     pub actor_inactivity_timeout_seconds: u64,
     /// The context budget of new chats, in tokens.
     pub context_tokens: u64,
@@ -237,6 +241,11 @@ impl Ai {
 }
 
 impl Config {
+    /// Which secrets flows may use.
+    pub fn grants(&self) -> Grants {
+        Grants::new(&self.grants, self.auth.has_accounts())
+    }
+
     /// How agents and tasks are kept.
     pub fn agents(&self) -> Settings {
         let ai = &self.ai;
@@ -278,6 +287,7 @@ impl Config {
         // What is wrong with a value may be told with the value.
         let config = Self::deserialize(Value::Table(table))
             .map_err(|error| Failure::Config(secrets.redactor().text(error.message()).into_owned()))?;
+        config.server.cors_origins.iter().try_for_each(|origin| origin_of_a_page(origin))?;
         Ok(Self { secrets, ..config })
     }
 }
@@ -310,6 +320,19 @@ fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
     let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("value"));
     table.insert(last.clone(), parsed.unwrap_or_else(|| Value::String(value.to_owned())));
     Ok(())
+}
+
+/// That this is one origin (RFC 6454 §6.2). `*` would open a hub on loopback to every page that its person looks at, and `null`
+/// is the origin of sandboxed frames of any site.
+fn origin_of_a_page(origin: &str) -> Result<(), Failure> {
+    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).unwrap_or_default();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+    if !rest.is_empty() && rest.bytes().all(fits) {
+        return Ok(());
+    }
+    Err(Failure::Config(format!(
+        "server.cors_origins: {origin:?} is no origin of a web page; write its scheme, host and port, such as http://localhost:5173"
+    )))
 }
 
 #[cfg(test)]
@@ -366,5 +389,26 @@ mod tests {
         let config = load("[server]\nauth_token = \"hunter2\"\n", &[])?;
         assert!(!format!("{config:?}").contains("hunter2"));
         Ok(())
+    }
+
+    #[test]
+    fn origins_are_those_of_single_pages() {
+        let origins = |list: &str| {
+            let environment = [("BUILDSCALE__SERVER__CORS_ORIGINS".to_owned(), list.to_owned())];
+            Config::of_environment(&environment, |_| false).map(|config| config.server.cors_origins)
+        };
+        assert!(origins(r#"["http://localhost:5173", "https://[::1]:8443"]"#).is_ok_and(|list| list.len() == 2));
+        for bad in [
+            "*",
+            "null",
+            "localhost:5173",
+            "http://",
+            "https://a.example/",
+            "https://a.example/path",
+            "https://*.example",
+        ] {
+            let refused = origins(&format!("[{bad:?}]"));
+            assert!(refused.is_err_and(|error| error.to_string().contains("cors_origins")), "{bad}");
+        }
     }
 }

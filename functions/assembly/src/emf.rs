@@ -17,7 +17,8 @@ use std::{
 const NAMESPACE: &str = "BuildScale";
 
 /// Each metric, and the series that it is the sum of: those of a name, or those of them with a label.
-const METRICS: [(&str, &str, &str); 21] = [
+const METRICS: [(&str, &str, &str); 22] = [
+    ("Faults", "buildscale_faults_total", ""),
     ("Commands", "buildscale_deliveries_acknowledged_total", ""),
     ("RetriedDeliveries", "buildscale_deliveries_retried_total", ""),
     ("Checkpoints", "buildscale_actors_checkpointed_total", ""),

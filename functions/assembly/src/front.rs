@@ -3,7 +3,7 @@
 
 use crate::{Config, Ways, secrets};
 use actor::ActorId;
-use api::{Auth, Counters, Probe, Streams};
+use api::{Auth, Counters, HasRoom, Probe, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use flow::observe::TaskMetrics;
@@ -21,6 +21,8 @@ pub struct Outside {
     pub auth: Auth,
     /// What has to answer before it is ready.
     pub ready: Vec<Probe>,
+    /// Whether there is room for what requests add.
+    pub has_room: HasRoom,
     /// What it counts beside requests.
     pub counters: Vec<Counters>,
     /// The counters that are told of tasks which are accepted: where the process that accepts them drives them, too.
@@ -37,7 +39,7 @@ pub struct Front {
 impl Front {
     /// In front of these ways, with the tools that people may call and the models that they may choose.
     pub fn new(ways: &Ways, tools: Arc<Registry>, models: Vec<ModelInfo>, config: &Config, outside: Outside) -> Self {
-        let Outside { streams, auth, ready, counters, counted_by } = outside;
+        let Outside { streams, auth, ready, has_room, counters, counted_by } = outside;
         let tasks = ways.tasks.clone();
         let context = api::Context {
             chats: ways.chats.clone(),
@@ -55,6 +57,7 @@ impl Front {
             auth,
             origins: config.server.cors_origins.clone(),
             ready,
+            has_room,
             metrics: counters,
         };
         Self { context: Arc::new(context), known: config.secrets.clone() }

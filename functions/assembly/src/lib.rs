@@ -8,6 +8,7 @@ mod config;
 pub mod counters;
 mod emf;
 mod front;
+pub mod grants;
 pub mod log;
 mod observing;
 mod parts;
@@ -26,6 +27,7 @@ pub use front::{Front, Outside, OwnFeeds};
 pub use observing::Observing;
 pub use parts::{Parts, Voices};
 pub use reach::Within;
+pub use slots::Places;
 pub use ways::{Base, Machines, PLAY, Settings, Ways, tools};
 
 /// Why something cannot be put together.

@@ -16,7 +16,7 @@ use flow::{
     provider::{FlowModels, FlowProviders},
 };
 use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Recipient, Secret, SecretRef, Secrets};
-use slots::{NoEffects, SlotsMachine};
+use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
 use tools::Registry;
 
@@ -73,6 +73,8 @@ pub struct Parts {
     ranker: Arc<dyn Ranker>,
     known: KnownSecrets,
     settings: Settings,
+    /// Where commands run.
+    places: Option<Places>,
 }
 
 impl Parts {
@@ -101,6 +103,7 @@ impl Parts {
             ranker: Arc::new(Bm25),
             known: voices.known,
             settings,
+            places: machines.filter(|machines| machines.commands.is_some()).map(|machines| machines.places),
         }
     }
 
@@ -118,6 +121,7 @@ impl Parts {
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
             tools: self.tools.clone(),
             question_timeout: self.settings.question_timeout,
+            places: self.places,
         };
         let effects = ChatEffects {
             model: self.model.clone(),
@@ -156,7 +160,7 @@ impl Parts {
         };
         // Fewer than of chats: tasks come in thousands, and what one has to say when it is loaded again is short.
         let tasks = Runtime::new(
-            TaskMachine { flows: cache.clone() },
+            TaskMachine { flows: cache.clone(), places: self.places },
             Arc::new(effects),
             table.clone(),
             queue.clone(),

@@ -20,6 +20,12 @@ pub fn resident() -> Option<u64> {
     Some(kilobytes.trim().parse::<u64>().ok()? * 1024)
 }
 
+/// What this process has had written to disks so far, in bytes.
+pub fn written() -> Option<u64> {
+    let io = std::fs::read_to_string("/proc/self/io").ok()?;
+    io.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.trim().parse().ok()
+}
+
 /// Appends it all in Prometheus' text format. `started_at` is in milliseconds since 1970.
 pub(crate) fn render(started_at: i64, out: &mut String) {
     let mut metric = |name: &str, sort: &str, help: &str, value: Option<String>| {

@@ -44,6 +44,8 @@ pub trait Sweep: Send + Sync {
 pub struct Swept {
     /// How many things it dealt with.
     pub count: u64,
+    /// How many it could not deal with and left for the next time.
+    pub failed: u64,
     /// Where the next step goes on; none to begin anew.
     pub next: Option<String>,
     /// Whether there is more to do now.
@@ -101,9 +103,10 @@ impl Sweeps {
         let share = at_most / u32::try_from(self.sweeps.len().max(1)).unwrap_or(u32::MAX);
         let mut done = BTreeMap::new();
         for sweep in self.sweeps.iter() {
-            let (name, mut swept) = (sweep.name(), 0);
-            let result = timeout_at(Instant::now() + share, self.through(&**sweep, &mut swept)).await;
-            let failed = match result {
+            let (name, mut dealt) = (sweep.name(), Count::default());
+            let result = timeout_at(Instant::now() + share, self.through(&**sweep, &mut dealt)).await;
+            let Count { swept, failed } = dealt;
+            let stopped = match result {
                 Ok(Err(error)) => {
                     tracing::warn!(sweep = name, %error, "a sweep failed; the next one goes on from here");
                     1
@@ -116,20 +119,21 @@ impl Sweeps {
             };
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             let count = counts.entry(name).or_default();
-            *count = Count { swept: count.swept + swept, failed: count.failed + failed };
+            *count = Count { swept: count.swept + swept, failed: count.failed + failed + stopped };
             done.insert(name, swept);
         }
         done
     }
 
     /// Goes on with one sweep until it has been through everything.
-    async fn through(&self, sweep: &dyn Sweep, swept: &mut u64) -> Result<(), Error> {
+    async fn through(&self, sweep: &dyn Sweep, dealt: &mut Count) -> Result<(), Error> {
         let key = Key::new(PARTITION, sweep.name());
         loop {
             let found = self.table.get(&key).await.map_err(unreachable)?;
             let from: Option<String> = found.as_ref().and_then(|item| serde_json::from_str(&item.body).ok());
             let step = sweep.some(from.as_deref()).await?;
-            *swept += step.count;
+            dealt.swept += step.count;
+            dealt.failed += step.failed;
             let expect = found.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
             let moved = match &step.next {
                 // Nothing was due.
@@ -164,7 +168,11 @@ impl Sweeps {
                 }
             };
             family("buildscale_swept_total", "Things that sweeps dealt with.", |count| count.swept);
-            family("buildscale_sweeps_failed_total", "Sweeps that did not come to their end.", |count| count.failed);
+            family(
+                "buildscale_sweeps_failed_total",
+                "Sweeps that did not come to their end, and things that they left for the next time.",
+                |count| count.failed,
+            );
         })
     }
 }
@@ -215,7 +223,7 @@ mod tests {
             }
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(page);
             let more = page < 9;
-            Ok(Swept { count: 1, next: more.then(|| (page + 1).to_string()), more })
+            Ok(Swept { count: 1, next: more.then(|| (page + 1).to_string()), more, ..Swept::default() })
         }
     }
 

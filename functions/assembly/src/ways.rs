@@ -10,6 +10,7 @@ use flow::{
     op::Functions,
 };
 use ports::{Blobs, Bus, Clock, ModelInfo, Queue, Sandboxes, Table};
+use slots::Places;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tools::{Commands, Registry};
 use workspace::Workspaces;
@@ -40,12 +41,14 @@ pub struct Machines {
     pub sandboxes: Arc<dyn Sandboxes>,
     /// How commands are run on them; none where none are.
     pub commands: Option<Commands>,
+    /// How many run on one at once.
+    pub places: Places,
 }
 
 /// How agents are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long an idle actor stays in memory (seed 000 §3).
+    /// How long an idle actor stays in memory (spec 000 §3).
     pub inactivity: Duration,
     /// The context budget of new chats, in tokens.
     pub context_tokens: u64,

@@ -1,10 +1,11 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, readonly::NoQueue, stream::Elsewhere};
+use crate::{Failure, faults, origin, readonly::NoQueue, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters, log,
-    probes, secrets,
+    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Places, Voices, Ways, Within, counters,
+    grants::Granted,
+    log, probes, secrets,
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
@@ -19,8 +20,8 @@ use worker::Worker;
 
 /// Variables of what was deployed; [`aws::Config`] reads them.
 const DEPLOYED: &str = "BUILDSCALE__AWS__";
-/// Where the container of streams is reached from outside, such as `https://streams.example.com`.
-const STREAM_URL: &str = "BUILDSCALE__AWS__STREAM_URL";
+/// What the public address names itself by; without it any address is as good.
+const ORIGIN_TOKEN: &str = "BUILDSCALE__AWS__ORIGIN_TOKEN";
 /// Where Lambda says what the function is called.
 const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
 /// Lost with the instance, and behind whenever another one has written: contents are compared with the index when they are read.
@@ -127,39 +128,52 @@ impl Account {
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();
         let ways = Ways::accepting(base, self.config.agents(), &models, machines.as_ref());
-        let url = self.environment.iter().find(|(name, _)| name == STREAM_URL).map(|(_, value)| value.trim());
         let outside = Outside {
-            streams: Arc::new(Elsewhere { url: url.unwrap_or_default().trim_end_matches('/').to_owned() }),
+            streams: Arc::new(Elsewhere),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![
                 probes::table(ways.base.table.clone()),
                 probes::queue(queue),
                 probes::bus(ways.base.bus.clone()),
             ],
+            has_room: Box::new(|| true),
             counters: vec![counters::process(self.clock.now()), counters::archive(ways.workspaces.clone())],
             counted_by: None,
         };
-        Ok(Front::new(&ways, assembly::tools(machines.as_ref()), models, &self.config, outside).router())
+        let front = Front::new(&ways, assembly::tools(machines.as_ref()), models, &self.config, outside);
+        let router = faults::counted(front.router(), |counter| self.emf(vec![counter]), self.clock.clone());
+        Ok(self.behind_origin(router))
     }
 
     /// For `buildscale-stream`: what may be watched, until `shutdown`, and what is counted of it.
     ///
     /// # Errors
     /// When a variable is missing.
-    pub fn watching(&self, shutdown: CancellationToken) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
+    pub fn watching(
+        &self,
+        options: FeedOptions,
+        shutdown: CancellationToken,
+    ) -> Result<(axum::Router, Arc<stream::Metrics>), Failure> {
         // Neither models nor tools nor flows nor sandboxes: nothing of them is linked.
         let ways = Ways::new(self.base(Arc::new(NoQueue))?, self.config.agents());
         let (table, bus, metrics) = (ways.base.table.clone(), ways.base.bus.clone(), Arc::<stream::Metrics>::default());
-        let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), metrics.clone(), shutdown);
+        let feeds = Feeds::new(table.clone(), bus.clone(), options, metrics.clone(), shutdown);
         let outside = Outside {
             streams: Arc::new(OwnFeeds(feeds)),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![probes::table(table), probes::bus(bus)],
+            has_room: Box::new(|| true),
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
             counted_by: None,
         };
         let front = Front::new(&ways, Arc::new(Registry::none()), Vec::new(), &self.config, outside);
         Ok((front.streams(), metrics))
+    }
+
+    /// These routes, for those who come by the public address.
+    pub(crate) fn behind_origin(&self, router: axum::Router) -> axum::Router {
+        let token = self.environment.iter().find(|(name, _)| name == ORIGIN_TOKEN).map(|(_, value)| value.as_str());
+        origin::behind(router, token)
     }
 
     /// Lambda says under which name the function was deployed.
@@ -178,8 +192,9 @@ impl Account {
     fn parts(&self, queue: Arc<dyn Queue>) -> Result<(Parts, Arc<dyn Secrets>), Failure> {
         let base = self.base(queue)?;
         let known = self.config.secrets.clone();
-        let keys: Arc<dyn Secrets> =
-            Arc::new(Noted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), known.clone()));
+        let secrets =
+            Granted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), self.config.grants());
+        let keys: Arc<dyn Secrets> = Arc::new(Noted::new(Arc::new(secrets), known.clone()));
         let router = models::Router::new(self.config.ai.models(&self.environment)?);
         let models = Arc::new(router.map_err(assembly::Failure::from)?);
         let within = Arc::new(Within { allow_private: self.config.providers.allow_private });
@@ -191,7 +206,8 @@ impl Account {
 
     fn machines(&self, base: &Base) -> Option<Machines> {
         let sandboxes = Arc::new(self.sandboxes(base.table.clone())?);
-        Some(Machines { sandboxes, commands: self.config.sandbox.commands() })
+        let places = Places { at_once: sandbox::AT_ONCE, shared: false };
+        Some(Machines { sandboxes, commands: self.config.sandbox.commands(), places })
     }
 
     fn sandboxes(&self, table: Arc<dyn Table>) -> Option<EcsSandboxes> {

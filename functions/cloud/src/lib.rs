@@ -5,19 +5,22 @@
 //! | `buildscale-api` | a Lambda behind an HTTP API | requests; it answers 202 when the command is in the queue |
 //! | `buildscale-worker` | a Lambda on the FIFO queue | batches of commands; it drives their actors to rest |
 //! | `buildscale-timer` | a Lambda on the delay queue and on a schedule | what is due, and what was left behind |
-//! | `buildscale-stream` | a container behind a load balancer | watchers, for as long as they like |
+//! | `buildscale-stream` | a container behind a load balancer, or a Lambda that streams | watchers |
 //! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands |
 //!
 //! What they do is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which adapter
 //! stands behind which port. What is added here is what Lambda asks for: deadlines, batches, and who acknowledges.
 
 pub mod assemble;
+pub mod refusal;
 pub mod sandbox;
 pub mod stream;
 pub mod timer;
 pub mod worker;
 
 mod again;
+mod faults;
+mod origin;
 mod readonly;
 
 /// Logs what was counted since the last time, as it is: CloudWatch takes no metrics out of lines that are wrapped into others.

@@ -1,11 +1,13 @@
-//! Watching: in the container, out of its own feeds; from the API, by sending the client there.
+//! Watching: out of this process's own feeds, in a container or in a function whose answers stream. The public address leads to one
+//! of the two; the API holds no streams.
 
 use crate::{Failure, assemble::Account};
 use actor::ActorId;
 use async_trait::async_trait;
-use axum::{body::Body, response::Response};
-use http::{HeaderMap, StatusCode, header};
-use stream::ServeOptions;
+use axum::response::Response;
+use http::HeaderMap;
+use std::time::Duration;
+use stream::{FeedOptions, ServeOptions};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -15,35 +17,41 @@ use tokio_util::sync::CancellationToken;
 /// Where it listens when nothing is said: inside a container, behind the load balancer.
 const LISTEN: &str = "0.0.0.0:8080";
 
-/// The container that holds the streams is elsewhere: a client is sent there, with the same path.
-pub(crate) struct Elsewhere {
-    /// Empty when the streams have the same address as the API, and the load balancer tells them apart.
-    pub url: String,
-}
+/// How long one answer of the function may stream: well within its time-out. A function is paid for until its answer ends, also
+/// when nobody reads it any more, and a client that resumes costs one query.
+const LIFE_IN_A_FUNCTION: Duration = Duration::from_secs(5 * 60);
+
+/// What the API says to whoever asks it for events.
+pub(crate) struct Elsewhere;
+
+#[derive(Debug, thiserror::Error)]
+#[error("they are at the public address of this deployment, and not at this one")]
+struct NotHere;
 
 #[async_trait]
 impl api::Streams for Elsewhere {
-    async fn open(&self, actor: &ActorId, first: u64, _: &HeaderMap, after: Option<&str>) -> ports::Result<Response> {
-        // `chat/<workspace>/<chat>` is /workspaces/<workspace>/chats/<chat>, and so for tasks.
-        let text = actor.to_string();
-        let mut parts = text.splitn(3, '/');
-        let (Some(kind), Some(workspace), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(ports::Error::Invalid(format!("{text} is no actor that can be watched")));
-        };
-        let after = after.map_or_else(|| first.saturating_sub(1).to_string(), str::to_owned);
-        let location = format!("{}/api/v1/workspaces/{workspace}/{kind}s/{id}/events?after={after}", self.url);
-        let response = Response::builder().status(StatusCode::TEMPORARY_REDIRECT).header(header::LOCATION, location);
-        response.body(Body::empty()).map_err(|error| ports::Error::Invalid(error.to_string()))
+    async fn open(&self, _: &ActorId, _: u64, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
+        Err(ports::Error::unavailable("event streams", NotHere))
     }
 }
 
-/// Serves until SIGTERM, with which ECS ends a task; then each stream ends with a word on when to come back.
+/// As a Lambda behind a URL that streams: an invocation is one answer.
+///
+/// # Errors
+/// When a variable is missing.
+pub async fn answer(account: Account) -> Result<(), lambda_runtime::Error> {
+    let options = FeedOptions { max_life: LIFE_IN_A_FUNCTION, ..FeedOptions::default() };
+    let (router, _) = account.watching(options, CancellationToken::new())?;
+    lambda_http::run_with_streaming_response(account.behind_origin(router)).await
+}
+
+/// As a container: serves until SIGTERM, with which ECS ends a task; then each stream ends with a word on when to come back.
 ///
 /// # Errors
 /// When a variable is missing, or the socket cannot be had.
 pub async fn serve(account: Account) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
-    let (router, metrics) = account.watching(shutdown.clone())?;
+    let (router, metrics) = account.watching(FeedOptions::default(), shutdown.clone())?;
     let listener = TcpListener::bind(account.config.server.listen.as_deref().unwrap_or(LISTEN)).await?;
     tracing::info!(address = %listener.local_addr()?, "serving");
     let mut terminated = signal(SignalKind::terminate())?;

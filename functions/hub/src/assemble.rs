@@ -1,9 +1,6 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
-use crate::{
-    Failure, parts,
-    secrets::{self, Variables},
-};
+use crate::{Failure, parts, secrets};
 use assembly::{
     Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters,
     sweeps::Sweeps,
@@ -17,6 +14,9 @@ use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 use workspace::Workspaces;
+
+/// How much of the disk is kept for deletions and the log when it is full, in bytes: enough for some hundred of them.
+const RESERVE: u64 = 4 * 1024 * 1024;
 
 /// The parts of a hub, not yet running.
 pub struct Hub {
@@ -53,6 +53,7 @@ pub fn assemble(
     environment: &[(String, String)],
     shutdown: CancellationToken,
 ) -> Result<Hub, Failure> {
+    parts::keep_private(data).map_err(Failure::Io)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let durability = match config.store.durability {
         Durability::Full => embedded::Durability::Full,
@@ -69,6 +70,7 @@ pub fn assemble(
         max_attempts: 1_000,
         places: working.concurrency,
         has_data: parts::has_workspaces(&files),
+        reserve: RESERVE,
     };
     let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
@@ -79,8 +81,7 @@ pub fn assemble(
     let known = config.secrets.clone();
     assembly::secrets::learn_environment(environment, &known);
     secrets::learn_folder(data, &known);
-    let variables = Variables::of(config.providers.variables.as_deref(), config.auth.has_accounts());
-    let keys = secrets::of_host(data, environment, variables, &known);
+    let keys = secrets::of_host(data, environment, config.grants(), &known);
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(Within { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
@@ -108,6 +109,7 @@ pub fn assemble(
         streams: Arc::new(OwnFeeds(feeds.clone())),
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus),
+        has_room: parts::room(&store),
         counters: counted.into_iter().chain(observing.counters()).collect(),
         // The front is where tasks come from that nobody has begun yet.
         counted_by: Some(observing.metrics.clone()),

@@ -68,16 +68,46 @@ pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     let failed = |error: domain::Error| Failure::Config(error.to_string());
     let driver = Driver::prepare(&hub, &args).await.map_err(failed)?;
     print(&json!({ "ready": true }))?;
-    let (cpu, memory) = (process::cpu_seconds().unwrap_or_default(), process::resident().unwrap_or_default());
+    let before = Used::now(&hub);
     let began = Instant::now();
     let steps = driver.all().await.map_err(failed)?;
     let seconds = began.elapsed().as_secs_f64();
-    let cpu_seconds = process::cpu_seconds().unwrap_or_default() - cpu;
-    let more = process::resident().unwrap_or_default().saturating_sub(memory);
-    print(&json!({ "steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "memory_grown_bytes": more }))?;
+    let after = Used::now(&hub);
+    print(&json!({
+        "steps": steps,
+        "seconds": seconds,
+        "cpu_seconds": after.cpu_seconds - before.cpu_seconds,
+        "memory_grown_bytes": after.resident.saturating_sub(before.resident),
+        "written_bytes": after.written.saturating_sub(before.written),
+        "store_requests": after.requests - before.requests,
+        "store_transactions": after.transactions - before.transactions,
+    }))?;
     shutdown.cancel();
     working.await.map_err(std::io::Error::other)?;
     Ok(())
+}
+
+/// What this process has used so far.
+struct Used {
+    cpu_seconds: f64,
+    resident: u64,
+    written: u64,
+    /// Commits and sends, and the transactions that they shared.
+    requests: u64,
+    transactions: u64,
+}
+
+impl Used {
+    fn now(hub: &Hub) -> Self {
+        let store = hub.store.stats();
+        Self {
+            cpu_seconds: process::cpu_seconds().unwrap_or_default(),
+            resident: process::resident().unwrap_or_default(),
+            written: process::written().unwrap_or_default(),
+            requests: store.requests,
+            transactions: store.groups,
+        }
+    }
 }
 
 fn print(line: &Value) -> std::io::Result<()> {

@@ -1,16 +1,22 @@
 //! What is the hub's own: its store, which is table and queue, has one writer that answers for both; its sandboxes are the machine
 //! that it runs on.
 
-use api::{Counters, Probe};
+use api::{Counters, HasRoom, Probe};
 use assembly::{
-    Config, Machines,
+    Config, Machines, Places,
     counters::{gauge, total},
     probes,
 };
 use domain::WorkspaceId;
 use embedded::Store;
 use ports::Bus;
-use std::{path::Path, sync::Arc};
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::Path,
+    sync::Arc,
+};
 
 /// Where commands run, if any do: here, each in a folder of its own, seeing nothing of the data directory but its workspace.
 pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, Machines)> {
@@ -19,7 +25,20 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
     options.hidden.push(data.to_owned());
     options.system.extend(config.sandbox.readable.iter().cloned());
     let local = sandbox::Local::with(files, options);
-    Some((local.clone(), Machines { sandboxes: Arc::new(local), commands: Some(commands) }))
+    let places = Places { at_once: sandbox::AT_ONCE, shared: true };
+    Some((local.clone(), Machines { sandboxes: Arc::new(local), commands: Some(commands), places }))
+}
+
+/// Keeps the data directory from other users of the machine, also one that an earlier hub made for everybody.
+///
+/// # Errors
+/// When it cannot be made; one that is somebody else's is only said.
+pub(crate) fn keep_private(data: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(data)?;
+    if let Err(error) = fs::set_permissions(data, Permissions::from_mode(0o700)) {
+        tracing::warn!(%error, folder = %data.display(), "other users of this machine may look into the data directory");
+    }
+    Ok(())
 }
 
 /// Whether a folder has a workspace's in it.
@@ -41,6 +60,12 @@ pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>) -> Vec<Probe> {
     vec![writer("table"), writer("queue"), probes::bus(bus.clone())]
 }
 
+/// Whether the disk has room for more.
+pub(crate) fn room(store: &Arc<Store>) -> HasRoom {
+    let store = store.clone();
+    Box::new(move || store.has_room())
+}
+
 /// What the store counts.
 pub(crate) fn counters(store: &Arc<Store>) -> Counters {
     let store = store.clone();
@@ -50,7 +75,26 @@ pub(crate) fn counters(store: &Arc<Store>) -> Counters {
         total(out, "buildscale_store_requests", "Commits and sends that were part of one.", stats.requests);
         total(out, "buildscale_store_conflicts", "Commits that lost a race.", stats.conflicts);
         gauge(out, "buildscale_store_wal_pages", "Pages in the write-ahead log.", stats.wal_pages);
+        gauge(out, "buildscale_store_full", "1 while the disk has no room for more.", u64::from(!store.has_room()));
         gauge(out, "buildscale_queue_waiting", "Messages that wait.", stats.waiting);
         gauge(out, "buildscale_queue_in_flight", "Messages that are being worked on.", stats.in_flight);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_looks_into_the_data_directory() -> io::Result<()> {
+        let home = tempfile::tempdir()?;
+        let (made, old) = (home.path().join("of/somebody"), home.path().join("old"));
+        fs::create_dir(&old)?;
+        fs::set_permissions(&old, Permissions::from_mode(0o755))?;
+        for data in [made, old] {
+            keep_private(&data)?;
+            assert_eq!(fs::metadata(&data)?.permissions().mode() & 0o777, 0o700);
+        }
+        Ok(())
+    }
 }

@@ -59,6 +59,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     config.server.allow_public |= args.allow_public;
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 
+    let descriptors = raise_descriptors();
     let listener = listen(&address, &config).await?;
     let address = listener.local_addr()?;
     let shutdown = CancellationToken::new();
@@ -74,7 +75,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let server = stream::serve(
         listener,
         hub.front.router(),
-        ServeOptions::default(),
+        connections_within(descriptors),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
     );
@@ -132,6 +133,30 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     hub.store.close().await;
     tracing::info!("ended");
     served.map_err(Failure::Io)
+}
+
+/// Raises the soft limit of descriptors to the hard one, as servers do: the soft one is for programs that use `select`. Returns
+/// how many there are.
+fn raise_descriptors() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// More than this no hub needs, and some systems have no limit at all.
+    const ENOUGH: u64 = 1 << 17;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(ENOUGH).min(ENOUGH).max(limit.current.unwrap_or(ENOUGH));
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum });
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+        return limit.current.unwrap_or(ENOUGH);
+    }
+    wanted
+}
+
+/// Connections take half of the descriptors at most: the rest is for files, commands and models, so that clients who only hold
+/// connections open stop no work.
+fn connections_within(descriptors: u64) -> ServeOptions {
+    let usual = ServeOptions::default();
+    let half = usize::try_from(descriptors / 2).unwrap_or(usize::MAX).max(1);
+    ServeOptions { max_connections: usual.max_connections.min(half), ..usual }
 }
 
 async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> {

@@ -1,5 +1,5 @@
 //! The machine of one workspace, as a server: a task of ECS with a mirror of the workspace's files on its NVMe, where they are searched
-//! and where commands run beside them (seed 000 §7; seed 001 §5).
+//! and where commands run beside them (spec 000 §7; spec 001 §5).
 //!
 //! ```text
 //!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── what it lacks, from the blobs

@@ -36,6 +36,8 @@ struct Block {
     bytes: Bytes,
     /// Number and end of each frame.
     frames: Vec<(u64, usize)>,
+    /// Whether the last event of the log is in it.
+    ends: bool,
 }
 
 impl Block {
@@ -97,6 +99,9 @@ impl Blocks {
                 }
             };
             let block = slot.block.get_or_try_init(load).await?;
+            if block.ends {
+                feed.end();
+            }
             if let Some(chunk) = block.after(cursor, shared.options.chunk_bytes) {
                 return Ok(chunk);
             }
@@ -124,7 +129,7 @@ impl Blocks {
 /// Numbers may be missing, even at the end of the log, where entries of transient events have expired. All that is left
 /// of the log up to `floor` has been read once a page has no successor, so the block then reaches at least as far as that.
 async fn load<E: Event>(table: &dyn Table, actor: &ActorId, start: u64, cursor: u64, floor: u64) -> Result<Block> {
-    let mut block = Block { through: start, bytes: Bytes::new(), frames: Vec::new() };
+    let mut block = Block { through: start, bytes: Bytes::new(), frames: Vec::new(), ends: false };
     let mut out = Vec::new();
     loop {
         let page = read_after::<E>(table, actor, block.through, PAGE).await?;
@@ -134,6 +139,7 @@ async fn load<E: Event>(table: &dyn Table, actor: &ActorId, start: u64, cursor: 
                     block.frames.push((number, out.len()));
                 }
             }
+            block.ends |= entry.events.iter().any(E::is_last);
             block.through = block.through.max(entry.next.saturating_sub(1));
         }
         if !page.more {
@@ -152,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_block_is_sliced_at_any_cursor() {
-        let block = Block { through: 9, bytes: Bytes::from_static(b"aabbcc"), frames: vec![(3, 2), (4, 4), (7, 6)] };
+        let frames = vec![(3, 2), (4, 4), (7, 6)];
+        let block = Block { through: 9, bytes: Bytes::from_static(b"aabbcc"), frames, ends: false };
         let after = |cursor, limit| block.after(cursor, limit).map(|chunk| (chunk.bytes, chunk.frames, chunk.through));
         assert_eq!(after(0, 99), Some((Bytes::from_static(b"aabbcc"), 3, 9)));
         assert_eq!(after(3, 99), Some((Bytes::from_static(b"bbcc"), 2, 9)));

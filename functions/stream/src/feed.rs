@@ -52,6 +52,8 @@ struct State {
     waiters: Waiters,
     /// Counts up with every beat; a waiter that sees another number than before has been silent for a beat.
     beat: u32,
+    /// The last event was seen: whoever has it is done.
+    ended: bool,
     closing: bool,
 }
 
@@ -63,6 +65,8 @@ pub(crate) enum Next {
     Beat(u32),
     /// Nothing, and the server shuts down.
     Closing,
+    /// Nothing, now and later: the last event was given out.
+    Ended,
     /// Nothing: the waker is parked. The cursor may move here.
     Wait(u64),
 }
@@ -70,7 +74,7 @@ pub(crate) enum Next {
 impl Feed {
     pub(crate) fn new(actor: ActorId, shared: Arc<Shared>) -> Self {
         count(&shared.metrics.feeds);
-        let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, closing: false };
+        let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, ended: false, closing: false };
         let (kind, state) = (Kind::of(&actor), Mutex::new(state));
         Self { actor, kind, shared, state, blocks: Blocks::default(), oldest: OnceCell::new() }
     }
@@ -172,12 +176,13 @@ impl Feed {
     fn take_in<E: Event>(&self, messages: Vec<Bytes>) -> bool {
         let mut next = self.next();
         let mut frames = Vec::new();
-        let mut gap = false;
+        let (mut gap, mut ends) = (false, false);
         for message in messages {
             match serde_json::from_slice::<Entry<E>>(&message) {
                 Ok(entry) if entry.next <= next => {} // again, or late: a message that overtook it had it read from the log
                 Ok(entry) if entry.first <= next => {
                     frames.extend(frame::render_entry(&entry, next));
+                    ends |= entry.events.iter().any(E::is_last);
                     next = entry.next;
                 }
                 // Something is missing before it, or it is only a hint that the log has more.
@@ -187,7 +192,7 @@ impl Feed {
                 }
             }
         }
-        self.append(frames, next);
+        self.append(frames, next, ends);
         gap
     }
 
@@ -216,13 +221,14 @@ impl Feed {
         loop {
             let mut next = self.next();
             let page = read_after::<E>(&*self.shared.table, &self.actor, next - 1, PAGE).await?;
-            let mut frames = Vec::new();
+            let (mut frames, mut ends) = (Vec::new(), false);
             for entry in page.entries.iter().filter(|entry| entry.next > self.next()) {
                 frames.extend(frame::render_entry(entry, next));
+                ends |= entry.events.iter().any(E::is_last);
                 next = next.max(entry.next);
                 found = true;
             }
-            self.append(frames, next);
+            self.append(frames, next, ends);
             if !page.more {
                 return Ok(found);
             }
@@ -230,10 +236,18 @@ impl Feed {
     }
 
     /// Moves the window and wakes the waiters. Only the feed's own task does.
-    fn append(&self, frames: Vec<(u64, Bytes)>, next: u64) {
+    fn append(&self, frames: Vec<(u64, Bytes)>, next: u64, ends: bool) {
         if next > self.next() {
-            self.change(|state| state.window.append(frames, next, &self.shared.options));
+            self.change(|state| {
+                state.window.append(frames, next, &self.shared.options);
+                state.ended |= ends;
+            });
         }
+    }
+
+    /// A reader behind the window has found the last event in the log.
+    pub(crate) fn end(&self) {
+        self.change(|state| state.ended = true);
     }
 
     async fn beat(&self, pulse: &mut Pulse) {
@@ -280,6 +294,7 @@ impl Feed {
             read @ Read::Frames(_) => Next::Read(read),
             _ if state.closing => Next::Closing,
             read @ Read::Before => Next::Read(read),
+            Read::CaughtUp(_) if state.ended => Next::Ended,
             Read::CaughtUp(_) if state.beat != beat => Next::Beat(state.beat),
             Read::CaughtUp(cursor) => {
                 state.waiters.park(slot, context.waker());

@@ -2,7 +2,7 @@
 
 use actor::{ActorId, Entry};
 use bytes::Bytes;
-use domain::{ChatEvent, TaskEvent, native, task_native};
+use domain::{ChatEvent, TaskEvent, TaskId, native, task_native};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{io::Write, time::Duration};
@@ -29,7 +29,8 @@ pub(crate) enum Kind {
 impl Kind {
     /// By the first part of the actor's id.
     pub(crate) fn of(actor: &ActorId) -> Self {
-        if actor.as_str().starts_with("task/") { Self::Task } else { Self::Chat }
+        let kind = actor.as_str().split('/').next();
+        if kind == Some(TaskId::ACTOR) { Self::Task } else { Self::Chat }
     }
 }
 
@@ -37,17 +38,26 @@ impl Kind {
 pub(crate) trait Event: DeserializeOwned {
     /// Its name and its data; none for a fact that they do not see.
     fn encode(&self) -> Option<(&'static str, Value)>;
+    /// Whether no client sees an event after it, so that a stream ends with it.
+    fn is_last(&self) -> bool;
 }
 
 impl Event for ChatEvent {
     fn encode(&self) -> Option<(&'static str, Value)> {
         native::encode(self)
     }
+    /// A chat always takes another message.
+    fn is_last(&self) -> bool {
+        false
+    }
 }
 
 impl Event for TaskEvent {
     fn encode(&self) -> Option<(&'static str, Value)> {
         task_native::encode(self)
+    }
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Finished { .. })
     }
 }
 

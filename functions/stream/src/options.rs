@@ -57,7 +57,8 @@ impl FeedOptions {
 /// How connections are served.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The most connections at once; further ones wait in the kernel's backlog.
+    /// The most connections at once. Some further ones are answered with 503 and closed, but for those that ask whether the server
+    /// lives: one that is full is not dead.
     pub max_connections: usize,
     /// The longest head of a request, in bytes (at least 8 KiB); a longer one is answered with 431.
     pub max_head_bytes: usize,

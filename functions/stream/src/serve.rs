@@ -10,7 +10,7 @@ use crate::{
     subscription::Subscription,
 };
 use axum::{Router, body::Body, extract::ConnectInfo};
-use http::{Method, Request, Response, Version, response::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, response::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ports::SystemClock;
@@ -36,6 +36,10 @@ use tower::ServiceExt;
 
 /// Connections that may wait to be accepted; the system has a limit of its own (`net.core.somaxconn`, 4096 by default).
 const BACKLOG: i32 = 16 * 1024;
+/// Connections beyond the most that there may be, each for one answer; those beyond them wait in the backlog.
+const BEYOND: usize = 64;
+/// How long one of them may take.
+const BRIEFLY: Duration = Duration::from_secs(5);
 
 /// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight
 /// end, and returns when they have, after `options.drain` at the latest. What is left then ends with the runtime.
@@ -57,18 +61,29 @@ pub async fn serve(
         .header_read_timeout(options.head_timeout)
         .max_buf_size(options.max_head_bytes.max(8192));
     let permits = Arc::new(Semaphore::new(options.max_connections));
+    let beyond = Arc::new(Semaphore::new(BEYOND));
     let tasks = TaskTracker::new();
     let drain = options.drain;
     let server = Arc::new(Server { http, app, options, metrics, shutdown, tasks });
 
     let accepting = async {
         loop {
-            let Ok(permit) = permits.clone().acquire_owned().await else { return };
+            // Whoever comes when there is no place is told so, as long as there is somebody to tell it.
+            let Ok(spare) = beyond.clone().acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((socket, peer)) => {
-                    let held = Held::new(permit, &server.metrics);
-                    server.tasks.spawn(connection(server.clone(), socket, peer, held));
-                }
+                Ok((socket, peer)) => match permits.clone().try_acquire_owned() {
+                    Ok(permit) => {
+                        let held = Held::new(permit, &server.metrics);
+                        server.tasks.spawn(connection(server.clone(), socket, peer, held));
+                    }
+                    Err(_) => {
+                        let server = server.clone();
+                        server.tasks.clone().spawn(async move {
+                            refuse(&server, socket, peer).await;
+                            drop(spare);
+                        });
+                    }
+                },
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
                     // Out of file descriptors, usually: those of connections that end are the remedy.
@@ -175,6 +190,37 @@ async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, he
             }
         }
     }
+}
+
+/// Answers one request when there is no place: how the server is, or that it is full.
+async fn refuse(server: &Server, socket: TcpStream, peer: SocketAddr) {
+    let service = service_fn(|request: Request<Incoming>| async {
+        let mut answer = match ALIVE.contains(&request.uri().path()) {
+            true => answer(server.app.clone(), request, peer, Arc::default()).await?,
+            false => full(),
+        };
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        Ok::<_, Infallible>(answer)
+    });
+    let answered = server.http.serve_connection(TokioIo::new(socket), service);
+    if let Ok(Err(error)) = timeout(BRIEFLY, answered).await {
+        tracing::debug!(%peer, %error, "a client was gone before it was told that there is no place");
+    }
+}
+
+/// What says whether the process lives, and what it counts.
+const ALIVE: [&str; 2] = ["/health", "/metrics"];
+
+fn full() -> Response<Body> {
+    let body = concat!(
+        r#"{"error":{"code":"UPSTREAM_UNAVAILABLE","message":"every place for a connection is taken","details":{},"#,
+        r#""hint":"come again in a moment; another server may have a place"}}"#
+    );
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    response
 }
 
 /// What a client that begins with HTTP/2 is told, in its own language: SETTINGS, which a server says first, and GOAWAY with the

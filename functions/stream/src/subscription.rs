@@ -112,6 +112,8 @@ impl Subscription {
                         let spread_ms = spread_of(self.serial) % RETURN_WITHIN_MS;
                         return self.end(Duration::from_millis(500 + spread_ms));
                     }
+                    // A client that comes back all the same is told by the API that there is nothing more.
+                    Next::Ended => return self.end(self.feed.shared().options.retry),
                 },
                 Stage::Closed => return Poll::Ready(None),
             }

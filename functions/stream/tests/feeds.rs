@@ -301,6 +301,39 @@ async fn a_stream_ends_in_time_to_be_asked_again_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_stream_of_a_task_ends_after_its_last_event_live_and_replayed() {
+    let world = world(1, Faults::default(), small());
+    let mut log = Log::of("task", "one", &world.table, &world.bus);
+    let all = async |mut reader: Subscription| {
+        let mut seen = String::new();
+        while let Some(bytes) = timeout(Duration::from_secs(60), reader.next()).await.expect("the stream ends") {
+            seen.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+        assert!(seen.ends_with("retry: 2000\n"), "{seen}");
+        numbers(&seen)
+    };
+    let live = tokio::spawn(all(world.watch(&log, Cursor::None).await));
+    let at = domain::Timestamp::from_millis(0);
+    let (status, output) = (domain::Status::Success, serde_json::json!(1));
+    log.write_task(vec![TaskEvent::Routed { from: "a".into(), to: "b".into() }]).await;
+    log.write_task(vec![TaskEvent::Finished { status, output, exit: None, error: None, at }]).await;
+    // What only the machine needs comes after it.
+    log.write_task(vec![TaskEvent::Archived { files: 1 }]).await;
+    assert_eq!(live.await.unwrap(), [1, 2]);
+    assert_eq!(all(world.watch(&log, Cursor::After(1)).await).await, [2]);
+    // On a server that knows the log only.
+    let cold = Feeds::new(
+        world.table.clone(),
+        world.bus.clone(),
+        small(),
+        Arc::new(Metrics::default()),
+        world.shutdown.clone(),
+    );
+    let replayed = cold.subscribe(&log.actor, Cursor::After(0), Start::Live).await.unwrap();
+    assert_eq!(all(replayed).await, [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_feed_goes_when_nobody_watches_any_more() {
     let world = world(1, Faults::default(), FeedOptions::default());
     let log = world.log();

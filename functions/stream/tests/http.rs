@@ -56,6 +56,7 @@ async fn start(options: ServeOptions) -> Server {
     let app = Router::new()
         .route("/events", get(watch))
         .route("/hello", get(async || "hello"))
+        .route("/health", get(async || "alive"))
         .with_state((feeds.clone(), log.actor.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -225,13 +226,25 @@ async fn a_shutdown_ends_streams_with_a_retry_and_then_the_server() {
 }
 
 #[tokio::test]
-async fn connections_over_the_limit_wait_for_a_place() {
+async fn a_full_server_says_so_and_that_it_lives() {
     let server = start(ServeOptions { max_connections: 1, ..ServeOptions::default() }).await;
     let first = server.watcher().await;
-    let mut second = Client::get(server.address, "/hello", "").await;
-    assert!(timeout(Duration::from_millis(50), second.socket.readable()).await.is_err());
+    for _ in 0..100 {
+        let mut further = Client::get(server.address, "/hello", "").await;
+        assert!(!further.read_until(|_| false).await, "it is closed after the answer");
+        assert!(
+            further.seen.starts_with("HTTP/1.1 503") && further.seen.contains("retry-after: 2"),
+            "{}",
+            further.seen
+        );
+        let mut check = Client::get(server.address, "/health", "").await;
+        assert!(!check.read_until(|_| false).await);
+        assert!(check.seen.starts_with("HTTP/1.1 200"), "{}", check.seen);
+    }
     drop(first);
-    assert!(second.read_until(|seen| seen.ends_with("hello")).await);
+    server.until(|counts| counts.connections == 0).await;
+    let mut next = Client::get(server.address, "/hello", "").await;
+    assert!(next.read_until(|seen| seen.ends_with("hello")).await);
 }
 
 #[tokio::test]

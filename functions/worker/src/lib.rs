@@ -12,7 +12,7 @@ use actor::{Kind, Verdict};
 use futures::future::join_all;
 use ports::{Delivery, MAX_BATCH, Queue, Receipt};
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -56,7 +56,7 @@ enum Lease {
 /// A worker for the actors of some kinds.
 #[derive(Clone)]
 pub struct Worker {
-    kinds: Arc<HashMap<&'static str, Arc<dyn Kind>>>,
+    kinds: Arc<BTreeMap<&'static str, Arc<dyn Kind>>>,
     queue: Arc<dyn Queue>,
     options: Options,
     metrics: Arc<Metrics>,
@@ -85,6 +85,7 @@ impl Worker {
         let permits = Arc::new(Semaphore::new(self.options.concurrency));
         let mut driven = JoinSet::new();
         tokio::select! {
+            biased;
             () = shutdown.cancelled() => {}
             () = self.take(&permits, &cut, &mut driven) => {}
             () = self.flush_idle() => {}
@@ -169,6 +170,7 @@ impl Worker {
         let receipts: Vec<Receipt> = deliveries.iter().map(|delivery| delivery.receipt.clone()).collect();
         let group = deliveries.first().map_or("", |first| &first.group);
         let mut verdict = tokio::select! {
+            biased;
             verdict = self.drive(group, deliveries, cut) => verdict,
             // Somebody else has them: what this one still did, a model call above all, would be thrown away.
             () = self.keep_invisible(group, &receipts, lease) => Verdict { done: 0, again: Duration::ZERO },

@@ -1,11 +1,11 @@
 //! An entry in the making: what one step decides, or several that need nothing from outside in between.
 
 use crate::{ActorId, Content, Decision, EffectKey, Entry, Letter, Machine, Mail, Parking, View};
-use domain::{CommandId, Principal, Stamp, Timestamp};
+use domain::{CommandId, Principal, Stamp, Timestamp, json_length};
 use ports::{MAX_BATCH, MAX_WRITES, Outgoing, Result};
 use uuid::Uuid;
 
-/// A draft with so many bytes of commands and letters is full: entries stay well below what the table keeps itself.
+/// A draft with so many bytes of commands, letters and weighed events is full: entries stay well below what the table keeps itself.
 const BYTES: usize = 32 * 1024;
 
 /// What steps have decided and the log does not have yet. Their events are in the state already, so that each step decides on
@@ -26,7 +26,9 @@ pub(crate) struct Draft<M: Machine> {
     /// What to run once it is durable.
     pub effects: Vec<(EffectKey, M::Effect)>,
     letters: usize,
+    /// Commands, letters and those of the events that were weighed.
     bytes: usize,
+    weighed: usize,
 }
 
 impl<M: Machine> Draft<M> {
@@ -44,12 +46,13 @@ impl<M: Machine> Draft<M> {
             effects: Vec::new(),
             letters: 0,
             bytes: 0,
+            weighed: 0,
         }
     }
 
     /// Takes in what a step decided, except for what it cancels.
     pub fn add(&mut self, actor: &ActorId, state: &mut M::State, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
-        let Decision { events, send, effects, cancel: _ } = decision;
+        let Decision { events, send, effects, cancel: _, gives_up: _ } = decision;
         for letter in send {
             let message = self.message(actor, &letter, stamp.at)?;
             self.bytes += message.body.len();
@@ -68,6 +71,15 @@ impl<M: Machine> Draft<M> {
     /// Whether it has room for what a command of `bytes` bytes decides.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.commands.len() < MAX_BATCH && self.records.len() < MAX_WRITES / 2 && self.bytes + bytes <= BYTES
+    }
+
+    /// Whether it has room for one more step of the same command, with its events counted in.
+    pub fn has_room_for_more(&mut self) -> bool {
+        for event in self.events.get(self.weighed..).unwrap_or_default() {
+            self.bytes += json_length(event);
+        }
+        self.weighed = self.events.len();
+        self.records.len() < MAX_WRITES / 2 && self.bytes <= BYTES
     }
 
     /// Takes away the note that a command waits.

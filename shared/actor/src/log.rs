@@ -1,7 +1,7 @@
 //! The log of an actor: one item an entry, each written on the condition that it is absent.
 //!
 //! That one conditional write is the state change, the fencing token, the outbox and the persisted event stream at once
-//! (architecture.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.
+//! (ARCHITECTURE.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.
 
 use crate::Target;
 use domain::{CommandId, Timestamp};

@@ -31,9 +31,21 @@ pub trait Machine: Send + Sync + Sized + 'static {
     fn handle(&self, state: &Self::State, input: Input<Self>, stamp: &Stamp) -> Decision<Self>;
     /// Whether effects are in flight: what was decided on and has not reported yet.
     fn in_flight(state: &Self::State) -> bool;
+    /// Whether the actor has come to its end, and hardly any command comes to it: it is then neither kept in memory nor flushed to a
+    /// snapshot.
+    fn is_over(state: &Self::State) -> bool {
+        let _ = state;
+        false
+    }
     /// Whether an effect does its work elsewhere, and only waits in this process: for a model, or for a command in a sandbox. A
     /// process that dies meanwhile did not die of it.
     fn waits(&self, effect: &Self::Effect) -> bool {
+        let _ = effect;
+        false
+    }
+    /// Whether an effect only computes: it is quick and changes nothing outside. It then runs before the entry that starts it is
+    /// written, and its report is decided in the same entry. A crash loses both together, and the effect runs again.
+    fn computes(&self, effect: &Self::Effect) -> bool {
         let _ = effect;
         false
     }
@@ -113,10 +125,13 @@ pub enum Input<M: Machine> {
     /// Somebody stopped the tree that the actor works in, and nothing of the actor runs: what it has just decided on was not begun,
     /// or the worker that ran it is gone. It ends at once.
     Halt(StopRequest),
-    /// A command failed again and again; nothing more is done until somebody resumes the actor.
+    /// A command failed again and again; nothing more is done until somebody resumes the actor, unless the machine gives it up
+    /// ([`Decision::gives_up`]).
     Park {
         /// Why.
         reason: String,
+        /// The command, where it was not taken in: what is in flight is not the reason then.
+        command: Option<M::Command>,
     },
     /// Somebody resumes the actor; with `drop`, what was in flight is given up.
     Unpark {
@@ -174,11 +189,13 @@ pub struct Decision<M: Machine> {
     pub effects: Vec<(EffectKey, M::Effect)>,
     /// Effects whose reports are no longer wanted.
     pub cancel: Vec<EffectKey>,
+    /// Of [`Input::Park`]: what failed is given up, so the actor is not paused and nobody has to resume it.
+    pub gives_up: bool,
 }
 
 impl<M: Machine> Default for Decision<M> {
     fn default() -> Self {
-        Self { events: Vec::new(), send: Vec::new(), effects: Vec::new(), cancel: Vec::new() }
+        Self { events: Vec::new(), send: Vec::new(), effects: Vec::new(), cancel: Vec::new(), gives_up: false }
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Options {
     /// counts. The queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are
     /// not its own, and dead letters are only for what even this could not settle.
     pub max_attempts: u32,
-    /// How long a resting actor stays in memory (seed 000 §3).
+    /// How long a resting actor stays in memory (spec 000 §3).
     pub inactivity: Duration,
     /// The most actors that stay in memory.
     pub warm_actors: usize,
@@ -194,7 +194,7 @@ impl<M: Machine> Runtime<M> {
                 Attempted::Driven(done, ended)
             }
             Err(NotDriven::Outdated) => {
-                trial.waits().await;
+                trial.leaves().await;
                 Attempted::Outdated
             }
             Err(NotDriven::Failed(failure)) => {
@@ -250,6 +250,7 @@ impl<M: Machine> Runtime<M> {
                 self.snapshot(actor, &mut loaded).await;
             }
             if *ended == Ended::AtRest
+                && !M::is_over(&loaded.state)
                 && let Some((actor, mut oldest)) = self.warm.put(actor.clone(), loaded)
             {
                 self.snapshot(&actor, &mut oldest).await;

@@ -13,6 +13,10 @@
 //! this process. It does not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the
 //! note says so then, and a death is nobody's fault.
 //!
+//! An attempt computes several times: first it is read and decided on, and again when what it waited for has come. Deaths add up
+//! in one of these computations, as long as no attempt comes out of it; one that does shows that they had another reason. A
+//! death in an earlier computation says nothing of the later one.
+//!
 //! Both counts begin anew with each step forward: when an effect has ended and what it reported is durable, or when the delivery
 //! is done. Attempts are spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it.
 //! An actor that never failed costs nothing of this: the note is first looked for with the second delivery.
@@ -42,8 +46,11 @@ struct Note {
     delivery: String,
     /// Failures of its own.
     failures: u32,
-    /// Deaths of the process while the actor computed in quarantine.
+    /// Deaths of the process while the actor computed in quarantine, in the same computation and none come out of it since.
     deaths: u32,
+    /// Which computation of an attempt these were in; 1 is the first one.
+    #[serde(default)]
+    died_in: u32,
     /// How often the actor was begun in quarantine without an end of any kind: deaths that are nobody's fault, and those above.
     begun: u32,
     /// How often a worker could not read it, because a newer version wrote it.
@@ -52,6 +59,26 @@ struct Note {
     at: Timestamp,
     /// Whether the actor computes in quarantine.
     computes: bool,
+    /// Which computation of the attempt that is, or was.
+    #[serde(default)]
+    computation: u32,
+}
+
+impl Note {
+    /// The process died while the actor computed.
+    fn died(&mut self) {
+        if self.computation >= self.died_in {
+            self.deaths += 1;
+            self.died_in = self.computation;
+        }
+    }
+
+    /// The actor came out of a computation.
+    fn survived(&mut self) {
+        if self.computation >= self.died_in {
+            (self.deaths, self.died_in) = (0, 0);
+        }
+    }
 }
 
 /// One delivery's way through a worker, as far as blame is concerned.
@@ -89,7 +116,9 @@ impl Trial {
                 (trial.note, trial.kept) = (note, true);
             }
         }
-        trial.note.deaths += u32::from(std::mem::take(&mut trial.note.computes));
+        if std::mem::take(&mut trial.note.computes) {
+            trial.note.died();
+        }
         trial.suspect = delivery.attempt >= SUSPECT_FROM || trial.note.begun > 0;
         Ok(trial)
     }
@@ -131,6 +160,7 @@ impl Trial {
             return Ok(());
         }
         self.note.begun += 1;
+        self.note.computation = 0;
         self.note.at = self.clock.now();
         self.computes().await
     }
@@ -141,12 +171,21 @@ impl Trial {
             return Ok(());
         }
         self.alone = Some(self.quarantine.0.clone().lock_owned().await);
+        self.note.computation += 1;
         self.note.computes = true;
         self.write().await
     }
 
     /// The actor waits for the outside from now on.
     pub async fn waits(&mut self) {
+        if self.alone.is_some() {
+            self.note.survived();
+        }
+        self.leaves().await;
+    }
+
+    /// The attempt ended without a failure, and without telling anything of what it came for.
+    pub async fn leaves(&mut self) {
         if self.alone.is_some() {
             self.note.computes = false;
             let _ = self.write().await;
@@ -219,12 +258,82 @@ pub(crate) fn together(deliveries: &[Delivery]) -> &[Delivery] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use testkit::golden;
+    use ports::Receipt;
+    use testkit::{
+        TestClock,
+        fakes::{FakeTable, Faults},
+        golden,
+    };
+
+    /// Where a process dies: in a computation of the attempt, or while the actor waits after it.
+    #[derive(Clone, Copy)]
+    enum Dies {
+        In(u32),
+        After(u32),
+    }
+
+    async fn is_convicted_after(deaths: &[Dies]) -> bool {
+        let clock: Arc<dyn Clock> = Arc::new(TestClock::new(1));
+        let table: Arc<dyn Table> = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let actor = ActorId::new("chat", format_args!("w/c"));
+        let (group, id, receipt) = (actor.as_str().to_owned(), "d".to_owned(), Receipt("r".to_owned()));
+        let delivery = Delivery { group, id, body: String::new(), attempt: SUSPECT_FROM, receipt };
+        for dies in deaths {
+            let mut trial =
+                Trial::open(&table, &clock, &Quarantine::default(), &actor, &delivery).await.expect("a trial");
+            assert_eq!(trial.convicts(6), None);
+            trial.begin().await.expect("it computes");
+            let (Dies::In(last) | Dies::After(last)) = *dies;
+            for _ in 1..last {
+                trial.waits().await;
+                trial.computes().await.expect("it computes");
+            }
+            if matches!(dies, Dies::After(_)) {
+                trial.waits().await;
+            }
+        }
+        let trial = Trial::open(&table, &clock, &Quarantine::default(), &actor, &delivery).await.expect("a trial");
+        trial.convicts(6).is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deaths_add_up_in_a_computation_that_no_attempt_comes_out_of() {
+        use Dies::{After, In};
+        for (deaths, convicted) in [
+            (vec![In(1); 6], true),
+            (vec![In(2); 6], true),
+            ([vec![In(2); 3], vec![In(1); 9], vec![In(2); 3]].concat(), true),
+            (vec![In(2); 5], false),
+            (vec![After(1); 30], false),
+            ([vec![In(1); 5], vec![After(1)], vec![In(1); 5]].concat(), false),
+            ([vec![In(1); 5], vec![In(2); 5]].concat(), false),
+            ([vec![In(2); 5], vec![After(2)], vec![In(2); 5]].concat(), false),
+        ] {
+            let story: Vec<String> = deaths
+                .iter()
+                .map(|dies| match dies {
+                    In(n) => format!("in {n}"),
+                    After(n) => format!("after {n}"),
+                })
+                .collect();
+            assert_eq!(is_convicted_after(&deaths).await, convicted, "{}", story.join(", "));
+        }
+    }
 
     #[test]
     fn notes_are_read_for_ever() {
         let at = Timestamp::from_millis(1_767_225_600_042);
-        let note = Note { delivery: "d".into(), failures: 1, deaths: 2, begun: 3, unread: 4, at, computes: true };
+        let note = Note {
+            delivery: "d".into(),
+            failures: 1,
+            deaths: 2,
+            died_in: 1,
+            begun: 3,
+            unread: 4,
+            at,
+            computes: true,
+            computation: 2,
+        };
         golden::check(env!("CARGO_MANIFEST_DIR"), "notes", &note);
     }
 }

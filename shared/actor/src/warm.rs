@@ -1,24 +1,25 @@
 //! Actors kept in memory between deliveries, so that an active chat is not read again for each message.
 //!
-//! Seed 000 §3: an actor that gets no command for the inactivity time-out is shut down, its state flushed. Here that means:
+//! Spec 000 §3: an actor that gets no command for the inactivity time-out is shut down, its state flushed. Here that means:
 //! its snapshot is written and the memory freed. Nothing depends on it; the next command rehydrates the actor.
 
 use crate::{ActorId, Machine, load::Loaded};
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 use tokio::time::Instant;
 
 pub(crate) struct Warm<M: Machine> {
-    actors: Mutex<HashMap<ActorId, (Instant, Loaded<M>)>>,
+    /// In order, so that they are flushed in the same one whenever they are the same.
+    actors: Mutex<BTreeMap<ActorId, (Instant, Loaded<M>)>>,
     most: usize,
 }
 
 impl<M: Machine> Warm<M> {
     pub fn new(most: usize) -> Self {
-        Self { actors: Mutex::new(HashMap::new()), most }
+        Self { actors: Mutex::new(BTreeMap::new()), most }
     }
 
     /// Takes an actor out, to be driven.

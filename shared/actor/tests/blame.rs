@@ -36,6 +36,8 @@ enum Work {
     Computes,
     /// Panics after it has reported something.
     Panics,
+    /// Panics when it is decided on, and is given up for that.
+    Impossible,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,6 +48,7 @@ enum Event {
     Ended,
     Paused(String),
     Resumed,
+    GaveUp(String),
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -65,7 +68,7 @@ impl Machine for Runner {
         match event {
             Event::Began(work, attempt) => state.runs = Some((*work, *attempt)),
             Event::Ended => state.runs = None,
-            Event::Said | Event::Paused(_) | Event::Resumed => {}
+            Event::Said | Event::Paused(_) | Event::Resumed | Event::GaveUp(_) => {}
         }
     }
 
@@ -76,10 +79,15 @@ impl Machine for Runner {
             decision.effects.push((EffectKey(format!("run/{attempt}")), work));
         };
         match (input, state.runs) {
+            (Input::Command { command: Work::Impossible, .. }, _) => std::panic::resume_unwind(Box::new("as told")),
             (Input::Command { command, .. }, _) => run(command, 1),
             (Input::Resume, Some((work, attempt))) => run(work, attempt + 1),
             (Input::Report(is_last), _) => decision.events.push(if is_last { Event::Ended } else { Event::Said }),
-            (Input::Park { reason }, _) => decision.events.push(Event::Paused(reason)),
+            (Input::Park { reason, command: Some(Work::Impossible) }, _) => {
+                decision.events.push(Event::GaveUp(reason));
+                decision.gives_up = true;
+            }
+            (Input::Park { reason, .. }, _) => decision.events.push(Event::Paused(reason)),
             (Input::Unpark { .. }, _) => decision.events.push(Event::Resumed),
             (Input::Resume, None) | (Input::Stop(_) | Input::Halt(_), _) => {}
         }
@@ -277,6 +285,26 @@ async fn an_effect_that_panics_each_time_pauses_its_actor_and_others_go_on_besid
     let resume = world.mail(1, Content::Unpark { drop: false });
     assert_eq!(deliver(&world.process(), &[resume]).await.done, 1);
     assert_eq!((world.count(1, "Resumed"), world.count(1, "Ended")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_the_machine_gives_up_pauses_nobody() {
+    let world = world();
+    let process = world.process();
+    let impossible = world.work(1, Work::Impossible);
+    for attempt in 1.. {
+        let verdict = deliver(&process, &[again(&impossible, attempt)]).await;
+        if verdict.done == 1 {
+            assert_eq!(attempt, 6);
+            break;
+        }
+        sleep(verdict.again).await;
+    }
+    assert_eq!(world.events(1), [r#"GaveUp("it failed 6 times by itself: panicked: as told")"#]);
+    // It was consumed, and what comes next begins at once.
+    assert_eq!(deliver(&process, &[again(&impossible, 7)]).await.done, 1);
+    assert_eq!(deliver(&process, &[world.work(1, Work::Waits)]).await.done, 1);
+    assert_eq!((world.count(1, "GaveUp"), world.count(1, "Ended")), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,7 +68,9 @@ impl Cloud {
         // A part of a large content may take its time; silence may not.
         let timeouts = timeouts(Duration::from_secs(60), Duration::from_secs(180)).to_builder();
         let timeouts = timeouts.read_timeout(Duration::from_secs(10)).build();
-        let config = aws_sdk_s3::config::Builder::from(&self.sdk).timeout_config(timeouts).build();
+        // An emulator has one name for all buckets.
+        let config = aws_sdk_s3::config::Builder::from(&self.sdk).timeout_config(timeouts);
+        let config = config.force_path_style(crate::sdk::is_redirected("S3")).build();
         Ok(crate::S3Blobs::new(aws_sdk_s3::Client::from_conf(config), bucket))
     }
 

@@ -67,7 +67,7 @@ pub use momento::{Keys, MomentoBus, wire as momento_wire};
 #[cfg(feature = "redis")]
 pub use redis::RedisBus;
 #[cfg(feature = "s3")]
-pub use s3::{Presigned, S3Blobs};
+pub use s3::S3Blobs;
 #[cfg(feature = "secrets")]
 pub use secrets::AwsSecrets;
 #[cfg(feature = "sqs")]

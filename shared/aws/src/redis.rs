@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use ports::{Bus, Error, Result, Subscription};
 use redis::{
-    Client, RedisError,
-    aio::{ConnectionManager, ConnectionManagerConfig, PubSub, PubSubSink},
+    AsyncConnectionConfig, Client, RedisError, RedisResult,
+    aio::{MultiplexedConnection, PubSub, PubSubSink},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -15,13 +15,18 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Mutex, mpsc, oneshot},
     time::{Instant, interval_at, sleep, timeout},
 };
 
 const WHAT: &str = "the bus";
 /// How long Redis may take to answer, and to take a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long Redis may take for one message. Whoever publishes has a step to go on with.
+const PROMPTLY: Duration = Duration::from_secs(1);
+/// After so long without a message the publisher's connection is replaced: Lambda freezes processes for minutes, and what is in
+/// between forgets connections without a word (AWS's network after 350 s).
+const IDLE: Duration = Duration::from_secs(30);
 /// How long a subscription may take, reconnecting included.
 const SUBSCRIBING: Duration = Duration::from_secs(5);
 /// How often a silent connection is asked whether it is there: a firewall that forgot it says nothing by itself.
@@ -39,10 +44,60 @@ const TOGETHER: usize = 1000;
 /// gets an empty message: something may have been missed, look at the log. While Redis is away, publishing fails within
 /// seconds, and so does subscribing to a channel that nobody listens to yet; for a moment after that, they fail at once.
 pub struct RedisBus {
-    publisher: ConnectionManager,
+    publisher: Publisher,
     rest: Rest,
     fanout: Arc<Fanout>,
     listener: mpsc::UnboundedSender<Listen>,
+}
+
+/// The connection that publishes. It does not heal by itself: a message that fails on one that was kept is tried once more on a
+/// new one.
+struct Publisher {
+    client: Client,
+    kept: Mutex<Option<Kept>>,
+}
+
+#[derive(Clone)]
+struct Kept {
+    connection: MultiplexedConnection,
+    /// Which one it is, so that many messages that fail on it together make one new connection.
+    number: u64,
+    used: Instant,
+}
+
+impl Publisher {
+    async fn publish(&self, channel: &str, message: &[u8]) -> RedisResult<()> {
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(channel).arg(message);
+        let (mut connection, number, is_new) = self.connection(None).await?;
+        match publish.exec_async(&mut connection).await {
+            Err(_) if !is_new => {
+                let (mut connection, ..) = self.connection(Some(number)).await?;
+                publish.exec_async(&mut connection).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The one that is kept, unless it was idle for long or is the one that has failed; else a new one. With its number, and whether
+    /// it is new.
+    async fn connection(&self, failed: Option<u64>) -> RedisResult<(MultiplexedConnection, u64, bool)> {
+        let mut kept = self.kept.lock().await;
+        let now = Instant::now();
+        if let Some(kept) = kept.as_mut()
+            && failed != Some(kept.number)
+            && now - kept.used < IDLE
+        {
+            kept.used = now;
+            return Ok((kept.connection.clone(), kept.number, false));
+        }
+        let number = kept.take().map_or(0, |kept| kept.number + 1).max(failed.map_or(0, |failed| failed + 1));
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE)).set_response_timeout(Some(PROMPTLY));
+        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        *kept = Some(Kept { connection: connection.clone(), number, used: now });
+        Ok((connection, number, true))
+    }
 }
 
 /// Asks the listener for a channel; answered when Redis has confirmed it.
@@ -57,14 +112,7 @@ impl RedisBus {
     pub fn new(address: &str) -> Result<Self> {
         // Not with the address, which may hold a password.
         let client = Client::open(address).map_err(|_| Error::Invalid("this is no address of a Redis".into()))?;
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE))
-            .set_min_delay(SHORTEST_PAUSE)
-            .set_max_delay(LONGEST_PAUSE)
-            // It goes on with the next message: a hint that waits long is worth nothing.
-            .set_number_of_retries(1);
-        let publisher = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(unavailable)?;
+        let publisher = Publisher { client: client.clone(), kept: Mutex::new(None) };
         let (fanout, abandoned) = Fanout::new();
         let (listener, wanted) = mpsc::unbounded_channel();
         let listening = Listener { client, fanout: fanout.clone(), wanted, abandoned, waiting: HashMap::new() };
@@ -79,10 +127,7 @@ impl Bus for RedisBus {
         if self.rest.is_on() {
             return Err(Error::unavailable(WHAT, Fault::unknown("it did not answer a moment ago")));
         }
-        let mut publish = redis::cmd("PUBLISH");
-        publish.arg(channel).arg(&message[..]);
-        let mut publisher = self.publisher.clone();
-        publish.exec_async(&mut publisher).await.map_err(|error| {
+        self.publisher.publish(channel, &message).await.map_err(|error| {
             self.rest.begin();
             unavailable(error)
         })

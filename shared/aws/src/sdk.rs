@@ -45,6 +45,11 @@ impl LoadServiceConfig for Endpoints {
     }
 }
 
+/// Whether somebody else than AWS answers for a service, such as `S3`.
+pub(crate) fn is_redirected(service: &str) -> bool {
+    variable(&format!("AWS_ENDPOINT_URL_{service}")).or_else(|| variable("AWS_ENDPOINT_URL")).is_some()
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The chat of a task's agent (seed 002): what is different about it. Its tools are those that the node lists, under their ids in
+//! The chat of a task's agent (spec 002): what is different about it. Its tools are those that the node lists, under their ids in
 //! `tools.yaml`, each confined to its root, and only the task talks to it.
 
 use crate::ChatMachine;
@@ -90,7 +90,7 @@ pub(crate) enum Runs<'a> {
     Command(CommandTool<'a>, Option<&'a FilePath>),
 }
 
-/// Why a call does not run. A `Failure` is a misuse; what a policy denied is `Partial`, and fails no node (seed 002 §10.5).
+/// Why a call does not run. A `Failure` is a misuse; what a policy denied is `Partial`, and fails no node (spec 002 §10.5).
 pub(crate) struct Refusal {
     pub error: Error,
     pub status: Status,

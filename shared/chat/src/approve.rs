@@ -1,4 +1,4 @@
-//! The approval of a plan (seed 000 §4.2): somebody who may do so names the version that they have read, and that starts the work. What
+//! The approval of a plan (spec 000 §4.2): somebody who may do so names the version that they have read, and that starts the work. What
 //! the approval lets the agent do rests on that version: a command runs unasked while the plan is the same, but for the marks of its
 //! steps; once it is not, a person is asked before each, until the plan is approved again.
 
@@ -10,7 +10,7 @@ use crate::{
     gate::GateDecision,
     machine::{ChatEffect, plan_key},
     turn::Step,
-    waits::{QueuedBehind, paused},
+    waits::QueuedBehind,
 };
 use domain::{
     Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
@@ -34,8 +34,8 @@ pub struct Approve {
 }
 
 impl Chats {
-    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. The
-    /// caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION` when the plan says
+    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. A chat that
+    /// is paused tries again what failed, and then does. The caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION` when the plan says
     /// something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
     pub async fn approve(
         &self,
@@ -51,9 +51,6 @@ impl Chats {
         }
         let view = self.get(workspace, chat).await?;
         agent::check_not_of_task(&view)?;
-        if view.status == ChatStatus::Paused {
-            return Err(paused(&view));
-        }
         let files = self.workspaces.open(workspace).await?;
         let plan = match (approve.plan.or(view.plan_id), &view.plan_path) {
             (Some(plan), _) => plan,
@@ -81,9 +78,14 @@ impl Chats {
             may_approve: true,
             noted: note.is_some(),
         };
-        let message = self.message(workspace, chat, command, by, start)?;
-        self.send_noted(workspace, chat, vec![message], note).await?;
-        Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason: None })
+        let mut messages = vec![self.message(workspace, chat, command, by, start)?];
+        let is_paused = view.status == ChatStatus::Paused;
+        if is_paused {
+            messages.push(self.resumption(workspace, chat, command, false, by)?);
+        }
+        self.send_noted(workspace, chat, messages, note).await?;
+        let paused_reason = view.paused_reason.filter(|_| is_paused);
+        Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
     }
 
     /// The approval of this version of a plan, if the plan still says that.

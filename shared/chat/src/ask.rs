@@ -4,7 +4,8 @@
 use crate::{
     account::Account,
     machine::ChatMachine,
-    state::{ChatState, Phase, Turn},
+    phase::Phase,
+    state::{ChatState, Turn},
     turn::Step,
 };
 use actor::Decision;
@@ -34,19 +35,23 @@ pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error
     Ok(())
 }
 
-/// A person answers questions. Answers to what is not asked (any more) change nothing.
+/// A person answers questions. Answers to what is not asked (any more) change nothing. `led_by` is who they are if they may not approve:
+/// an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan gives.
 pub(crate) fn answer(
     machine: &ChatMachine,
     state: &ChatState,
     question_id: QuestionId,
     answers: &Map<String, Value>,
+    led_by: Option<String>,
     stamp: &Stamp,
 ) -> Decision<ChatMachine> {
     let Some((turn, questions)) = state.turn.as_ref().and_then(|turn| match &turn.phase {
         Phase::Question { question_id: asked, questions, .. } if *asked == question_id => Some((turn, questions)),
         Phase::Begun
         | Phase::Slots { .. }
+        | Phase::Backoff { .. }
         | Phase::Model { .. }
+        | Phase::Place { .. }
         | Phase::Tool { .. }
         | Phase::Permission { .. }
         | Phase::Question { .. } => None,
@@ -56,7 +61,13 @@ pub(crate) fn answer(
     let mut step = Step::new(machine, state, stamp);
     match tools::check_answers(questions, answers) {
         Err(error) => step.push(ChatEvent::Failed { error }),
-        Ok(()) => go_on(&mut step, turn, &Value::Object(answers.clone()).to_string(), Status::Success),
+        Ok(()) => {
+            if let Some(by) = led_by.filter(|_| step.is_approved()) {
+                step.approval = None;
+                step.push(ChatEvent::RightsNarrowed { by });
+            }
+            go_on(&mut step, turn, &Value::Object(answers.clone()).to_string(), Status::Success);
+        }
     }
     step.decision
 }

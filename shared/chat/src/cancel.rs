@@ -1,18 +1,21 @@
-//! Stopping a turn (seed 000 §6): a running tool completes, a command is ended, what was said is kept, the model is told, `stopped` is sent
+//! Stopping a turn (spec 000 §6): a running tool completes, a command is ended, what was said is kept, the model is told, `stopped` is sent
 //! once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
     machine::{ChatMachine, just, model_key, plan_key},
+    phase::Phase,
+    report,
     size::{MAX_ANSWER, beginning},
-    state::{ChatState, Phase, Turn},
+    state::{ChatState, Turn},
     turn::Step,
 };
 use actor::{Decision, StopRequest, Target};
 use domain::{
-    ChatEvent, Code, Error, Message, MessageId, PermissionId, Stamp, Status, StopId, ToolCall, event::PermissionOutcome,
+    CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, PermissionId, Stamp, Status, StopId, ToolCall,
+    event::PermissionOutcome,
 };
 
-/// The reason of a stop by a person, as seed 000 §6 has it.
+/// The reason of a stop by a person, as spec 000 §6 has it.
 pub(crate) const USER_CANCELLED: &str = "user_cancelled";
 /// The reason when the chat is deleted.
 pub(crate) const DELETED: &str = "deleted";
@@ -58,8 +61,18 @@ pub(crate) fn halt(
     {
         step.kill_command(*call_id, *attempt);
     }
+    if let Phase::Place { call_id, attempt, .. } = &turn.phase {
+        end_if_begun(&mut step, *call_id, *attempt);
+    }
     end_at_once(&mut step, turn, Some(request.stop_id), &request.reason);
     step.decision
+}
+
+/// Ends what an earlier attempt of a command that waits may have begun.
+fn end_if_begun(step: &mut Step<'_>, call_id: CallId, attempt: u32) {
+    if attempt > 1 {
+        step.end_command(call_id);
+    }
 }
 
 fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
@@ -68,12 +81,16 @@ fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
             step.kill_command(*call_id, *attempt);
             end_at_once(step, turn, Some(stop_id), reason);
         }
+        Phase::Place { call_id, attempt, .. } => {
+            end_if_begun(step, *call_id, *attempt);
+            end_at_once(step, turn, Some(stop_id), reason);
+        }
         Phase::Tool { .. } => step.push(ChatEvent::StopRequested { stop_id, reason: reason.to_owned() }),
         Phase::Model { message_id, attempt, .. } => {
             step.decision.cancel.push(model_key(*message_id, *attempt));
             end_at_once(step, turn, Some(stop_id), reason);
         }
-        Phase::Slots { .. } | Phase::Begun => {
+        Phase::Slots { .. } | Phase::Backoff { .. } | Phase::Begun => {
             // What a turn waits for then is a look at the plan.
             if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
                 step.decision.cancel.push(plan_key(call.call_id));
@@ -110,10 +127,16 @@ pub(crate) fn give_up(
     step.decision
 }
 
-/// What the chat does fails again and again. One that was given up is not paused, as nobody is left to resume it: a tool
-/// that was to complete is given up, too. Nor is one that works for a task, as nobody looks at it: its turn has failed, and
-/// the task knows what to do then.
-pub(crate) fn park(machine: &ChatMachine, state: &ChatState, reason: String, stamp: &Stamp) -> Decision<ChatMachine> {
+/// What the chat does fails again and again, or `command` does, before it was taken in. One that was given up is not paused, as
+/// nobody is left to resume it: a tool that was to complete is given up, too. Nor is one that works for a task, as nobody looks
+/// at it: its turn has failed, also one that never began, and the task knows what to do then.
+pub(crate) fn park(
+    machine: &ChatMachine,
+    state: &ChatState,
+    reason: String,
+    command: Option<&ChatCommand>,
+    stamp: &Stamp,
+) -> Decision<ChatMachine> {
     let mut step = Step::new(machine, state, stamp);
     // What waits behind the turn could not begin here; a task sends nothing more before it was answered.
     let works_for_task = state.queued.is_empty() && state.config.as_ref().is_some_and(|config| config.agent.is_some());
@@ -124,8 +147,22 @@ pub(crate) fn park(machine: &ChatMachine, state: &ChatState, reason: String, sta
         }
         Some(turn) if works_for_task => drop_turn(&mut step, turn, &reason),
         _ if state.deleted => {}
-        _ => return just(ChatEvent::Paused { reason, at: stamp.at }),
+        turn => match command
+            .filter(|_| turn.is_none())
+            .and_then(|command| report::not_taken_in(state, command, given_up(&reason)))
+        {
+            Some(letter) => step.decision.send.push(letter),
+            None => {
+                // A chat that never began is there all the same, for people who see it on their list.
+                if let (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) = (&state.config, command) {
+                    step.push(ChatEvent::Created { config: config.clone() });
+                }
+                step.push(ChatEvent::Paused { reason, at: stamp.at });
+                return step.decision;
+            }
+        },
     }
+    step.decision.gives_up = true;
     step.decision
 }
 
@@ -137,7 +174,12 @@ pub(crate) fn end_at_once(step: &mut Step<'_>, turn: &Turn, stop_id: Option<Stop
             return end(step, turn, std::iter::empty(), stop_id, reason, text.clone());
         }
         Phase::Permission { permission_id, .. } => withdraw(step, *permission_id),
-        Phase::Question { .. } | Phase::Tool { .. } | Phase::Slots { .. } | Phase::Begun => {}
+        Phase::Question { .. }
+        | Phase::Tool { .. }
+        | Phase::Place { .. }
+        | Phase::Slots { .. }
+        | Phase::Backoff { .. }
+        | Phase::Begun => {}
     }
     end(step, turn, turn.calls.iter().cloned(), stop_id, reason, turn.last_text.clone());
 }
@@ -165,7 +207,7 @@ pub(crate) fn end(
             Phase::Question { .. } if current == Some(call.call_id) => {
                 step.observe(&call, NOT_RUN.into(), Status::Partial)
             }
-            Phase::Tool { .. } if current == Some(call.call_id) => {
+            Phase::Tool { .. } | Phase::Place { attempt: 2.., .. } if current == Some(call.call_id) => {
                 step.observe(&call, GIVEN_UP.into(), Status::Partial)
             }
             _ => step.refuse(&call, NOT_RUN, Status::Partial),
@@ -199,10 +241,16 @@ pub(crate) fn unpark(machine: &ChatMachine, state: &ChatState, drop: bool, stamp
     step.decision
 }
 
+/// The error of a turn that failed again and again.
+fn given_up(why: &str) -> Error {
+    Error::new(Code::Paused, format!("the turn was given up: {why}"))
+        .hint("the log of the server says what failed; once that is mended, send it again, or retry the task")
+}
+
 /// Ends a turn that failed again and again.
 fn drop_turn(step: &mut Step<'_>, turn: &Turn, why: &str) {
     const DROPPED: &str = "dropped";
-    let error = Error::new(Code::Paused, format!("the turn was given up: {why}"));
+    let error = given_up(why);
     match &turn.phase {
         Phase::Model { message_id, text, .. } => {
             step.keep_partial(*message_id, text);
@@ -211,6 +259,8 @@ fn drop_turn(step: &mut Step<'_>, turn: &Turn, why: &str) {
         }
         phase @ (Phase::Begun
         | Phase::Slots { .. }
+        | Phase::Backoff { .. }
+        | Phase::Place { .. }
         | Phase::Tool { .. }
         | Phase::Permission { .. }
         | Phase::Question { .. }) => {

@@ -19,7 +19,7 @@ use domain::{
     PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TurnId, WorkspaceId,
     event::PermissionOutcome, event::Question,
 };
-use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, Write, validate::MAX_MESSAGE};
+use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, URGENT, Write, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -38,7 +38,7 @@ pub struct Chats {
 /// How chats are set up.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// An idle chat can be told to stop for this long (seed 000 §3, §6 D).
+    /// An idle chat can be told to stop for this long (spec 000 §3A, §6D).
     pub inactivity: Duration,
     /// The context budget of new chats, in tokens.
     pub context_tokens: u64,
@@ -171,7 +171,7 @@ impl Chats {
             tools: persona.tools,
             plan,
             mode: new.mode,
-            limits: new.limits.unwrap_or(self.settings.limits),
+            limits: new.limits.map_or(self.settings.limits, |asked| asked.within(self.settings.limits)),
             context_tokens: self.settings.context_tokens,
             created_at: now,
             agent: None,
@@ -256,9 +256,7 @@ impl Chats {
         };
         let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         if view.status == ChatStatus::Paused {
-            // The same message again resumes nothing more.
-            let resumes = CommandId::from_key(&command.to_string(), "resume");
-            messages.push(self.unpark(workspace, chat, resumes, interrupt, by)?);
+            messages.push(self.resumption(workspace, chat, command, interrupt, by)?);
         } else if interrupt {
             // Also when nothing is seen running: a message may have been accepted a moment ago.
             let target = seen_running(&view);
@@ -269,7 +267,7 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
     }
 
-    /// Stops the running turn (seed 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with what
+    /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with what
     /// waits. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id again
     /// stops nothing more.
     pub async fn stop(
@@ -305,7 +303,9 @@ impl Chats {
     }
 
     /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), unless by this very command;
-    /// `INVALID_ARGUMENT` when an answer does not fit its question's schema.
+    /// `INVALID_ARGUMENT` when an answer does not fit its question's schema. In a chat that carries out a plan, commands are asked about
+    /// again unless whoever answers `may_approve`.
+    #[expect(clippy::too_many_arguments, reason = "one answer: to what, what, by whom, and what they may")]
     pub async fn answer(
         &self,
         workspace: WorkspaceId,
@@ -313,6 +313,7 @@ impl Chats {
         command: CommandId,
         question_id: QuestionId,
         answers: Map<String, Value>,
+        may_approve: bool,
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
@@ -322,7 +323,9 @@ impl Chats {
         };
         let questions: Vec<Question> = serde_json::from_value(asked["questions"].clone()).map_err(internal)?;
         tools::check_answers(&questions, &answers)?;
-        self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers }).await
+        // As of a message: it counts where a plan is carried out.
+        let may_approve = may_approve && view.mode == Mode::Build;
+        self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers, may_approve }).await
     }
 
     /// Decides on a permission. `CONFLICT` when it is not asked for (any more), unless by this very command.
@@ -375,27 +378,6 @@ impl Chats {
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
     }
 
-    /// Takes a chat off the list and puts its file into the trash; its log is kept. What runs in it is stopped, and what was
-    /// asked for before and has not begun never begins, whether it is paused or not.
-    pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
-        self.get(workspace, chat).await?;
-        // The file goes first: the command takes the view away, and without that nobody could ask again.
-        let files = self.workspaces.open(workspace).await?;
-        match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
-            Ok(_) => {}
-            Err(error) if error.code == Code::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        // The command makes it durable. It queues behind turns that may take long, so whichever of them is at work is told
-        // to give way; after the command, so that it gives way to a deletion that does come.
-        let id = self.clock.id();
-        self.send(workspace, chat, CommandId(id), by, ChatCommand::Delete).await?;
-        self.request_stop(workspace, chat, Target::Everything, cancel::DELETED, StopId(id)).await?;
-        // At once, for lists; a step that was under way may write it again, until the deletion removes it for good.
-        let removed = self.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
-        removed.map_err(internal)
-    }
-
     pub(crate) async fn send(
         &self,
         workspace: WorkspaceId,
@@ -404,7 +386,11 @@ impl Chats {
         by: &Principal,
         command: ChatCommand,
     ) -> Result<(), Error> {
-        let message = self.message(workspace, chat, id, by, command)?;
+        let ends_work = matches!(command, ChatCommand::Stop { .. } | ChatCommand::Delete);
+        let mut message = self.message(workspace, chat, id, by, command)?;
+        if ends_work {
+            message.priority = URGENT;
+        }
         self.mailbox.send(message).await.map_err(internal)
     }
 

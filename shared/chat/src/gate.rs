@@ -1,4 +1,4 @@
-//! The decision point in front of every tool call: permit, deny, or ask a person (architecture.md, "Security").
+//! The decision point in front of every tool call: permit, deny, or ask a person (ARCHITECTURE.md, "Security").
 //!
 //! It is pure: it sees the call and the chat, and reads nothing. Declarative policies will be another [`Gate`].
 
@@ -37,7 +37,7 @@ pub enum GateDecision {
     },
     /// A person decides; no answer in time is a no.
     Ask {
-        /// `command`, `file`, `network` or `mcp` (seed 004 §5).
+        /// `command`, `file`, `network` or `mcp` (spec 004 §5).
         category: String,
         /// Why.
         reason: String,

@@ -1,10 +1,10 @@
 //! The chat: a state machine for turns of a conversation, what it runs outside, and the way in for people.
 //!
 //! What happens to a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`],
-//! whose parts are `turn` (model, tools, limits), `cancel` (stop) and `ask` (questions, permissions), over the state that
-//! `state` folds; `context` decides what the model reads; `perform` calls models and tools; `transcript` keeps the chat's
-//! own file up to date. A chat can also be the conversation of a task's agent: `agent` says what is different then, and
-//! `report` tells the task what came of each turn.
+//! whose parts are `turn` (model, tools, limits), `cancel` (stop), `ask` (questions, permissions), and `slots`, `backoff` and
+//! `places` (what a call of the model or a command waits for), over the state that `state` folds; `context` decides what the
+//! model reads; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be the
+//! conversation of a task's agent: `agent` says what is different then, and `report` tells the task what came of each turn.
 
 mod account;
 mod agent;
@@ -12,13 +12,17 @@ mod approve;
 mod ask;
 mod asked;
 mod attached;
+mod backoff;
 mod cancel;
 mod chats;
 mod context;
+mod delete;
 mod gate;
 mod machine;
 mod mode;
 mod perform;
+mod phase;
+mod places;
 mod prompt;
 mod reading;
 mod report;
@@ -31,6 +35,7 @@ mod waits;
 
 pub use approve::Approve;
 pub use chats::{Accepted, Chats, NewChat, Post, Settings, Setup};
+pub use delete::delete;
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;

@@ -3,8 +3,10 @@
 use crate::{
     Gate, TurnUsage, agent,
     approve::check_mode,
-    ask, cancel, report,
-    state::{ChatState, Phase, QueuedTurn},
+    ask, cancel,
+    phase::Phase,
+    report,
+    state::{ChatState, QueuedTurn},
     turn,
 };
 use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, Tree, View};
@@ -15,6 +17,7 @@ use domain::{
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
+use slots::Places;
 use std::{sync::Arc, time::Duration};
 use tools::{Kind, Registry};
 
@@ -30,6 +33,8 @@ pub struct ChatMachine {
     pub tools: Arc<Registry>,
     /// How long questions of `ask_user` wait for an answer.
     pub question_timeout: Duration,
+    /// The places of the machine that commands run on; none where that is unknown, and commands wait as they run.
+    pub places: Option<Places>,
 }
 
 /// What a chat wants done outside.
@@ -100,6 +105,17 @@ pub enum Report {
         error: Error,
         /// Whether the turn's wall time was up.
         timed_out: bool,
+    },
+    /// The model's provider failed in a way that passes, and nothing of an answer came.
+    ModelPostponed {
+        /// The message to come.
+        message_id: MessageId,
+        /// What failed last.
+        error: Error,
+        /// How often it failed.
+        failures: u32,
+        /// How long to wait before it is asked again.
+        after: Duration,
     },
     /// A tool is done.
     ToolFinished {
@@ -199,11 +215,14 @@ impl Machine for ChatMachine {
             Input::Resume => turn::resume(self, state, stamp),
             Input::Stop(request) => cancel::stop(self, state, &request, stamp),
             Input::Halt(request) => cancel::halt(self, state, &request, stamp),
-            Input::Park { reason } => cancel::park(self, state, reason, stamp),
+            Input::Park { reason, command } => cancel::park(self, state, reason, command.as_ref(), stamp),
             Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
         };
         report::add(state, &mut decision);
         crate::slots::give(state, &mut decision);
+        if let Some(places) = &self.places {
+            crate::places::give(places, state, &mut decision);
+        }
         decision
     }
 
@@ -245,8 +264,7 @@ impl Machine for ChatMachine {
         };
         let agent = config.agent.as_ref()?;
         let root = *agent.above.first().unwrap_or(&agent.task);
-        // By name: this crate knows no tasks.
-        let root = ActorId::new("task", format_args!("{}/{root}", config.workspace));
+        let root = ActorId::new(TaskId::ACTOR, format_args!("{}/{root}", config.workspace));
         Some(Tree { root, members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
     }
 
@@ -316,7 +334,10 @@ impl ChatMachine {
                 let request = actor::StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
                 cancel::stop(self, state, &request, stamp)
             }
-            ChatCommand::Answer { question_id, answers } => ask::answer(self, state, question_id, &answers, stamp),
+            ChatCommand::Answer { question_id, answers, may_approve } => {
+                let led_by = (!may_approve).then(|| by.to_string());
+                ask::answer(self, state, question_id, &answers, led_by, stamp)
+            }
             ChatCommand::Decide { permission_id, outcome } => {
                 ask::decide(self, state, permission_id, outcome, &by.to_string(), stamp)
             }
@@ -326,6 +347,21 @@ impl ChatMachine {
             ChatCommand::Wake { message_id } => {
                 let mut step = turn::Step::new(self, state, stamp);
                 step.wake(message_id);
+                step.decision
+            }
+            ChatCommand::AskAgain { message_id, failures } => {
+                let mut step = turn::Step::new(self, state, stamp);
+                step.ask_again(message_id, failures);
+                step.decision
+            }
+            ChatCommand::BeginCall { call_id } => {
+                let mut step = turn::Step::new(self, state, stamp);
+                step.begin_call(call_id);
+                step.decision
+            }
+            ChatCommand::RefuseCall { call_id } => {
+                let mut step = turn::Step::new(self, state, stamp);
+                step.refuse_call(call_id);
                 step.decision
             }
             ChatCommand::Delete => cancel::give_up(self, state, StopId(id.0), stamp),
@@ -393,13 +429,17 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
     let turn = state.turn.as_ref();
     let asked = turn.and_then(|turn| match &turn.phase {
         Phase::Permission { asked, .. } | Phase::Question { asked, .. } => native::encode(asked),
-        Phase::Begun | Phase::Slots { .. } | Phase::Model { .. } | Phase::Tool { .. } => None,
+        Phase::Begun
+        | Phase::Slots { .. }
+        | Phase::Backoff { .. }
+        | Phase::Model { .. }
+        | Phase::Place { .. }
+        | Phase::Tool { .. } => None,
     });
     let status = match turn {
         _ if state.paused.is_some() => ChatStatus::Paused,
         None => ChatStatus::Idle,
-        // Whose turn it is to ask a model is nobody's to answer.
-        Some(turn) if turn.phase.is_suspended() && !matches!(turn.phase, Phase::Slots { .. }) => ChatStatus::Suspended,
+        Some(turn) if turn.phase.asks_people() => ChatStatus::Suspended,
         Some(_) => ChatStatus::Running,
     };
     ChatView {

@@ -1,4 +1,4 @@
-//! What a mode means: what an agent is told of it, which tools it has in it, and which files it may write (seed 000 §4).
+//! What a mode means: what an agent is told of it, which tools it has in it, and which files it may write (spec 000 §4).
 
 use domain::{ChatConfig, FilePath, Mode};
 use tools::Kind;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tools::{Call, Registry};
 use workspace::Workspaces;
 
-/// How long pieces of a message are joined before they are made durable and shown (architecture.md, "Events and SSE").
+/// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
 const JOINED_FOR: Duration = Duration::from_millis(50);
 /// How long a piece gets at most, in bytes.
 const JOINED_TO: usize = 2 * 1024;
@@ -42,11 +42,13 @@ impl Perform<ChatMachine> for ChatEffects {
                 self.call_model(message_id, *request, deadline, &context).await
             }
             ChatEffect::CallTool { call, config, seen, plan_path } => tokio::select! {
+                biased;
                 report = self.call_tool(call, &config, seen, plan_path) => report,
                 // Only of commands: what else runs completes.
                 () = context.cancelled.cancelled() => Report::Told,
             },
             ChatEffect::CheckPlan { workspace, call_id, approval } => tokio::select! {
+                biased;
                 changed = self.plan_changed(workspace, call_id, &approval) => Report::PlanChecked { call_id, changed },
                 () = context.cancelled.cancelled() => Report::Told,
             },
@@ -73,8 +75,14 @@ impl ChatEffects {
         let mut pieces = Pieces::new(message_id);
         let answering = self.read_answer(message_id, request, &mut pieces, context);
         let report = tokio::select! {
+            biased;
             answer = answering => match answer {
                 Ok(answer) => return Report::ModelFinished(Box::new(answer)),
+                Err(Unread::Model(ModelError::Postponed { after, failures, why })) => {
+                    let wait_ms = after.as_millis() as u64;
+                    tracing::warn!(%message_id, failures, wait_ms, error = %why, "a model call failed; it is made again");
+                    return Report::ModelPostponed { message_id, error: provider_failed(&why), failures, after };
+                }
                 Err(error) => {
                     tracing::warn!(%message_id, %error, "a model call failed");
                     failed(for_people(&error), false)
@@ -201,14 +209,19 @@ fn left_of(room: usize, text: &str) -> Result<usize, Unread> {
     room.checked_sub(in_json(text)).ok_or(Unread::TooLong)
 }
 
-/// What people read when a model did not answer. The provider's own words are in it, redacted by the adapter.
+/// What people read when a model did not answer.
+fn for_people(error: &Unread) -> Error {
+    match error {
+        Unread::Model(error) => provider_failed(error),
+        Unread::TooLong => Error::new(Code::LimitReached, error.to_string())
+            .hint("what came before is kept; ask for long results in files, or in parts"),
+    }
+}
+
+/// What people read when a provider failed. Its own words are in it, redacted by the adapter.
 /// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
 /// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
-fn for_people(error: &Unread) -> Error {
-    let Unread::Model(error) = error else {
-        let hint = "what came before is kept; ask for long results in files, or in parts";
-        return Error::new(Code::LimitReached, error.to_string()).hint(hint);
-    };
+fn provider_failed(error: &ModelError) -> Error {
     let (code, hint) = match error {
         ModelError::RateLimited { .. } => (Code::RateLimited, "wait a little, then send the message again"),
         ModelError::Unavailable(_) => (Code::UpstreamUnavailable, "nothing is lost: send the message again"),
@@ -216,6 +229,7 @@ fn for_people(error: &Unread) -> Error {
         ModelError::Unauthorized(_) => {
             (Code::UpstreamRefused, "check the provider's key and credit in the hub's configuration")
         }
+        ModelError::Postponed { why, .. } => return provider_failed(why),
         ModelError::Rejected(_) => {
             (Code::Unprocessable, "check the chat's model, its limits and the provider's address")
         }

@@ -1,7 +1,7 @@
 //! The system text of a chat: the persona, how a workspace is laid out, and the index of skills.
 //!
 //! It is written once, when the chat is made, and kept: the bytes that a provider has cached do not change. Skills are
-//! named with one line each; an agent reads the whole of a skill when it needs it (seed 001 §4).
+//! named with one line each; an agent reads the whole of a skill when it needs it (spec 001 §4).
 
 use domain::{Code, Error, FileId, FilePath};
 use serde::Deserialize;

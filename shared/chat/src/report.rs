@@ -5,7 +5,8 @@
 use crate::{machine::ChatMachine, state::ChatState};
 use actor::{ActorId, Decision, Letter};
 use domain::{
-    CallId, ChatConfig, ChatEvent, Code, Error, Message, Status, StopReason, TaskCommand, Timestamp, Usage,
+    CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, Status, StopReason, TaskCommand, TaskId,
+    Timestamp, Usage,
     task::{AgentAnswer, ToolUse},
 };
 use serde::{Deserialize, Serialize};
@@ -129,9 +130,16 @@ pub(crate) fn gone(state: &ChatState) -> Option<Letter> {
     letter(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
 }
 
+/// The answer to a task whose words failed again and again before the chat took them in; none to commands of others.
+pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Error) -> Option<Letter> {
+    let ChatCommand::StartTurn { create, .. } = command else { return None };
+    let config = state.config.as_deref().or(create.as_deref())?;
+    letter(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
+}
+
 fn letter(config: &ChatConfig, answer: AgentAnswer) -> Option<Letter> {
     let task = config.agent.as_ref()?.task;
-    let to = ActorId::new("task", format_args!("{}/{task}", config.workspace));
+    let to = ActorId::new(TaskId::ACTOR, format_args!("{}/{task}", config.workspace));
     let command = serde_json::to_value(TaskCommand::AgentAnswered { answer: Box::new(answer) }).ok()?;
     Some(Letter { to, command, deliver_at: None, priority: 0 })
 }

@@ -1,10 +1,11 @@
-//! Slots of an agent's calls of its model: a flow, a node or a provider may have only so many at once (seed 002 §10.12). A call that waits
+//! Slots of an agent's calls of its model: a flow, a node or a provider may have only so many at once (spec 002 §10.12). A call that waits
 //! is rows: the chat has sent a request to the semaphore of its workspace and rests; a letter wakes it when the slots are its own.
 
 use crate::{
     account::Account,
     machine::{ChatMachine, actor_id},
-    state::{ChatState, Phase, Turn},
+    phase::Phase,
+    state::{ChatState, Turn},
     turn::Step,
 };
 use actor::{Decision, Letter};
@@ -27,8 +28,10 @@ impl Step<'_> {
             wants: agent.turns.clone(),
             party: config.workspace.to_string(),
             priority: agent.priority,
+            share: None,
             to: actor_id(config.workspace, config.chat),
             grant: json!(ChatCommand::Wake { message_id }),
+            bound: None,
         };
         let command = json!(SlotsCommand::Ask { ask: Box::new(ask) });
         let to = semaphore(config.workspace);
@@ -44,15 +47,18 @@ impl Step<'_> {
         }
         let mut account = Account::of(turn);
         account.waited(turn, self.stamp.at);
-        self.ask_model(&account, message, 1);
+        self.ask_model(&account, message, turn.attempt_of(message));
     }
 }
 
 /// Whether the event ends what the slots were for.
 fn gives(event: &ChatEvent, turn: Option<&Turn>) -> bool {
     match event {
-        ChatEvent::Used { .. } | ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => true,
-        ChatEvent::Paused { .. } => turn.is_some_and(|turn| !matches!(turn.phase, Phase::Slots { .. })),
+        ChatEvent::Used { .. }
+        | ChatEvent::ModelPostponed { .. }
+        | ChatEvent::Done { .. }
+        | ChatEvent::Stopped { .. } => true,
+        ChatEvent::Paused { .. } => turn.is_some_and(|turn| !turn.phase.is_suspended()),
         _ => false,
     }
 }

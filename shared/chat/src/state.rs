@@ -1,10 +1,9 @@
 //! The state of a chat: the fold of its events. One reducer serves rehydration and live steps, so they cannot drift apart.
 
-use crate::report::Round;
+use crate::{phase::Phase, report::Round};
 use domain::{
-    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionId, PlanFile, QuestionId, QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TurnId, Usage,
-    event::Question,
+    Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode, PlanFile,
+    QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -123,7 +122,7 @@ pub struct Turn {
     pub asked_at: Timestamp,
     /// When the first model call began: the wall time counts from here, without the time that it waited for people.
     pub started_at: Option<Timestamp>,
-    /// Milliseconds that it waited for people and slots.
+    /// Milliseconds that it waited for people, slots and places.
     pub waited_ms: u64,
     /// What it may use.
     pub limits: Limits,
@@ -144,78 +143,27 @@ pub struct Turn {
     /// Under which name its call of the model has slots or waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
+    /// The command that has a place on its machine or waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<CallId>,
+    /// What is known of a call of the model that was postponed, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postponed: Option<Postponed>,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
     /// What it does now.
     pub phase: Phase,
 }
 
-/// What a turn does now.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "phase", rename_all = "snake_case")]
-pub enum Phase {
-    /// It was begun; nothing is asked of anybody yet.
-    Begun,
-    /// The call of the model waits for slots.
-    Slots {
-        /// The message to come.
-        message_id: MessageId,
-        /// Since when.
-        since: Timestamp,
-    },
-    /// The model answers.
-    Model {
-        /// The message to come.
-        message_id: MessageId,
-        /// Counts from 1.
-        attempt: u32,
-        /// The text so far.
-        text: String,
-    },
-    /// A tool runs: the first of `calls`.
-    Tool {
-        /// The call.
-        call_id: CallId,
-        /// Counts from 1.
-        attempt: u32,
-    },
-    /// A person is asked for permission for the first of `calls`.
-    Permission {
-        /// The permission.
-        permission_id: PermissionId,
-        /// Its event, for the view.
-        asked: Box<ChatEvent>,
-        /// Since when.
-        since: Timestamp,
-    },
-    /// A person is asked questions by the first of `calls`.
-    Question {
-        /// The questions' id.
-        question_id: QuestionId,
-        /// The questions.
-        questions: Vec<Question>,
-        /// Their event, for the view.
-        asked: Box<ChatEvent>,
-        /// Since when.
-        since: Timestamp,
-    },
-}
-
-impl Phase {
-    /// Whether nothing runs: it waits for a person or for slots.
-    pub fn is_suspended(&self) -> bool {
-        match self {
-            Self::Permission { .. } | Self::Question { .. } | Self::Slots { .. } => true,
-            Self::Begun | Self::Model { .. } | Self::Tool { .. } => false,
-        }
-    }
-
-    fn since(&self) -> Option<Timestamp> {
-        match self {
-            Self::Permission { since, .. } | Self::Question { since, .. } | Self::Slots { since, .. } => Some(*since),
-            Self::Begun | Self::Model { .. } | Self::Tool { .. } => None,
-        }
-    }
+/// A call of the model that failed in a way that passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Postponed {
+    /// The message to come.
+    pub message_id: MessageId,
+    /// The last attempt, as [`Phase::Model`] counts them.
+    pub attempt: u32,
+    /// How often the provider failed; an attempt that ended with its worker is none of its failures.
+    pub failures: u32,
 }
 
 /// The message that an event adds to the history, if it adds one.
@@ -292,6 +240,7 @@ impl ChatState {
                 if let (Some(turn), Message::Assistant { content, calls, .. }) = (&mut self.turn, message) {
                     turn.last_text.clone_from(content);
                     turn.calls = calls.iter().cloned().collect();
+                    turn.postponed = None;
                     turn.phase = Phase::Begun;
                 }
             }
@@ -303,8 +252,14 @@ impl ChatState {
                     }
                 }
             }
-            ChatEvent::CallStarted { call_id, attempt, .. } => {
-                self.set_phase(Phase::Tool { call_id: *call_id, attempt: *attempt }, None);
+            ChatEvent::PlaceAwaited { call_id, attempt, at } => {
+                self.set_phase(Phase::Place { call_id: *call_id, attempt: *attempt, since: *at }, None);
+                if let Some(turn) = &mut self.turn {
+                    turn.place = Some(*call_id);
+                }
+            }
+            ChatEvent::CallStarted { call_id, attempt, at, .. } => {
+                self.set_phase(Phase::Tool { call_id: *call_id, attempt: *attempt }, *at);
             }
             ChatEvent::Observed { call_id, seen, at, .. } => {
                 for (path, content) in seen {
@@ -313,6 +268,7 @@ impl ChatState {
                 self.set_phase(Phase::Begun, Some(*at));
                 if let Some(turn) = &mut self.turn {
                     turn.calls.retain(|call| call.call_id != *call_id);
+                    turn.place = turn.place.filter(|holder| holder != call_id);
                 }
             }
             ChatEvent::PermissionRequired { permission_id, at, .. } => {
@@ -330,9 +286,18 @@ impl ChatState {
                     turn.slots = Some(holder.clone());
                 }
             }
+            ChatEvent::ModelPostponed { message_id, failures, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    if let Phase::Model { attempt, .. } = turn.phase {
+                        turn.postponed = Some(Postponed { message_id: *message_id, attempt, failures: *failures });
+                    }
+                    turn.slots = None;
+                    turn.phase = Phase::Backoff { message_id: *message_id };
+                }
+            }
             ChatEvent::Used { usage, .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.slots = None;
+                    (turn.slots, turn.postponed) = (None, None);
                     turn.usage += *usage;
                 }
             }
@@ -348,6 +313,11 @@ impl ChatState {
                 self.plan_is(&approval.plan_path, Some(approval.plan_id));
                 self.approval = Some(approval.clone());
             }
+            ChatEvent::RightsNarrowed { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.may_approve = false;
+                }
+            }
             ChatEvent::StopRequested { stop_id, reason } => {
                 self.last_stop = Some(*stop_id);
                 if let Some(turn) = &mut self.turn {
@@ -361,8 +331,8 @@ impl ChatState {
             }
             ChatEvent::Paused { reason, .. } => {
                 self.paused = Some(reason.clone());
-                if let Some(turn) = self.turn.as_mut().filter(|turn| !matches!(turn.phase, Phase::Slots { .. })) {
-                    turn.slots = None;
+                if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.phase.is_suspended()) {
+                    (turn.slots, turn.place) = (None, None);
                 }
             }
             ChatEvent::Unpaused { .. } => self.paused = None,
@@ -416,6 +386,8 @@ impl ChatState {
             last_text: String::new(),
             round: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
             slots: None,
+            place: None,
+            postponed: None,
             stopping: None,
             phase: Phase::Begun,
         });

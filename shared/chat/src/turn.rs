@@ -7,9 +7,11 @@ use crate::{
     context::assemble,
     gate::{GateDecision, GateRequest},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id, just, kill_key, model_key, tool_key},
-    mode, report,
+    mode,
+    phase::Phase,
+    report,
     size::{MAX_ANSWER, beginning},
-    state::{ChatState, Phase, QueuedTurn, Turn},
+    state::{ChatState, QueuedTurn, Turn},
 };
 use actor::{Decision, EffectKey, Letter};
 use domain::{
@@ -133,6 +135,7 @@ impl<'a> Step<'a> {
             top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
+            failures: self.state.turn.as_ref().map_or(0, |turn| turn.failures_of(message_id)),
         });
         let deadline = account.deadline(self.stamp.at);
         self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
@@ -182,7 +185,14 @@ impl<'a> Step<'a> {
         agent::kind(&self.machine.tools, config, tool).map(|(kind, _)| kind)
     }
 
+    /// Runs a tool; a command once it has a place.
     pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
+        if !self.waits_for_place(&call, attempt) {
+            self.run_tool(call, attempt);
+        }
+    }
+
+    pub fn run_tool(&mut self, call: ToolCall, attempt: u32) {
         let Some(config) = self.config.clone() else { return };
         let mut seen: Vec<(FilePath, Option<Sha256>)> = self.state.seen.iter().cloned().collect();
         let mut plan_path = self.state.plan_path.clone();
@@ -206,8 +216,13 @@ impl<'a> Step<'a> {
 
     /// Ends a command, and forgets what it has to tell.
     pub fn kill_command(&mut self, call_id: CallId, attempt: u32) {
-        let Some(workspace) = self.config.as_ref().map(|config| config.workspace) else { return };
         self.decision.cancel.push(tool_key(call_id, attempt));
+        self.end_command(call_id);
+    }
+
+    /// Ends a command that no effect follows.
+    pub fn end_command(&mut self, call_id: CallId) {
+        let Some(workspace) = self.config.as_ref().map(|config| config.workspace) else { return };
         self.run(kill_key(call_id), ChatEffect::KillCommand { workspace, call_id });
     }
 
@@ -222,11 +237,19 @@ impl<'a> Step<'a> {
         self.observe(call, why.to_owned(), status);
     }
 
-    /// Answers a call: a `Failure` is a misuse, and `Partial` what merely went wrong (seed 002 §3.4).
+    /// Answers a call: a `Failure` is a misuse, and `Partial` what merely went wrong (spec 002 §3.4).
     pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
         let (success, misuse) = (status == Status::Success, status == Status::Failure);
         let (truncated, seen, code) = (false, Vec::new(), None);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
+    }
+
+    /// Answers a call that came to nothing, for a reason that programs know.
+    pub fn failed(&mut self, call: &ToolCall, output: String, code: Code) {
+        let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
+        let (success, misuse, truncated, seen) = (false, false, false, Vec::new());
+        let code = Some(code);
         self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
     }
 
@@ -357,6 +380,11 @@ pub(crate) fn effect_reported(
             let reason = if timed_out { StopReason::TimeLimit } else { StopReason::Error };
             step.finish(&Account::of(turn), reason);
         }
+        (Report::ModelPostponed { message_id, error, failures, after }, Phase::Model { message_id: current, .. })
+            if message_id == *current =>
+        {
+            step.postpone(&Account::of(turn), message_id, error, failures, after);
+        }
         (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             tool_finished(&mut step, turn, call_id, *outcome);
         }
@@ -372,7 +400,9 @@ pub(crate) fn effect_reported(
             _,
             Phase::Begun
             | Phase::Slots { .. }
+            | Phase::Backoff { .. }
             | Phase::Model { .. }
+            | Phase::Place { .. }
             | Phase::Tool { .. }
             | Phase::Permission { .. }
             | Phase::Question { .. },
@@ -433,7 +463,11 @@ pub(crate) fn resume(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) ->
     let may_approve = turn.may_approve;
     let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve };
     match &turn.phase {
-        Phase::Permission { .. } | Phase::Question { .. } | Phase::Slots { .. } => return Decision::default(),
+        Phase::Permission { .. }
+        | Phase::Question { .. }
+        | Phase::Slots { .. }
+        | Phase::Backoff { .. }
+        | Phase::Place { .. } => return Decision::default(),
         Phase::Model { message_id, attempt, .. } => {
             step.push(started);
             step.ask_model(&account, *message_id, attempt + 1);

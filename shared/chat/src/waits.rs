@@ -112,7 +112,19 @@ impl Chats {
         self.mailbox.send(message).await.map_err(internal)
     }
 
-    pub(crate) fn unpark(
+    /// What has a paused chat go on because of a message; the same message again resumes nothing more.
+    pub(crate) fn resumption(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        message: CommandId,
+        drop: bool,
+        by: &Principal,
+    ) -> Result<Outgoing, Error> {
+        self.unpark(workspace, chat, CommandId::from_key(&message.to_string(), "resume"), drop, by)
+    }
+
+    fn unpark(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
@@ -124,10 +136,4 @@ impl Chats {
             Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Unpark { drop } };
         mail.to(&actor_id(workspace, chat)).map_err(internal)
     }
-}
-
-pub(crate) fn paused(view: &ChatView) -> Error {
-    let why = view.paused_reason.as_deref().unwrap_or("a command failed again and again");
-    Error::new(Code::Conflict, format!("this chat is paused: {why}"))
-        .hint("POST …/chats/:cid/resume tries it again; with {\"drop\": true} it is dropped")
 }

@@ -1,8 +1,8 @@
 //! The commands of a chat, its configuration, and the view of it that lists show.
 
 use crate::{
-    ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp, TurnId,
-    Usage, UserId, WorkspaceId, event, task::FlowRef,
+    CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp,
+    TurnId, Usage, UserId, WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,7 +42,7 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         noted: bool,
     },
-    /// Stop a turn (seed 000 §6).
+    /// Stop a turn (spec 000 §6).
     Stop {
         /// The request to stop; the same request twice stops once.
         stop_id: StopId,
@@ -55,6 +55,9 @@ pub enum ChatCommand {
         question_id: QuestionId,
         /// One value a question, by its name.
         answers: serde_json::Map<String, Value>,
+        /// Whether it comes from somebody who may approve: what a plan's approval allows is not led by anybody else.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_approve: bool,
     },
     /// Decide on a permission.
     Decide {
@@ -78,6 +81,23 @@ pub enum ChatCommand {
     Wake {
         /// The message that the call brings.
         message_id: MessageId,
+    },
+    /// The time has come to ask a model again whose provider had failed. A chat sends it to itself.
+    AskAgain {
+        /// The message that the call brings.
+        message_id: MessageId,
+        /// How often the call had failed.
+        failures: u32,
+    },
+    /// The place that a command waited for is there.
+    BeginCall {
+        /// The call that the command is.
+        call_id: CallId,
+    },
+    /// A command gets no place: too many of its workspace wait.
+    RefuseCall {
+        /// The call that the command is.
+        call_id: CallId,
     },
     /// Change the configuration from the next turn on.
     Configure {
@@ -109,7 +129,7 @@ pub enum OnBusy {
     Interrupt,
 }
 
-/// How far a chat may go (seed 000 §4).
+/// How far a chat may go (spec 000 §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -134,7 +154,7 @@ impl Mode {
     }
 }
 
-/// A version of a plan that somebody who may do so has approved (seed 000 §4.2).
+/// A version of a plan that somebody who may do so has approved (spec 000 §4.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Stable machine-readable error codes (api.md, "Conventions"). Codes never change meaning; messages may.
+/// Stable machine-readable error codes (spec 004 §10). Codes never change meaning; messages may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {

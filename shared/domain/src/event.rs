@@ -1,4 +1,4 @@
-//! The events of a chat: past-tense facts, one enum, one sequence a chat (architecture.md, "Events and SSE").
+//! The events of a chat: past-tense facts, one enum, one sequence a chat (ARCHITECTURE.md, "Events and SSE").
 //!
 //! The same values are folded into the machine's state, kept in the log, and rendered for clients. The rendering for
 //! BuildScale's own wire format is in [`crate::native`]; facts that only the machine needs are not rendered.
@@ -68,6 +68,20 @@ pub enum ChatEvent {
         /// Since when.
         at: Timestamp,
     },
+    /// The provider failed in a way that passes, and said nothing yet: the model is asked again later, and nothing is held
+    /// meanwhile.
+    ModelPostponed {
+        /// The message to come.
+        message_id: MessageId,
+        /// How often the call has failed.
+        failures: u32,
+        /// What failed last.
+        error: Error,
+        /// When it failed.
+        at: Timestamp,
+        /// When the model is asked again.
+        until: Timestamp,
+    },
     /// The model is asked; the answer becomes the message with this id.
     ModelStarted {
         /// The message to come.
@@ -101,6 +115,15 @@ pub enum ChatEvent {
         /// Turns left out from now on, counted from the oldest one that was still sent.
         turns: u32,
     },
+    /// A command is to run, and its machine has as many as it takes: the call waits for a place, and nothing is held for it.
+    PlaceAwaited {
+        /// The call.
+        call_id: CallId,
+        /// The attempt that starts then.
+        attempt: u32,
+        /// Since when.
+        at: Timestamp,
+    },
     /// A tool call was decided on and starts.
     CallStarted {
         /// The call.
@@ -127,7 +150,7 @@ pub enum ChatEvent {
         output: String,
         /// Whether it did what it was asked to.
         success: bool,
-        /// Whether the call itself was wrong, and not merely what it met (seed 002 §3.4): arguments that the tool does not
+        /// Whether the call itself was wrong, and not merely what it met (spec 002 §3.4): arguments that the tool does not
         /// take, a place that it may not touch, a tool that is not there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         misuse: bool,
@@ -177,7 +200,7 @@ pub enum ChatEvent {
         permission_id: PermissionId,
         /// The call that waits.
         call_id: CallId,
-        /// `command`, `file`, `network` or `mcp` (seed 004 §5).
+        /// `command`, `file`, `network` or `mcp` (spec 004 §5).
         category: String,
         /// The tool.
         tool: String,
@@ -231,6 +254,12 @@ pub enum ChatEvent {
     PlanApproved {
         /// Which one, by whom, and when.
         approval: Box<Approval>,
+    },
+    /// Somebody who may not approve has answered a question of the turn: from here on a person is asked before what the approval
+    /// of a plan would allow.
+    RightsNarrowed {
+        /// Who.
+        by: String,
     },
     /// A model call was paid for.
     Used {

@@ -48,11 +48,11 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A workspace: one logical volume of files with its chats and members (seed 001 §1).
+    /// A workspace: one logical volume of files with its chats and members (spec 001 §1).
     WorkspaceId = "workspace";
     /// A chat: one durable conversation, one actor.
     ChatId = "chat";
-    /// The permanent identity of a file or folder; survives moves and every new version (seed 000 §1).
+    /// The permanent identity of a file or folder; survives moves and every new version (spec 000 §1).
     FileId = "file";
     /// One turn of a chat: from a person's message to `done` or `stopped`.
     TurnId = "turn";
@@ -68,7 +68,7 @@ ids! {
     QuestionId = "question";
     /// One request for permission.
     PermissionId = "permission";
-    /// One run of a flow, or a clone or subtask of one (seed 002 §2.1).
+    /// One run of a flow, or a clone or subtask of one (spec 002 §2.1).
     TaskId = "task";
     /// One run of an evaluation suite.
     EvaluationId = "evaluation";

@@ -9,6 +9,7 @@ pub mod error;
 pub mod event;
 pub mod exact;
 mod id;
+mod length;
 pub mod message;
 pub mod native;
 mod path;
@@ -28,6 +29,7 @@ pub use id::{
     CallId, ChatId, CommandId, EvaluationId, FileId, IdError, MessageId, PermissionId, QuestionId, StopId, TaskId,
     TurnId, UserId, WorkspaceId,
 };
+pub use length::json_length;
 pub use message::{Message, ToolCall, ToolSpec, Usage, name_for_providers};
 pub use path::{FilePath, PathError};
 pub use principal::Principal;

@@ -54,7 +54,7 @@ pub enum Message {
         /// Whether it did what it was asked to.
         success: bool,
     },
-    /// A note by BuildScale that the model reads, such as the marker of an interruption (seed 000 §6).
+    /// A note by BuildScale that the model reads, such as the marker of an interruption (spec 000 §6).
     System {
         /// Its id.
         id: MessageId,
@@ -73,7 +73,7 @@ impl Message {
         }
     }
 
-    /// Its size as a model counts it, estimated at four characters a token (seed 003 §14) with a little for its frame.
+    /// Its size as a model counts it, estimated at four characters a token (spec 003 §14) with a little for its frame.
     pub fn tokens(&self) -> u64 {
         const FRAME: u64 = 4;
         let bytes = match self {

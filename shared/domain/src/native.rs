@@ -1,4 +1,4 @@
-//! BuildScale's own wire format for the events of a chat (api.md, "Native SSE events of a chat").
+//! BuildScale's own wire format for the events of a chat (spec 000 §5).
 
 use crate::{ChatEvent, Message};
 use serde_json::{Value, json};
@@ -12,12 +12,23 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::ModelStarted { .. }
         | ChatEvent::CallStarted { attempt: 2.., .. }
         | ChatEvent::ContextCut { .. }
+        | ChatEvent::RightsNarrowed { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }
         | ChatEvent::Unpaused { .. } => return None,
         ChatEvent::SlotsAwaited { message_id, at, .. } => {
             ("waiting", json!({ "reason": "slots", "message_id": message_id, "at": at }))
         }
+        ChatEvent::PlaceAwaited { call_id, at, .. } => {
+            ("waiting", json!({ "reason": "place", "call_id": call_id, "at": at }))
+        }
+        ChatEvent::ModelPostponed { message_id, error, at, until, .. } => (
+            "waiting",
+            json!({
+                "reason": "model", "message_id": message_id, "code": error.code, "message": error.message, "at": at,
+                "until": until,
+            }),
+        ),
         ChatEvent::TurnStarted { turn_id, attempt, .. } => {
             ("turn_started", json!({ "turn_id": turn_id, "attempt": attempt }))
         }

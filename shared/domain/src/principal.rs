@@ -4,7 +4,7 @@ use crate::{ChatId, TaskId, UserId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who asks for a read or a write: every one of them names a principal (architecture.md, "Security").
+/// Who asks for a read or a write: every one of them names a principal (ARCHITECTURE.md, "Security").
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Principal {

@@ -1,11 +1,15 @@
-//! Tasks (seed 002 §2.1): commands, events and views. A task is one actor that executes at most one node at a time; clones
+//! Tasks (spec 002 §2.1): commands, events and views. A task is one actor that executes at most one node at a time; clones
 //! and subtasks are tasks of their own.
 
 mod answer;
 mod event;
+mod view;
+mod wait;
 
 pub use answer::{AgentAnswer, ToolUse};
 pub use event::TaskEvent;
+pub use view::{TaskPhase, TaskView};
+pub use wait::{Retry, Wait};
 
 use crate::{
     Code, CommandId, Error, FilePath, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId, WorkspaceId,
@@ -14,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
-/// The universal status of tools, nodes and tasks (seed 002 §3.4).
+/// The universal status of tools, nodes and tasks (spec 002 §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -67,7 +71,7 @@ impl fmt::Debug for NodeId {
 }
 
 /// A flow as a task uses it: its name for people, and the hash of all its manifests, under which its content is kept for as
-/// long as a task needs it (seed 002 §10.2).
+/// long as a task needs it (spec 002 §10.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowRef {
@@ -77,7 +81,7 @@ pub struct FlowRef {
     pub hash: Sha256,
 }
 
-/// What made a child task (seed 002 §2.1).
+/// What made a child task (spec 002 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildKind {
@@ -173,7 +177,7 @@ pub struct TaskConfig {
     /// Which tasks go first when not all can run: higher ones do; -100 to 100.
     #[serde(default)]
     pub priority: i8,
-    /// Whether it pauses before each node (inspector, seed 002 §10.7).
+    /// Whether it pauses before each node (inspector, spec 002 §10.7).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stepping: bool,
     /// Nodes that it pauses before.
@@ -227,7 +231,7 @@ pub enum TaskCommand {
         /// How.
         config: Box<TaskConfig>,
     },
-    /// A descendant reached a merge that belongs to this task (engine.md, "Tasks are actors").
+    /// A descendant reached a merge that belongs to this task (spec 002 §3.3).
     Arrived {
         /// What came.
         arrival: Box<Arrival>,
@@ -263,6 +267,20 @@ pub enum TaskCommand {
         /// The attempt that it waits after.
         attempt: u32,
     },
+    /// The place that a node's command waited for is there.
+    BeginCommand {
+        /// The node.
+        node: NodeId,
+        /// The attempt that begins.
+        attempt: u32,
+    },
+    /// A node's command gets no place: too many of its workspace wait.
+    RefuseCommand {
+        /// The node.
+        node: NodeId,
+        /// The attempt that does not begin.
+        attempt: u32,
+    },
     /// A human step was not answered in time.
     Expire {
         /// Which questions.
@@ -285,6 +303,13 @@ pub enum TaskCommand {
     Step,
     /// Go on until the end, or the next breakpoint.
     Resume,
+    /// Go before others that wait, or after them, from here on; a task passes this on to its children.
+    Prioritize {
+        /// Higher ones go first; -100 to 100.
+        priority: i8,
+    },
+    /// Be gone: stop, and take what the task and its children left behind off the lists.
+    Delete,
 }
 
 /// What came to a merge.
@@ -327,40 +352,6 @@ fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// Why a node was begun anew.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Retry {
-    /// Counts from 1.
-    pub number: u32,
-    /// What went wrong before.
-    pub error: Error,
-}
-
-/// What a node waits for that holds no worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Wait {
-    /// It failed, and is tried again then.
-    Backoff {
-        /// When.
-        until: Timestamp,
-        /// The retry that follows, with what went wrong.
-        retry: Retry,
-    },
-    /// Its flow or the node itself has as many at work as may be (`max_concurrency`). It begins when its turn comes.
-    Slots {
-        /// What it waits for, such as `flow/<name>/<hash>`.
-        names: Vec<String>,
-        /// Under which name it waits.
-        holder: String,
-        /// The retry that it begins with.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry: Option<Retry>,
-        /// How long the task waited in the queue before, in milliseconds.
-        queue_ms: u64,
-    },
-}
-
 /// What one execution of a node used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -378,7 +369,7 @@ pub struct NodeMetrics {
     pub tool_calls: u32,
 }
 
-/// The read-only context that a node was given (seed 002 §4).
+/// The read-only context that a node was given (spec 002 §4).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssembledContext {
     /// The profile; `global` for all of it.
@@ -409,72 +400,10 @@ pub struct ContextItem {
     pub at: Timestamp,
 }
 
-/// What a task is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskPhase {
-    /// Accepted, not begun.
-    Queued,
-    /// A node is executing, or children are.
-    Running,
-    /// A node waits for an agent's or a person's answer, until it is tried again, or for its turn.
-    Suspended,
-    /// Paused by the inspector.
-    Paused,
-    /// A command failed again and again; see `parked_reason`.
-    Parked,
-    /// It has a status.
-    Finished,
-}
-
-/// A task as lists and clients see it; written with the log entries that change it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskView {
-    /// Its id.
-    pub task_id: TaskId,
-    /// Its workspace.
-    pub workspace_id: WorkspaceId,
-    /// Its flow, with the hash of the manifests it began with.
-    pub flow: FlowRef,
-    /// What it is doing.
-    pub phase: TaskPhase,
-    /// How it is or was: `success` until something says otherwise. Final once it is finished.
-    pub status: Status,
-    /// The node that executes or waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeId>,
-    /// Why it is parked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parked_reason: Option<String>,
-    /// What is asked, as its event, while it waits for a person.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting_for: Vec<Value>,
-    /// What its node waits for, where that is no answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Wait>,
-    /// Where it comes from, for a child.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
-    /// Its output, once it is finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Value>,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Error>,
-    /// Nodes executed.
-    pub steps: u64,
-    /// Children made.
-    pub children: u64,
-    /// What it used, without its children.
-    pub usage: Usage,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finished_at: Option<Timestamp>,
-}
-
 impl TaskId {
+    /// The kind of actor that a task is: the first part of the actor's id, for those who write to one and know nothing of flows.
+    pub const ACTOR: &'static str = "task";
+
     /// The id of a child: the same whenever it is computed.
     pub fn child(self, name: &ChildName) -> Self {
         Self::from_key(&self.to_string(), name.as_str())

@@ -1,4 +1,4 @@
-//! BuildScale's own wire format for the events of a task (api.md, "Tasks"). The last event of a task is `done` or
+//! BuildScale's own wire format for the events of a task (spec 002 §6). The last event of a task is `done` or
 //! `stopped`; of one that went on into a merge of a task above it is `went_up`, which says where.
 
 use crate::{
@@ -45,6 +45,9 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
         | TaskEvent::Archived { .. }
         | TaskEvent::PauseRequested { .. }
         | TaskEvent::StopRequested { .. }
+        | TaskEvent::Prioritized { .. }
+        | TaskEvent::Deleted { .. }
+        | TaskEvent::Cleared
         | TaskEvent::HeldBack { .. }
         | TaskEvent::Unparked { .. } => return None,
         TaskEvent::Created { config } => ("task_started", started(config)),

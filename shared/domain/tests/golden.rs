@@ -109,7 +109,7 @@ fn commands_of_chats_are_read_for_ever() {
             noted: true,
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
-        ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers() },
+        ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers(), may_approve: true },
         ChatCommand::Decide { permission_id: PermissionId(id(8)), outcome: PermissionOutcome::Declined },
         ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
         ChatCommand::Delete,
@@ -120,6 +120,9 @@ fn commands_of_chats_are_read_for_ever() {
             may_approve: true,
         },
         ChatCommand::Wake { message_id: MessageId(id(9)) },
+        ChatCommand::AskAgain { message_id: MessageId(id(9)), failures: 2 },
+        ChatCommand::BeginCall { call_id: CallId(id(10)) },
+        ChatCommand::RefuseCall { call_id: CallId(id(10)) },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -131,8 +134,11 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Delete => 5,
         ChatCommand::Configure { .. } => 6,
         ChatCommand::Wake { .. } => 7,
+        ChatCommand::AskAgain { .. } => 8,
+        ChatCommand::BeginCall { .. } => 9,
+        ChatCommand::RefuseCall { .. } => 10,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
     check("chat_commands", &commands);
 }
 
@@ -219,6 +225,10 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Step,
         TaskCommand::Resume,
         TaskCommand::Wake { node: "writer".into(), attempt: 2 },
+        TaskCommand::BeginCommand { node: "writer".into(), attempt: 2 },
+        TaskCommand::RefuseCommand { node: "writer".into(), attempt: 2 },
+        TaskCommand::Prioritize { priority: -7 },
+        TaskCommand::Delete,
     ];
     let known = |command: &TaskCommand| match command {
         TaskCommand::Start { .. } => 0,
@@ -233,8 +243,12 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Step => 9,
         TaskCommand::Resume => 10,
         TaskCommand::Wake { .. } => 11,
+        TaskCommand::BeginCommand { .. } => 12,
+        TaskCommand::RefuseCommand { .. } => 13,
+        TaskCommand::Prioritize { .. } => 14,
+        TaskCommand::Delete => 15,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
     check("task_commands", &commands);
 }
 
@@ -302,6 +316,7 @@ fn views_are_read_for_ever() {
         origin: Some(origin()),
         output: Some(json!("text")),
         error: Some(Error::new(Code::Cancelled, "stopped: user_cancelled")),
+        priority: 5,
         steps: 3,
         children: 2,
         usage: usage(),

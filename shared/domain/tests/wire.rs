@@ -153,6 +153,7 @@ fn events() -> Vec<ChatEvent> {
                 at,
             }),
         },
+        ChatEvent::RightsNarrowed { by: Principal::local().to_string() },
         ChatEvent::Used {
             usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },
             context_used: 10,
@@ -172,6 +173,14 @@ fn events() -> Vec<ChatEvent> {
         ChatEvent::Unpaused { at },
         ChatEvent::Deleted { at },
         ChatEvent::SlotsAwaited { message_id, holder: "chat/message".into(), at },
+        ChatEvent::ModelPostponed {
+            message_id,
+            failures: 2,
+            error: Error::new(Code::RateLimited, "slow down").hint("wait"),
+            at,
+            until: at,
+        },
+        ChatEvent::PlaceAwaited { call_id, attempt: 1, at },
     ]
 }
 
@@ -205,13 +214,16 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Deleted { .. } => 24,
         ChatEvent::PlanApproved { .. } => 25,
         ChatEvent::SlotsAwaited { .. } => 26,
+        ChatEvent::ModelPostponed { .. } => 27,
+        ChatEvent::PlaceAwaited { .. } => 28,
+        ChatEvent::RightsNarrowed { .. } => 29,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..27).collect());
+    assert_eq!(places, (0..30).collect());
 }
 
 #[test]

@@ -214,6 +214,12 @@ fn events() -> Vec<TaskEvent> {
             },
             at: AT,
         },
+        TaskEvent::Waiting {
+            node: node(),
+            attempt: 2,
+            wait: Wait::Place { holder: "task/writer/2".into(), retry: None, queue_ms: 3 },
+            at: AT,
+        },
         TaskEvent::Caught { node: node(), error: error(), status: Status::Success },
         TaskEvent::StatusSet { status: Status::Partial },
         TaskEvent::HeldBack { command: Box::new(TaskCommand::SpawnMore { node: "items".into() }) },
@@ -237,6 +243,9 @@ fn events() -> Vec<TaskEvent> {
             total: 6,
         },
         TaskEvent::AgentAsked { node: node(), chat: ChatId(id(5)), round: 2, prompt: "Write it.".into() },
+        TaskEvent::Prioritized { priority: 7 },
+        TaskEvent::Deleted { at: AT },
+        TaskEvent::Cleared,
     ]
 }
 
@@ -275,13 +284,16 @@ fn place(event: &TaskEvent) -> usize {
         TaskEvent::HeldBack { .. } => 29,
         TaskEvent::Diverged { .. } => 30,
         TaskEvent::PlanStep { .. } => 31,
+        TaskEvent::Prioritized { .. } => 32,
+        TaskEvent::Deleted { .. } => 33,
+        TaskEvent::Cleared => 34,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..32).collect());
+    assert_eq!(places, (0..35).collect());
 }
 
 #[test]

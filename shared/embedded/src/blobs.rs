@@ -1,4 +1,4 @@
-//! Contents on the local disk: `{root}/{space}/archive/ab/cd/abcd…`, as seed 001 lays the archive out.
+//! Contents on the local disk: `{root}/{space}/archive/ab/cd/abcd…`, as spec 001 §3A lays the archive out.
 //!
 //! A disk may give back other bytes than it was given, and people and programs may write where they should not. So a content is
 //! compared with its digest whenever it is read: a whole one each time, which costs less than reading it. A part of one cannot be

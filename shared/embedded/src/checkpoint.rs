@@ -54,11 +54,15 @@ impl Checkpointer {
         }
     }
 
-    /// Called by the writer after each commit, with the length of the log.
-    pub fn after_commit(&mut self, writer: &Connection, wal_pages: u64) {
+    /// Called by the writer after each commit, with the length of the log, and whether the disk is full: then the log is copied at
+    /// once, so that the next commit overwrites it and needs no more of the disk.
+    pub fn after_commit(&mut self, writer: &Connection, wal_pages: u64, is_full: bool) {
         let finished = self.finished.load(Relaxed);
         let bulk_is_copied = finished > self.seen;
         self.seen = finished;
+        if is_full {
+            return copy(writer);
+        }
         if wal_pages < WORTH_COPYING {
             return;
         }

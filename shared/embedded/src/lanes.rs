@@ -2,22 +2,19 @@
 //!
 //! Lanes take turns, a group each: a tenant with ten thousand groups that are ready holds up another one's single group for one
 //! turn only, and tasks do not hold up the chats of the same tenant. Within a lane the group goes first that has an urgent
-//! message, then the one that has waited longest, where each point of priority counts as [`POINT_MS`] of waiting: so a higher
+//! message, then the one that has waited longest, where each point of priority counts as [some waiting](ports::POINT): so a higher
 //! priority goes first, and nobody starves behind it.
 //!
 //! A tenant has at most as many groups in flight as there are free places in the worker. One tenant alone gets half of them, two
 //! get a third each, and so on (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): a
 //! tenant whose model hangs never takes the last place from the others.
 
-use ports::{lane, tenant};
+use ports::{lane, rank, tenant};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
-
-/// How much waiting one point of priority stands for, in milliseconds: 100 points are a quarter of an hour.
-const POINT_MS: i64 = 10_000;
 
 /// What a ready group is ordered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +42,8 @@ pub(crate) struct Lanes {
     /// Groups in flight, by tenant and in all.
     in_flight: HashMap<Arc<str>, usize>,
     taken: usize,
+    /// Whether only groups with something urgent go.
+    only_urgent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -58,13 +57,13 @@ impl Lanes {
     /// For a worker that drives so many groups at once.
     pub fn new(places: usize) -> Self {
         let (lanes, turns, in_flight) = (HashMap::new(), VecDeque::new(), HashMap::new());
-        Self { lanes, turns, arrived: 0, places: places.max(1), in_flight, taken: 0 }
+        Self { lanes, turns, arrived: 0, places: places.max(1), in_flight, taken: 0, only_urgent: false }
     }
 
     /// A group has something to deliver. Returns where it stands.
     pub fn add(&mut self, group: Arc<str>, claim: Claim) -> Place {
         self.arrived += 1;
-        let place = (Reverse(claim.urgent), claim.since - i64::from(claim.priority) * POINT_MS, self.arrived);
+        let place = (Reverse(claim.urgent), rank(claim.since, claim.priority), self.arrived);
         let name = self.name(&group);
         let entry = self.lanes.entry(name.clone()).or_default();
         if entry.ready.is_empty() {
@@ -89,7 +88,7 @@ impl Lanes {
     pub fn next(&mut self) -> Option<Arc<str>> {
         for _ in 0..self.turns.len() {
             let name = self.turns.pop_front()?;
-            if !self.may_go(&name) {
+            if !self.is_urgent(&name) && (self.only_urgent || !self.has_place(&name)) {
                 self.turns.push_back(name);
                 continue;
             }
@@ -118,14 +117,22 @@ impl Lanes {
         !self.turns.is_empty()
     }
 
-    /// Whether the tenant of this lane may have one more in flight. An urgent message may always go: it ends what takes places.
-    fn may_go(&self, lane: &str) -> bool {
-        let urgent = || {
-            let first = self.lanes.get(lane).and_then(|lane| lane.ready.first_key_value());
-            first.is_some_and(|((Reverse(urgent), ..), _)| *urgent)
-        };
+    /// From now on only groups with something urgent go; or all of them again. Returns how many may go because of it, at most.
+    pub fn only_urgent(&mut self, only: bool) -> usize {
+        let was = std::mem::replace(&mut self.only_urgent, only);
+        if was && !only { self.lanes.values().map(|lane| lane.ready.len()).sum() } else { 0 }
+    }
+
+    /// Whether the next group of this lane has something urgent. That may always go: it ends what takes places, or room.
+    fn is_urgent(&self, lane: &str) -> bool {
+        let first = self.lanes.get(lane).and_then(|lane| lane.ready.first_key_value());
+        first.is_some_and(|((Reverse(urgent), ..), _)| *urgent)
+    }
+
+    /// Whether the tenant of this lane may have one more in flight.
+    fn has_place(&self, lane: &str) -> bool {
         let taken = self.in_flight.get(tenant(lane)).copied().unwrap_or_default();
-        taken < self.places.saturating_sub(self.taken).max(1) || urgent()
+        taken < self.places.saturating_sub(self.taken).max(1)
     }
 
     /// The number of messages of `group` that wait was `before` and is `now`.

@@ -16,10 +16,12 @@ mod mailbox;
 mod messages;
 mod queue;
 mod readers;
+mod reserve;
 mod secrets;
 mod stats;
 mod store;
 mod table;
+mod waiting;
 mod writer;
 
 pub use blobs::LocalBlobs;

@@ -139,6 +139,11 @@ impl Mailbox {
         }
     }
 
+    /// From now on only groups with something urgent are delivered; or all of them again. What waits is not tried meanwhile.
+    pub fn only_urgent(&mut self, only: bool) {
+        self.wakes += self.lanes.only_urgent(only);
+    }
+
     /// Takes the next messages, at most `max`, of the group whose turn it is.
     pub fn take(&mut self, now: Instant, visibility: Duration, max: usize) -> Vec<Taken> {
         let Some(name) = self.lanes.next() else { return Vec::new() };
@@ -345,141 +350,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TODAY: Timestamp = Timestamp::from_millis(1_000_000);
-    const VISIBLE: Duration = Duration::from_secs(30);
-
-    fn arrival(seq: i64, group: &str) -> Arrival {
-        Arrival { seq, group: group.into(), deliver_at: None, priority: 0, attempts: 0 }
-    }
-
-    fn take(mailbox: &mut Mailbox, now: Instant) -> Taken {
-        let mut taken = mailbox.take(now, VISIBLE, 1);
-        assert_eq!(taken.len(), 1);
-        taken.remove(0)
-    }
-
-    fn seqs(taken: &[Taken]) -> Vec<i64> {
-        taken.iter().map(|taken| taken.seq).collect()
-    }
-
-    #[test]
-    fn what_falls_due_meanwhile_does_not_overtake_a_message_that_was_delivered() {
-        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
-        let later = Arrival { deliver_at: Some(TODAY + VISIBLE), ..arrival(1, "a") };
-        mailbox.arrive(vec![later, arrival(2, "a")], TODAY);
-        assert_eq!(take(&mut mailbox, now).seq, 2);
-        mailbox.advance(now + VISIBLE, TODAY + VISIBLE);
-        let again = take(&mut mailbox, now + VISIBLE);
-        assert_eq!((again.seq, again.attempt), (2, 2));
-        assert!(mailbox.settle("a", &[again.number]));
-        assert_eq!(take(&mut mailbox, now + VISIBLE).seq, 1);
-    }
-
-    #[test]
-    fn nothing_is_left_of_a_group_whose_messages_are_settled() {
-        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
-        mailbox.arrive(vec![arrival(1, "a"), arrival(2, "a")], TODAY);
-        assert_eq!(mailbox.waiting("a"), 2);
-        let taken = mailbox.take(now, VISIBLE, 9);
-        let numbers: Vec<u64> = taken.iter().map(|taken| taken.number).collect();
-        assert_eq!((mailbox.counts(), mailbox.waiting("a")), ((0, 2), 0));
-        assert!(mailbox.settle("a", &numbers));
-        assert!(!mailbox.settle("a", &numbers), "a receipt settles once");
-        assert!(mailbox.groups.is_empty() && mailbox.timers.is_empty() && mailbox.lanes.is_empty());
-        assert_eq!(mailbox.quiet_for(now, TODAY), None);
-    }
-
-    #[test]
-    fn used_up_attempts_of_an_earlier_process_count() {
-        let mut mailbox = Mailbox::new(5, 1_000);
-        mailbox.arrive(vec![Arrival { attempts: 5, ..arrival(1, "a") }], TODAY);
-        assert_eq!(mailbox.lazy, [(1, Lazy::Dead { attempts: 5, at: TODAY })]);
-        assert_eq!(mailbox.take(Instant::now(), VISIBLE, 1), []);
-    }
-
-    #[test]
-    fn a_batch_comes_apart_at_what_failed_and_only_that_is_counted() {
-        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
-        mailbox.arrive((1..=5).map(|seq| arrival(seq, "a")).collect(), TODAY);
-        let batch = mailbox.take(now, VISIBLE, 4);
-        assert_eq!(seqs(&batch), [1, 2, 3, 4]);
-        assert!(mailbox.settle("a", &[batch[0].number]));
-        assert!(mailbox.reject("a", &[batch[1].number], now, Duration::ZERO, TODAY));
-        assert!(!mailbox.settle("a", &[batch[3].number]), "what is behind it was given back, too");
-        // The second one had not been the first of a batch before, and now is one of an attempt.
-        let again = mailbox.take(now, VISIBLE, 2);
-        assert_eq!(again.iter().map(|taken| (taken.seq, taken.attempt)).collect::<Vec<_>>(), [(2, 1), (3, 1)]);
-        mailbox.advance(now + VISIBLE, TODAY);
-        let alone = mailbox.take(now + VISIBLE, VISIBLE, 9);
-        assert_eq!(alone.iter().map(|taken| (taken.seq, taken.attempt)).collect::<Vec<_>>(), [(2, 2)]);
-        assert!(mailbox.settle("a", &[alone[0].number]));
-        assert_eq!(seqs(&mailbox.take(now + VISIBLE, VISIBLE, 9)), [3, 4, 5]);
-    }
-
-    #[test]
-    fn a_tenant_never_takes_the_last_place() {
-        let (mut mailbox, now) = (Mailbox::new(5, 9), Instant::now());
-        mailbox.arrive((1..=20).map(|n| arrival(n, &format!("chat/big/{n}"))).collect(), TODAY);
-        let first: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
-        assert_eq!(first.len(), 5, "as many as places are free, one tenant alone");
-        mailbox.arrive((21..=40).map(|n| arrival(n, &format!("task/small/{n}"))).collect(), TODAY);
-        let others: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
-        assert_eq!(others.len(), 2, "another tenant begins at once");
-        assert!(others.iter().all(|taken| taken.group.starts_with("task/small/")));
-        // A place that becomes free goes to the tenant with fewer in flight.
-        assert!(mailbox.settle(&first[0].group, &[first[0].number]));
-        assert!(take(&mut mailbox, now).group.starts_with("task/small/"));
-        assert_eq!(mailbox.take(now, VISIBLE, 1), []);
-        // Something urgent goes at once.
-        mailbox.arrive(vec![Arrival { priority: URGENT, ..arrival(41, "chat/big/41") }], TODAY);
-        assert_eq!(take(&mut mailbox, now).seq, 41);
-        // A delivery that timed out leaves its place, too.
-        mailbox.advance(now + VISIBLE, TODAY);
-        let again = std::iter::from_fn(|| mailbox.take(now + VISIBLE, VISIBLE, 1).pop());
-        let tenants = again.fold([0, 0], |[big, small], taken| match taken.group.contains("/big/") {
-            true => [big + 1, small],
-            false => [big, small + 1],
-        });
-        assert_eq!(tenants, [3, 3], "two tenants have a third each");
-    }
-
-    #[test]
-    fn something_urgent_brings_its_group_to_the_front_and_keeps_the_order_inside() {
-        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
-        let mut arrivals: Vec<_> =
-            (1..=5).map(|n| Arrival { priority: 100, ..arrival(n, &format!("task/w/{n}")) }).collect();
-        arrivals.push(arrival(6, "task/w/stopped"));
-        mailbox.arrive(arrivals, TODAY);
-        mailbox.arrive(vec![Arrival { priority: URGENT, ..arrival(7, "task/w/stopped") }], TODAY);
-        assert_eq!(seqs(&mailbox.take(now, VISIBLE, 9)), [6, 7]);
-        assert_eq!(take(&mut mailbox, now).seq, 1);
-    }
-
-    #[test]
-    fn a_long_wait_makes_up_for_a_low_priority() {
-        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
-        mailbox.arrive(vec![Arrival { priority: -100, ..arrival(1, "task/w/old") }], TODAY);
-        let later = TODAY + Duration::from_secs(1_999);
-        mailbox.arrive(vec![Arrival { priority: 100, ..arrival(2, "task/w/high") }], later);
-        mailbox.arrive(vec![Arrival { priority: 100, ..arrival(3, "task/w/late") }], later + Duration::from_secs(2));
-        let order: Vec<i64> =
-            std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
-        assert_eq!(order, [2, 1, 3]);
-    }
-
-    #[test]
-    fn lanes_take_turns_and_within_one_the_priority_decides() {
-        let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
-        let mut arrivals: Vec<_> = (1..=9).map(|n| arrival(n, &format!("task/big/{n}"))).collect();
-        arrivals.push(Arrival { priority: 3, ..arrival(10, "task/big/urgent") });
-        arrivals.push(Arrival { priority: -3, ..arrival(11, "task/small/1") });
-        arrivals.push(arrival(12, "chat/big/1"));
-        mailbox.arrive(arrivals, TODAY);
-        let order: Vec<i64> =
-            std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
-        assert_eq!(order, [10, 11, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    }
-}
+mod tests;

@@ -38,7 +38,7 @@ pub(crate) enum Lazy {
 /// Stores `messages` except those whose id is remembered; returns what arrived.
 pub(crate) fn send(
     connection: &Connection,
-    messages: Vec<Outgoing>,
+    messages: &[Outgoing],
     next_seq: &mut i64,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Arrival>> {
@@ -57,7 +57,7 @@ pub(crate) fn send(
         *next_seq += 1;
         let date = deliver_at.map(Timestamp::as_millis);
         insert.execute(params![seq, now.as_millis(), priority, date, group, id, body])?;
-        arrivals.push(Arrival { seq, group, deliver_at, priority, attempts: 0 });
+        arrivals.push(Arrival { seq, group: group.clone(), deliver_at: *deliver_at, priority: *priority, attempts: 0 });
     }
     Ok(arrivals)
 }

@@ -55,6 +55,14 @@ pub(crate) fn failed(error: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match error.sqlite_error_code() {
         Some(DatabaseCorrupt | NotADatabase) => Error::Damaged(error.to_string()),
+        _ if is_full(&error) => Error::full("the store"),
         _ => Error::unavailable("the store", error),
     }
+}
+
+/// Whether the disk has no room: for the file, its log, or the index of its log.
+pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
+    use rusqlite::{ErrorCode::DiskFull, ffi::SQLITE_IOERR_SHMSIZE};
+    let of_disk = |error: &rusqlite::ffi::Error| error.code == DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE;
+    error.sqlite_error().is_some_and(of_disk)
 }

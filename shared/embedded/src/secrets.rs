@@ -132,6 +132,13 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
+    fn recipient() -> Recipient<'static> {
+        Recipient {
+            workspace: domain::WorkspaceId::from_key("secrets", "tests"),
+            address: ports::Address::Url("https://a.example"),
+        }
+    }
+
     fn secrets(folder: Option<&Path>) -> LocalSecrets {
         let variables = |name: &str| match name {
             "A_KEY" => Some(" from-the-environment\n".into()),
@@ -143,7 +150,7 @@ mod tests {
     }
 
     async fn found(secrets: &LocalSecrets, reference: SecretRef) -> Option<String> {
-        secrets.get(&reference, Recipient::Address).await.unwrap().map(|secret| secret.expose().to_owned())
+        secrets.get(&reference, recipient()).await.unwrap().map(|secret| secret.expose().to_owned())
     }
 
     #[tokio::test]
@@ -191,14 +198,11 @@ mod tests {
             SecretRef::Named(".".into()),
             SecretRef::Named("binary".into()),
         ] {
-            let error = secrets.get(&reference, Recipient::Address).await.unwrap_err();
+            let error = secrets.get(&reference, recipient()).await.unwrap_err();
             assert!(matches!(error, Error::Invalid(_)), "{reference}: {error:?}");
             assert!(!format!("{error} {error:?}").contains("private-private"));
         }
         let none = LocalSecrets::new(None);
-        assert!(matches!(
-            none.get(&SecretRef::Named("token".into()), Recipient::Address).await,
-            Err(Error::Invalid(_))
-        ));
+        assert!(matches!(none.get(&SecretRef::Named("token".into()), recipient()).await, Err(Error::Invalid(_))));
     }
 }

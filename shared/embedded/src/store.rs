@@ -6,6 +6,7 @@ use crate::{
     messages,
     queue::{Mailroom, SqliteQueue},
     readers::Readers,
+    reserve::Reserve,
     stats::{Counters, Stats},
     table::{self, SqliteTable},
     writer::{Request, Writer, WriterThread},
@@ -50,11 +51,13 @@ pub struct Options {
     pub places: usize,
     /// Whether something beside the file belongs to what should be in it, so that a file with nothing in it is a loss and no beginning.
     pub has_data: bool,
+    /// How much of the disk is kept for deletions and the log when it is full, in bytes, in a file beside the store; 0 for none.
+    pub reserve: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Full, max_attempts: 5, places: 512, has_data: false }
+        Self { durability: Durability::Full, max_attempts: 5, places: 512, has_data: false, reserve: 0 }
     }
 }
 
@@ -112,6 +115,7 @@ pub struct Store {
     writer: Writer,
     room: Arc<Mailroom>,
     counters: Arc<Counters>,
+    reserve: Arc<Reserve>,
 }
 
 impl Store {
@@ -122,6 +126,8 @@ impl Store {
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let lock = lock(path)?;
+        // First: on a full disk what follows needs the room that it leaves.
+        let reserve = Arc::new(Reserve::new(path, options.reserve));
         let database = |source| OpenError::Database { path: path.to_owned(), source };
         // Looked at before SQLite makes the file.
         if options.has_data && !path.exists() {
@@ -153,6 +159,7 @@ impl Store {
         let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
         let mut mailbox = Mailbox::new(options.max_attempts, options.places);
         mailbox.arrive(waiting, clock.now());
+        mailbox.only_urgent(reserve.is_given_up());
         let lazy: BTreeMap<_, _> = mailbox.lazy.drain(..).collect();
         let room = Arc::new(Mailroom::new(mailbox));
 
@@ -164,6 +171,7 @@ impl Store {
             room: room.clone(),
             clock: clock.clone(),
             counters: counters.clone(),
+            reserve: reserve.clone(),
             checkpointer: Checkpointer::start(path).map_err(folder)?,
             next_seq,
             lazy,
@@ -174,7 +182,7 @@ impl Store {
         let opening = clock.id().simple().to_string();
         let table = Arc::new(SqliteTable { readers: readers.clone(), writer: writer.clone(), clock: clock.clone() });
         let queue = SqliteQueue { room: room.clone(), readers, writer: writer.clone(), clock, opening };
-        Ok(Self { table, queue: Arc::new(queue), writer, room, counters })
+        Ok(Self { table, queue: Arc::new(queue), writer, room, counters, reserve })
     }
 
     /// Its table.
@@ -190,6 +198,16 @@ impl Store {
     /// Whether the writer answers; it touches no disk. Waits behind the commits that are under way.
     pub async fn ping(&self) -> ports::Result<()> {
         self.writer.ask(|answer| Request::Ping { answer }).await
+    }
+
+    /// Whether its disk has room for more. While it has not, what is there can be read and deleted, commits go on as long as the
+    /// reserve lasts, and the queue delivers only groups with something urgent. Asks the disk, which takes microseconds.
+    pub fn has_room(&self) -> bool {
+        let has_room = self.reserve.has_room();
+        if !has_room && !self.reserve.is_given_up() {
+            self.writer.note(Request::Look);
+        }
+        has_room
     }
 
     /// What it has done and what it holds.

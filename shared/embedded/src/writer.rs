@@ -2,16 +2,21 @@
 //!
 //! A durable commit costs what the disk needs to sync, whatever it holds. So the writer takes every request that waits, runs
 //! them in one `BEGIN IMMEDIATE … COMMIT`, and answers all of them after it. What arrives during the sync forms the next
-//! group. A conflict touches nothing (expectations are checked before anything is written), so it needs no savepoint; any other
-//! failure undoes the group, and everyone in it hears that the store was unavailable.
+//! group. A group has an end, and tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked
+//! before anything is written), so it needs no savepoint; any other failure undoes the group, and everyone in it hears that the
+//! store was unavailable. On a full disk the reserve is given up and the group is tried again, each request alone: a long one
+//! fails, and takes no other along.
 
 use crate::{
     checkpoint::Checkpointer,
     mailbox::Arrival,
     messages::{self, Lazy},
     queue::Mailroom,
+    readers::is_full,
+    reserve::Reserve,
     stats::{Counters, add},
     table,
+    waiting::Waiting,
 };
 use domain::Timestamp;
 use ports::{Clock, Error, Outgoing, Result, Write};
@@ -34,10 +39,12 @@ const LAZY_WAIT: Duration = Duration::from_millis(5);
 const LAZY_RETRY: Duration = Duration::from_secs(1);
 /// How many lazy changes wait at most.
 const LAZY_MOST: usize = 4096;
-/// How many requests share one transaction at most: it bounds how long the first one waits for the last.
-const GROUP_MOST: usize = 1024;
+/// How many requests are taken in at most before the next transaction.
+const GATHERED_MOST: usize = 1024;
 /// How long the writer waits for companions it has reason to expect. Less than a sync, which is what each of them saves.
 const LINGER: Duration = Duration::from_micros(100);
+/// How often a store without room looks whether there is some again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often expired items are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
@@ -69,9 +76,32 @@ pub(crate) enum Request {
     Ping {
         answer: Answer<()>,
     },
+    /// Looks how much room the disk has.
+    Look,
     Close {
         answer: Answer<()>,
     },
+}
+
+impl Request {
+    /// The partition or the group that it is about; nothing for one that is about the whole store.
+    pub fn place(&self) -> &str {
+        match self {
+            Self::Commit { writes, .. } => writes.first().map_or("", |write| &write.key().pk),
+            Self::Send { messages, .. } => messages.first().map_or("", |message| &message.group),
+            Self::Redrive { group, .. } => group,
+            Self::Lazy { .. } | Self::Flush { .. } | Self::Ping { .. } | Self::Look | Self::Close { .. } => "",
+        }
+    }
+
+    /// How many rows it writes, and how many bytes of bodies.
+    pub fn weight(&self) -> (usize, usize) {
+        match self {
+            Self::Commit { writes, .. } => (writes.len(), writes.iter().map(write_bytes).sum()),
+            Self::Send { messages, .. } => (messages.len(), messages.iter().map(|message| message.body.len()).sum()),
+            _ => (1, 0),
+        }
+    }
 }
 
 /// The way to the writer.
@@ -94,10 +124,19 @@ impl Writer {
     }
 }
 
-/// An answer that is held back until its transaction is on the disk.
-enum Held {
-    Done(Answer<()>, Result<()>),
-    Count(Answer<usize>, usize),
+/// What came of a request, once its transaction is on the disk.
+enum Outcome {
+    Done(Result<()>),
+    Count(usize),
+}
+
+/// What a transaction did.
+#[derive(Default)]
+struct Written {
+    /// In the order of the requests.
+    outcomes: Vec<Outcome>,
+    arrivals: Vec<Arrival>,
+    swept: usize,
 }
 
 pub(crate) struct WriterThread {
@@ -105,6 +144,7 @@ pub(crate) struct WriterThread {
     pub room: Arc<Mailroom>,
     pub clock: Arc<dyn Clock>,
     pub counters: Arc<Counters>,
+    pub reserve: Arc<Reserve>,
     pub checkpointer: Checkpointer,
     pub next_seq: i64,
     pub lazy: BTreeMap<i64, Lazy>,
@@ -117,17 +157,28 @@ impl WriterThread {
     /// Serves until the store is closed or dropped.
     pub fn run(mut self, requests: &Receiver<Request>) {
         let mut lazy_due = None;
-        let mut companions = 1;
+        let mut companions: usize = 1;
+        let mut waiting = Waiting::default();
+        let mut look_due = None;
         let closing = loop {
             let mut group = Vec::new();
-            match wait(requests, lazy_due) {
-                Ok(first) => group.push(first),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break None,
+            look_due = self.reserve.is_given_up().then(|| look_due.unwrap_or_else(|| Instant::now() + LOOK_EVERY));
+            if waiting.len() == 0 {
+                match wait(requests, [lazy_due, look_due].into_iter().flatten().min()) {
+                    Ok(first) => group.push(first),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break None,
+                }
             }
-            gather(requests, &mut group, companions);
-            let flush_is_due = group.is_empty() || self.lazy.len() > LAZY_MOST;
-            let Turn { waited_for, failed, closing } = self.sort_out(group, flush_is_due);
+            // Also beside requests that never end.
+            if look_due.is_some_and(|due| due <= Instant::now()) {
+                self.look();
+                look_due = None;
+            }
+            gather(requests, &mut group, companions.saturating_sub(waiting.len()));
+            let is_due = lazy_due.is_some_and(|due| due <= Instant::now());
+            let flush_is_due = (group.is_empty() && waiting.len() == 0 && is_due) || self.lazy.len() > LAZY_MOST;
+            let Turn { waited_for, failed, closing } = self.sort_out(group, &mut waiting, flush_is_due);
             companions = waited_for;
             if closing.is_some() {
                 break closing;
@@ -138,23 +189,29 @@ impl WriterThread {
                 false => lazy_due.or_else(|| Some(Instant::now() + LAZY_WAIT)),
             };
         };
+        while waiting.len() > 0 {
+            self.transact(waiting.take());
+        }
         self.end(closing);
     }
 
-    fn sort_out(&mut self, group: Vec<Request>, flush_is_due: bool) -> Turn {
-        let (mut durable, mut closing, mut flush) = (Vec::new(), None, flush_is_due);
+    /// Takes in a group, and commits those whose turn it is.
+    fn sort_out(&mut self, group: Vec<Request>, waiting: &mut Waiting, flush_is_due: bool) -> Turn {
+        let (mut closing, mut flush) = (None, flush_is_due);
         for request in group {
             match request {
                 Request::Lazy { seq, change } => _ = self.lazy.insert(seq, change),
                 Request::Ping { answer } => drop(answer.send(Ok(()))),
+                Request::Look => self.look(),
                 Request::Close { answer } => (closing, flush) = (Some(answer), true),
                 Request::Flush { .. } => {
                     flush = true;
-                    durable.push(request);
+                    waiting.add(request);
                 }
-                Request::Commit { .. } | Request::Send { .. } | Request::Redrive { .. } => durable.push(request),
+                Request::Commit { .. } | Request::Send { .. } | Request::Redrive { .. } => waiting.add(request),
             }
         }
+        let durable = waiting.take();
         let waited_for = durable.len();
         let is_needed = waited_for > 0 || (flush && !self.lazy.is_empty());
         let failed = is_needed && !self.transact(durable);
@@ -163,83 +220,123 @@ impl WriterThread {
 
     /// Commits `requests` and what is lazy, and answers; false when that failed.
     fn transact(&mut self, requests: Vec<Request>) -> bool {
-        let mut held = Vec::with_capacity(requests.len());
-        let mut arrivals = Vec::new();
+        if self.reserve.is_given_up() {
+            if requests.len() > 1 {
+                let mut all = true;
+                for request in requests {
+                    all &= self.transact(vec![request]);
+                }
+                return all;
+            }
+            if requests.iter().any(|request| request.weight().1 as u64 > self.reserve.part()) {
+                requests.into_iter().for_each(|request| request.fail(Error::full("the store")));
+                return false;
+            }
+        }
         let next_seq = self.next_seq;
         let lazy = std::mem::take(&mut self.lazy);
-        let number_of_requests = requests.len();
-        match self.transaction(requests, &lazy, &mut held, &mut arrivals) {
-            Ok(swept) => {
+        match self.transaction(&requests, &lazy) {
+            Ok(Written { outcomes, arrivals, swept }) => {
                 add(&self.counters.groups, 1);
-                add(&self.counters.requests, number_of_requests);
+                add(&self.counters.requests, requests.len());
                 add(&self.counters.lazy_writes, lazy.len());
                 add(&self.counters.swept, swept);
                 self.bring_in(arrivals);
-                held.into_iter().for_each(Held::answer);
-                self.checkpointer.after_commit(&self.connection, self.counters.wal_pages.load(Relaxed));
+                requests.into_iter().zip(outcomes).for_each(|(request, outcome)| request.answer(outcome));
+                self.look();
+                self.copy_log();
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "a commit failed");
                 if let Err(error) = self.connection.execute_batch("ROLLBACK") {
                     tracing::debug!(%error, "nothing to roll back");
                 }
                 self.next_seq = next_seq;
                 self.lazy = lazy;
-                let why = error.to_string();
-                held.into_iter().for_each(|held| held.fail(&why));
+                let is_full = is_full(&error);
+                if is_full && self.give_up() {
+                    return self.transact(requests);
+                }
+                tracing::error!(%error, "a commit failed");
+                requests.into_iter().for_each(|request| request.fail(failed_to_write(&error)));
                 false
             }
         }
     }
 
-    /// Everything between `BEGIN` and `COMMIT`. After an error each request is still in `held`, or its answer was dropped,
-    /// which is heard as unavailable too.
-    fn transaction(
-        &mut self,
-        requests: Vec<Request>,
-        lazy: &BTreeMap<i64, Lazy>,
-        held: &mut Vec<Held>,
-        arrivals: &mut Vec<Arrival>,
-    ) -> rusqlite::Result<usize> {
+    /// Everything between `BEGIN` and `COMMIT`. An error undoes all of it.
+    fn transaction(&mut self, requests: &[Request], lazy: &BTreeMap<i64, Lazy>) -> rusqlite::Result<Written> {
         let now = self.clock.now();
         let connection = &self.connection;
+        let mut written = Written::default();
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         // Before a redrive, because what it sends again may be put aside by one of these.
         for (seq, change) in lazy {
             messages::apply(connection, *seq, *change)?;
         }
         for request in requests {
-            match request {
-                Request::Commit { writes, answer } => {
-                    let outcome = table::commit(connection, &writes, now)?;
+            written.outcomes.push(match request {
+                Request::Commit { writes, .. } => {
+                    let outcome = table::commit(connection, writes, now)?;
                     add(&self.counters.conflicts, usize::from(outcome.is_err()));
-                    held.push(Held::Done(answer, outcome));
+                    Outcome::Done(outcome)
                 }
-                Request::Send { messages, answer } => {
-                    arrivals.extend(messages::send(connection, messages, &mut self.next_seq, now)?);
-                    held.push(Held::Done(answer, Ok(())));
+                Request::Send { messages, .. } => {
+                    written.arrivals.extend(messages::send(connection, messages, &mut self.next_seq, now)?);
+                    Outcome::Done(Ok(()))
                 }
-                Request::Redrive { group, answer } => {
-                    let redriven = messages::redrive(connection, &group, &mut self.next_seq)?;
-                    held.push(Held::Count(answer, redriven.len()));
-                    arrivals.extend(redriven);
+                Request::Redrive { group, .. } => {
+                    let redriven = messages::redrive(connection, group, &mut self.next_seq)?;
+                    let count = redriven.len();
+                    written.arrivals.extend(redriven);
+                    Outcome::Count(count)
                 }
-                Request::Flush { answer } => held.push(Held::Done(answer, Ok(()))),
-                Request::Lazy { .. } | Request::Ping { .. } | Request::Close { .. } => {}
-            }
+                _ => Outcome::Done(Ok(())),
+            });
         }
-        let mut swept = 0;
         if now >= self.next_sweep {
             let (items, more_items) = table::sweep(connection, now)?;
             let (messages, more_messages) = messages::sweep(connection, now)?;
-            swept = items + messages;
+            written.swept = items + messages;
             if !(more_items || more_messages) {
                 self.next_sweep = now + SWEEP_EVERY;
             }
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(swept)
+        Ok(written)
+    }
+
+    fn copy_log(&mut self) {
+        let (pages, is_full) = (self.counters.wal_pages.load(Relaxed), self.reserve.is_given_up());
+        self.checkpointer.after_commit(&self.connection, pages, is_full);
+    }
+
+    /// Looks how much room there is, and lets the queue deliver what fits into it.
+    fn look(&mut self) {
+        let was_full = self.reserve.is_given_up();
+        let is_full = self.reserve.look();
+        if was_full != is_full {
+            self.only_urgent(is_full);
+            // What the reserve left may be gone soon.
+            self.copy_log();
+        }
+    }
+
+    /// Gives up the reserve; false when nothing was left of it.
+    fn give_up(&self) -> bool {
+        let given = self.reserve.give_up();
+        if given {
+            self.only_urgent(true);
+        }
+        given
+    }
+
+    fn only_urgent(&self, only: bool) {
+        let mut mailbox = self.room.lock();
+        mailbox.only_urgent(only);
+        let wakes = std::mem::take(&mut mailbox.wakes);
+        drop(mailbox);
+        self.room.ring(wakes);
     }
 
     /// Messages that are now on the disk may be delivered.
@@ -294,7 +391,7 @@ fn wait(requests: &Receiver<Request>, lazy_due: Option<Instant>) -> std::result:
 /// a short wait the first of them would sync alone, and the others behind it.
 fn gather(requests: &Receiver<Request>, group: &mut Vec<Request>, companions: usize) {
     let mut until = None;
-    while group.len() < GROUP_MOST {
+    while group.len() < GATHERED_MOST {
         match requests.try_recv() {
             Ok(request) => group.push(request),
             Err(_) if group.is_empty() || group.len() >= companions => return,
@@ -309,20 +406,38 @@ fn gather(requests: &Receiver<Request>, group: &mut Vec<Request>, companions: us
     }
 }
 
-impl Held {
+fn write_bytes(write: &Write) -> usize {
+    match write {
+        Write::Put { body, .. } => body.len(),
+        Write::Delete { .. } | Write::Check { .. } => 0,
+    }
+}
+
+/// What the callers of a commit hear of its failure.
+fn failed_to_write(error: &rusqlite::Error) -> Error {
+    if is_full(error) { Error::full("the store") } else { Error::unavailable("the store", error.to_string()) }
+}
+
+impl Request {
     /// An answer that nobody waits for any more is fine: the work is done.
-    fn answer(self) {
-        match self {
-            Self::Done(answer, outcome) => drop(answer.send(outcome)),
-            Self::Count(answer, count) => drop(answer.send(Ok(count))),
+    fn answer(self, outcome: Outcome) {
+        match (self, outcome) {
+            (
+                Self::Commit { answer, .. } | Self::Send { answer, .. } | Self::Flush { answer },
+                Outcome::Done(outcome),
+            ) => drop(answer.send(outcome)),
+            (Self::Redrive { answer, .. }, Outcome::Count(count)) => drop(answer.send(Ok(count))),
+            _ => {}
         }
     }
 
-    fn fail(self, why: &str) {
-        let error = Error::unavailable("the store", why);
+    fn fail(self, error: Error) {
         match self {
-            Self::Done(answer, _) => drop(answer.send(Err(error))),
-            Self::Count(answer, _) => drop(answer.send(Err(error))),
+            Self::Commit { answer, .. } | Self::Send { answer, .. } | Self::Flush { answer } => {
+                drop(answer.send(Err(error)));
+            }
+            Self::Redrive { answer, .. } => drop(answer.send(Err(error))),
+            Self::Lazy { .. } | Self::Ping { .. } | Self::Look | Self::Close { .. } => {}
         }
     }
 }

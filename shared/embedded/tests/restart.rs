@@ -1,11 +1,11 @@
-//! What a store knows after it was closed, or left, and opened again.
+//! What a store knows after it was closed, or left, and opened again; and what it does on a disk that is full.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use bytes::Bytes;
 use embedded::{Durability, LocalBlobs, OpenError, Options, Store};
-use ports::{Blobs, Clock, Error, Expect, Key, Outgoing, Query, Write};
+use ports::{Blobs, Clock, Error, Expect, Key, Outgoing, Query, SystemClock, URGENT, Write};
 use std::{path::Path, slice::from_ref, sync::Arc, time::Duration};
-use testkit::{TestClock, clock::holding_time};
+use testkit::{SmallDisk, TestClock, clock::holding_time};
 
 const VISIBLE: Duration = Duration::from_secs(30);
 
@@ -197,4 +197,70 @@ fn a_store_that_cannot_be_opened_says_why() {
     std::fs::create_dir(folder.path().join("store.lock")).unwrap();
     let why = open(&folder.path().join("store.sqlite3"));
     assert!(why.contains("store.lock: ") && why.contains("directory"), "{why}");
+}
+
+const MIB: u64 = 1024 * 1024;
+
+fn on_a_small_disk(disk: &SmallDisk) -> Store {
+    let options = Options { reserve: 2 * MIB, ..Options::default() };
+    Store::open(disk.path().join("store.sqlite3"), Arc::new(SystemClock), options).unwrap()
+}
+
+/// Asks until it is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            // poll: the store's own thread looks at the disk once a second
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(VISIBLE, waiting).await.unwrap();
+}
+
+#[tokio::test]
+async fn on_a_full_disk_deletions_and_what_is_urgent_go_on_and_messages_wait_untried() {
+    let Some(disk) = SmallDisk::mounted(8 * MIB).unwrap() else { return };
+    let mut store = on_a_small_disk(&disk);
+    let put = |n: u32| Write::put(Key::new("p", n.to_string()), "x".repeat(1000), Expect::Any);
+    for n in 0..100 {
+        store.table().commit(vec![put(n)]).await.unwrap();
+    }
+    assert!(store.has_room());
+    disk.fill().unwrap();
+    assert!(!store.has_room());
+    until(|| std::fs::metadata(disk.path().join("store.reserve")).is_err()).await;
+
+    let to = |group: &str, priority| Outgoing { group: group.into(), priority, ..message("1") };
+    store.queue().send(vec![to("chat/w/waits", 0), to("chat/w/stops", URGENT)]).await.unwrap();
+    let taken = store.queue().receive(9, VISIBLE).await.unwrap();
+    assert_eq!(taken.iter().map(|taken| taken.group.as_str()).collect::<Vec<_>>(), ["chat/w/stops"]);
+    for n in 0..50 {
+        store.table().commit(vec![Write::delete(put(n).key().clone(), Expect::Present)]).await.unwrap();
+    }
+
+    // What is long for the room that is left is refused, what is short beside it is not, and a start works.
+    let long = |n: u32| vec![Write::put(Key::new("long", n.to_string()), "x".repeat(300_000), Expect::Any)];
+    let mut told = None;
+    for n in 0..20 {
+        let table = store.table();
+        let (long, short) = tokio::join!(table.commit(long(n)), table.commit(vec![put(n)]));
+        told = told.or(long.err());
+        short.unwrap();
+    }
+    assert!(told.is_some_and(|error| error.is_full()));
+    store.close().await;
+    drop(store);
+    store = on_a_small_disk(&disk);
+    assert!(!store.has_room());
+    assert_eq!(store.table().query(&Query::all("p", 999)).await.unwrap().items.len(), 70);
+
+    disk.free().unwrap();
+    until(|| store.has_room()).await;
+    let waited = store.queue().receive(9, VISIBLE).await.unwrap();
+    assert_eq!(
+        waited.iter().map(|taken| (taken.group.as_str(), taken.attempt)).collect::<Vec<_>>(),
+        [("chat/w/stops", 2), ("chat/w/waits", 1)]
+    );
+    store.table().commit(long(20)).await.unwrap();
+    store.close().await;
 }

@@ -1,4 +1,4 @@
-//! Artifacts (seed 002 §10.1, §10.10): what a task leaves behind that can be checked without the engine: validated outputs,
+//! Artifacts (spec 002 §10.1, §10.10): what a task leaves behind that can be checked without the engine: validated outputs,
 //! tool results, prompts, telemetry.
 //!
 //! They are files of the workspace under `/tasks/<task>/`, one a kind, one JSON line an artifact: a task of a hundred

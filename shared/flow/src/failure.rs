@@ -48,7 +48,7 @@ pub struct ErrorRoute {
 pub enum FailureName {
     /// All of them.
     Any,
-    /// Those that may well not come again: limits of rate, services that do not answer, time that was up.
+    /// Those that may well not come again: limits of rate, services that do not answer, time that was up, a full disk.
     Passing,
     /// A command that ended with this exit code, or with any but 0.
     Exit(Option<i64>),
@@ -139,9 +139,12 @@ impl FailureName {
 }
 
 /// Whether the same may well succeed when it is tried again. An outcome that is not known is no such failure: what was begun may
-/// have taken effect.
+/// have taken effect. A full disk is one: nothing was stored, and somebody may free room.
 fn is_passing(error: &Error) -> bool {
-    matches!(error.code, Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout | Code::NotBegun)
+    matches!(
+        error.code,
+        Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout | Code::NotBegun | Code::StorageFull
+    )
 }
 
 impl FromStr for FailureName {
@@ -202,6 +205,7 @@ mod tests {
             (&["passing"], of(Code::RateLimited), true),
             (&["passing"], of(Code::UpstreamUnavailable), true),
             (&["passing"], of(Code::NotBegun), true),
+            (&["passing"], of(Code::StorageFull), true),
             (&["passing"], of(Code::UpstreamRefused), false),
             (&["passing"], of(Code::OutcomeUnknown), false),
             (&["passing"], exit(22), false),

@@ -1,4 +1,4 @@
-//! A loaded flow: everything a running task needs of its manifests, checked and immutable (seed 002 §2.2, §8).
+//! A loaded flow: everything a running task needs of its manifests, checked and immutable (spec 002 §2.2, §8).
 
 use crate::{
     failure::Handling,
@@ -16,6 +16,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tools::schema::SchemaError;
 
 /// A flow that was loaded without a fault.
 #[derive(Clone, Debug)]
@@ -162,7 +163,7 @@ pub struct Remember {
     pub tags: Vec<String>,
 }
 
-/// The layers of memory (seed 002 §4).
+/// The layers of memory (spec 002 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreKind {
@@ -223,7 +224,7 @@ pub enum ToolTarget {
     Command(Vec<String>),
 }
 
-/// What a tool may do (seed 002 §5).
+/// What a tool may do (spec 002 §5).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permissions {
     /// The folder of the workspace that it may touch; everything when none.
@@ -317,7 +318,7 @@ pub enum PolicyTarget {
     Node,
 }
 
-/// How many tasks of a flow may run and wait (seed 002 §10.8, §10.12).
+/// How many tasks of a flow may run and wait (spec 002 §10.8, §10.12).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowLimits {
     /// Nodes of it that execute at once, over all its tasks; the others wait.
@@ -328,24 +329,14 @@ pub struct FlowLimits {
     pub providers: BTreeMap<String, u32>,
 }
 
-/// A compiled JSON Schema (2020-12).
+/// A JSON Schema (2020-12) of a flow.
 #[derive(Debug)]
 pub struct Schema {
     /// Its name.
     pub name: String,
     /// As it was written.
     pub source: Value,
-    validator: jsonschema::Validator,
-}
-
-/// A text that is no JSON Schema.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SchemaError {
-    /// Where in it, as a JSON pointer.
-    pub pointer: String,
-    /// What is wrong.
-    pub message: String,
+    compiled: tools::schema::Schema,
 }
 
 impl Schema {
@@ -355,29 +346,20 @@ impl Schema {
     /// Compiles a schema. References lead to places in itself only; nothing is fetched.
     ///
     /// # Errors
-    /// It is no schema.
+    /// It is no schema, or takes too much to check.
     pub fn compile(name: &str, source: Value) -> Result<Self, SchemaError> {
-        let validator = jsonschema::draft202012::options().build(&source).map_err(|error| SchemaError {
-            pointer: error.instance_path().to_string(),
-            message: format!("this is no JSON Schema: {error}"),
-        })?;
-        Ok(Self { name: name.into(), source, validator })
+        let compiled = tools::schema::Schema::compile(&source)?;
+        Ok(Self { name: name.into(), source, compiled })
     }
 
     /// Whether the value fits.
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.compiled.is_valid(value)
     }
 
     /// What is wrong with a value: paths and messages, the first ten; empty when it fits.
     pub fn errors(&self, value: &Value) -> Vec<String> {
-        let errors = self.validator.iter_errors(value).take(Self::MOST_ERRORS);
-        errors
-            .map(|error| match error.instance_path().to_string() {
-                root if root.is_empty() => error.to_string(),
-                path => format!("{path}: {error}"),
-            })
-            .collect()
+        self.compiled.errors(value, Self::MOST_ERRORS)
     }
 }
 

@@ -4,7 +4,7 @@
 //! A flow in the box is one that every workspace has; a folder of the same name in the workspace goes before it.
 //!
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
-//! whatever becomes of the folder (seed 002 §10.2). What is found by hash is kept for as long as somebody asks for it, and
+//! whatever becomes of the folder (spec 002 §10.2). What is found by hash is kept for as long as somebody asks for it, and
 //! [`KEPT_FOR`] beyond.
 
 use crate::{

@@ -1,4 +1,4 @@
-//! The graph of a flow: nodes with roles, edges, and which task a merge belongs to (seed 002 §2.2, §2.3, §3.3).
+//! The graph of a flow: nodes with roles, edges, and which task a merge belongs to (spec 002 §2.2, §2.3, §3.3).
 //!
 //! It is what the router looks at, and nothing else: no agent, no tool, no schema. It is built by [`Graph::build`], which
 //! reports every broken invariant at once, so a graph that exists is valid.
@@ -42,7 +42,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, fmt};
 
-/// What a node does with the task (seed 002 §3.3).
+/// What a node does with the task (spec 002 §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {

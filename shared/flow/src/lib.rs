@@ -1,4 +1,4 @@
-//! The DAG engine (seed 002): flows as folders of manifests, tasks as actors, routing as a pure function.
+//! The DAG engine (spec 002): flows as folders of manifests, tasks as actors, routing as a pure function.
 //!
 //! ```text
 //!   folder ─ load (eight steps, all faults at once) ─ Flow ─┬─ graph ── router (pure) ──┐

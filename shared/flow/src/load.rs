@@ -1,4 +1,4 @@
-//! From a folder of manifests to a [`Flow`], or to everything that is wrong with it (seed 002 §8).
+//! From a folder of manifests to a [`Flow`], or to everything that is wrong with it (spec 002 §8).
 //!
 //! ```text
 //!   files ─ 1 load_manifests ─ 2 validate_references ─ 3 construct_nodes ─ 4 check_graph ─┐

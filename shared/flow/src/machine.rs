@@ -8,16 +8,19 @@
 //! ```
 
 mod agent;
+mod delete;
 mod follow;
 mod human;
 mod inspect;
 pub(crate) mod slots;
+mod spawn;
 mod state;
 mod step;
 
-pub use state::{Execution, Mode, TaskState};
+pub use state::{Execution, Given, Mode, TaskState};
 
 use crate::{cache::FlowCache, perform::runs_command, router::Router, tasks::admission};
+use ::slots::Places;
 use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
 use domain::{
     CallId, ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
@@ -35,6 +38,8 @@ use step::Step;
 pub struct TaskMachine {
     /// The flows of the tasks that are driven.
     pub flows: FlowCache,
+    /// The places of the machine that commands run on; none where that is unknown, and commands wait as they run.
+    pub places: Option<Places>,
 }
 
 /// What a task wants done outside.
@@ -48,6 +53,8 @@ pub enum TaskEffect {
     StopAgent(ActorId, StopRequest),
     /// End a command of a node: nobody waits for it any more.
     KillCommand(WorkspaceId, CallId),
+    /// Remove what a deleted task has left behind: its artifacts, the chats of its agents, and these children.
+    Clear(Arc<TaskConfig>, Vec<TaskId>),
 }
 
 /// One execution of a node.
@@ -65,6 +72,8 @@ pub struct Run {
     pub input: Arc<Value>,
     /// What earlier nodes gave, where an expression of the flow reads it.
     pub outputs: BTreeMap<NodeId, Arc<Value>>,
+    /// What its agent or people have given: all that is left to do is to remember it.
+    pub given: Option<Value>,
 }
 
 /// What those have to tell.
@@ -90,6 +99,8 @@ pub enum TaskReport {
     },
     /// A chat was told to stop.
     Told,
+    /// What a deleted task has left behind is gone.
+    Cleared,
 }
 
 /// How the execution of a node ended.
@@ -171,8 +182,8 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 }
 
 impl Machine for TaskMachine {
-    const KIND: &'static str = "task";
-    const VERSION: u32 = 3;
+    const KIND: &'static str = TaskId::ACTOR;
+    const VERSION: u32 = 4;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -184,37 +195,9 @@ impl Machine for TaskMachine {
     }
 
     fn handle(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
-        match input {
-            Input::Command { by, at, command, .. } => {
-                let decision = self.command(state, &by, at, command, stamp);
-                self.catch_up(state, decision, stamp)
-            }
-            Input::Report(report) => {
-                let decision = self.report(state, report, stamp);
-                self.catch_up(state, decision, stamp)
-            }
-            Input::Resume => self.with(state, stamp, |step| step.resume()),
-            Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
-            Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
-            Input::Park { reason } => {
-                let parked = TaskEvent::Parked { reason, at: stamp.at };
-                match &state.config {
-                    // What a person has to look at first keeps nothing from others.
-                    Some(_) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
-                    _ => just(parked),
-                }
-            }
-            Input::Unpark { drop } => {
-                let mut decision = just(TaskEvent::Unparked { at: stamp.at });
-                if drop {
-                    let given_up = self.with(state, stamp, |step| step.give_up());
-                    decision.events.extend(given_up.events);
-                    decision.send.extend(given_up.send);
-                    decision.effects.extend(given_up.effects);
-                }
-                decision
-            }
-        }
+        let resumes = matches!(input, Input::Resume | Input::Halt(_));
+        let decision = self.decide(state, input, stamp);
+        delete::clear(state, decision, stamp, resumes)
     }
 
     fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<Tree> {
@@ -229,7 +212,12 @@ impl Machine for TaskMachine {
     }
 
     fn in_flight(state: &TaskState) -> bool {
-        state.is_running() || state.archiving
+        state.is_running() || state.archiving || state.is_clearing()
+    }
+
+    /// One with children may still hear of them, one after the other.
+    fn is_over(state: &TaskState) -> bool {
+        state.finished.is_some() && state.place.made == 0
     }
 
     fn waits(&self, effect: &TaskEffect) -> bool {
@@ -238,9 +226,13 @@ impl Machine for TaskMachine {
                 let flow = self.flows.get(&run.config.flow);
                 flow.is_some_and(|flow| flow.nodes.get(&run.node).is_some_and(|node| runs_command(&flow, node)))
             }
-            TaskEffect::Archive(_) => false,
+            TaskEffect::Archive(_) | TaskEffect::Clear(..) => false,
             TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => true,
         }
+    }
+
+    fn ends(command: &TaskCommand) -> bool {
+        matches!(command, TaskCommand::Delete)
     }
 
     fn gives_up(command: &TaskCommand) -> bool {
@@ -265,12 +257,49 @@ impl Machine for TaskMachine {
     fn view(state: &TaskState) -> Option<View> {
         let config = state.config.as_ref()?;
         let key = view_key(config.workspace, config.task);
+        if state.deleted {
+            return Some(View { key, index: None, body: None });
+        }
         let body = Some(serde_json::to_string(&view(state, config)).ok()?);
         Some(View { key, index: Some(view_index(config)), body })
     }
 }
 
 impl TaskMachine {
+    fn decide(&self, state: &TaskState, input: Input<Self>, stamp: &Stamp) -> Decision<Self> {
+        match input {
+            Input::Command { by, at, command, .. } => {
+                let decision = self.command(state, &by, at, command, stamp);
+                self.catch_up(state, decision, stamp)
+            }
+            Input::Report(report) => {
+                let decision = self.report(state, report, stamp);
+                self.catch_up(state, decision, stamp)
+            }
+            Input::Resume => self.with(state, stamp, |step| step.resume()),
+            Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
+            Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
+            Input::Park { reason, .. } => {
+                let parked = TaskEvent::Parked { reason, at: stamp.at };
+                match &state.config {
+                    // What a person has to look at first keeps nothing from others.
+                    Some(_) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
+                    _ => just(parked),
+                }
+            }
+            Input::Unpark { drop } => {
+                let mut decision = just(TaskEvent::Unparked { at: stamp.at });
+                if drop {
+                    let given_up = self.with(state, stamp, |step| step.give_up());
+                    decision.events.extend(given_up.events);
+                    decision.send.extend(given_up.send);
+                    decision.effects.extend(given_up.effects);
+                }
+                decision
+            }
+        }
+    }
+
     fn command(
         &self,
         state: &TaskState,
@@ -288,16 +317,24 @@ impl TaskMachine {
                 self.with(state, stamp, |step| step.answered(&node, answers, &by.to_string()))
             }
             TaskCommand::Wake { node, attempt } => self.with(state, stamp, |step| step.wake(&node, attempt)),
+            TaskCommand::BeginCommand { node, attempt } => {
+                self.with(state, stamp, |step| step.begin_command(&node, attempt))
+            }
+            TaskCommand::RefuseCommand { node, attempt } => {
+                self.with(state, stamp, |step| step.refuse_command(&node, attempt))
+            }
             TaskCommand::Expire { question_id } => self.with(state, stamp, |step| step.expired(question_id)),
             TaskCommand::Stop { stop_id, reason } => self.with(state, stamp, |step| step.stop(stop_id, &reason)),
             TaskCommand::Pause { before } => self.with(state, stamp, |step| step.pause(before)),
             TaskCommand::Step => self.with(state, stamp, |step| step.go_on(true)),
             TaskCommand::Resume => self.with(state, stamp, |step| step.go_on(false)),
+            TaskCommand::Prioritize { priority } => self.with(state, stamp, |step| step.prioritize(priority)),
+            TaskCommand::Delete => self.delete(state, stamp),
         }
     }
 
     fn start(&self, state: &TaskState, config: TaskConfig, at: Timestamp, stamp: &Stamp) -> Decision<Self> {
-        if state.config.is_some() {
+        if state.config.is_some() || state.deleted {
             return Decision::default();
         }
         // The first step decides on the state that its own first event makes.
@@ -316,12 +353,15 @@ impl TaskMachine {
     }
 
     fn report(&self, state: &TaskState, report: TaskReport, stamp: &Stamp) -> Decision<Self> {
+        if matches!(report, TaskReport::Cleared) {
+            return just(TaskEvent::Cleared);
+        }
         self.with(state, stamp, |step| match report {
             TaskReport::Done(done) => step.done(*done),
             TaskReport::AgentReady(ready) => step.ask_agent(*ready),
             TaskReport::Questions { node, questions, expires_at } => step.ask_people(&node, questions, expires_at),
             TaskReport::Archived { files } => step.push(TaskEvent::Archived { files }),
-            TaskReport::Told => {}
+            TaskReport::Told | TaskReport::Cleared => {}
         })
     }
 
@@ -333,9 +373,12 @@ impl TaskMachine {
         }
         let Some(flow) = self.flows.get(&config.flow) else {
             let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
-            return without_a_flow(config, error, stamp);
+            let mut decision = without_a_flow(config, error, stamp);
+            decision.send.extend(slots::given_back(state, config, self.places));
+            return decision;
         };
         let mut step = Step::new(state, config, &flow, stamp, self.follows(state));
+        step.places = self.places;
         act(&mut step);
         step.give_slots();
         step.decision
@@ -413,6 +456,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         origin: config.origin.clone(),
         output: finished.map(|_| (*state.place.current).clone()),
         error: finished.and_then(|finished| finished.error.clone()),
+        priority: config.priority,
         steps: state.steps,
         children: state.place.made,
         usage: state.usage,

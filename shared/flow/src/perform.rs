@@ -1,4 +1,4 @@
-//! What a task has done outside: executing one node, from its context to its checked output (seed 002 §3.2).
+//! What a task has done outside: executing one node, from its context to its checked output (spec 002 §3.2).
 //!
 //! ```text
 //!   replayed? ─ policy ─ schema_in ─ context ─ op ─ schema_out ─ remember ─ Done
@@ -7,6 +7,7 @@
 
 mod agents;
 mod archive;
+mod clear;
 mod command;
 mod recorded;
 mod tool;
@@ -28,7 +29,7 @@ use crate::{
 use actor::{ActorId, EffectContext, Mailbox, Perform};
 use async_trait::async_trait;
 use domain::{
-    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent,
+    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent, json_length,
     task::{AssembledContext, ChildName, Replay, ToolUse},
 };
 use ports::{Clock, Table};
@@ -95,6 +96,10 @@ impl Perform<TaskMachine> for TaskEffects {
                 TaskReport::Told
             }
             TaskEffect::Archive(config) => TaskReport::Archived { files: self.archive(&config).await },
+            TaskEffect::Clear(config, children) => {
+                self.clear(&config, &children).await;
+                TaskReport::Cleared
+            }
             TaskEffect::StopAgent(chat, request) => {
                 if let Err(error) = self.mailbox.stop(&chat, &request).await {
                     tracing::warn!(%chat, %error, key = context.key.0, "an agent runs to its end: it could not be stopped");
@@ -187,6 +192,10 @@ impl TaskEffects {
         node: &Node,
         gathered: &mut Gathered,
     ) -> Result<Came, Failure> {
+        if let Some(output) = run.given.clone() {
+            self.remember(run, flow, node, &Value::Null, &output).await?;
+            return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
+        }
         if let Some(recorded) = self.recorded(run, flow, node, gathered).await? {
             if let Came::Output { output, .. } = &recorded {
                 self.remember_again(run, flow, node, output).await?;
@@ -194,9 +203,9 @@ impl TaskEffects {
             return Ok(recorded);
         }
         if node.role == Role::Start && run.config.replay.is_none() {
-            self.flows.providers().bind(flow, &node.id).await?;
+            self.flows.providers().bind(run.config.workspace, flow, &node.id).await?;
         }
-        // An exit presents what comes to it, whatever that is (seed 002 §3.3, §3.4).
+        // An exit presents what comes to it, whatever that is (spec 002 §3.3, §3.4).
         if node.role == Role::Exit {
             let output = (*run.input).clone();
             return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
@@ -237,13 +246,13 @@ impl TaskEffects {
             return Err(schema_mismatch("output", node.schema_out.as_deref(), &errors).into());
         }
         let (output, elements) = split(node, output, &scope)?;
-        let bytes = size_of(&output);
+        let bytes = json_length(&output);
         if bytes > MAX_OUTPUT && node.role != Role::Merge && node.role != Role::Split {
             let text = format!("the output of {} is {bytes} bytes long; {MAX_OUTPUT} fit", node.id);
             return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
         }
         if tolerated.is_none() {
-            self.remember(run, flow, node, &scope, &output).await?;
+            self.remember(run, flow, node, &context, &output).await?;
         }
         Ok(Came::Output { output, elements, partial: false, tolerated })
     }
@@ -317,19 +326,25 @@ impl TaskEffects {
         Ok(context)
     }
 
+    /// Remembers an output where the node says so: of an operation, an agent or people. The context is known of an operation alone.
     async fn remember(
         &self,
         run: &Run,
         flow: &Flow,
         node: &Node,
-        scope: &Scope<'_>,
+        context: &Value,
         output: &Value,
     ) -> Result<(), Failure> {
         // A re-run with recorded answers leaves no trace in memory.
         let repeats = run.config.replay.as_ref().is_some_and(Replay::repeats);
         let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
         let key = match &remember.key {
-            Some(template) => op::template::render_text(template, scope)?,
+            Some(template) => {
+                let task = about(&run.config);
+                let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
+                let scope = Scope { input: &run.input, context, outputs: &outputs, task: &task };
+                op::template::render_text(template, &scope)?
+            }
             None => own_key(&run.config, node),
         };
         let (store, tags) = (remember.store, remember.tags.as_slice());
@@ -346,10 +361,7 @@ impl TaskEffects {
         if node.remember.as_ref().is_none_or(|remember| remember.store != StoreKind::Task) {
             return Ok(());
         }
-        let task = about(&run.config);
-        let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
-        let scope = Scope { outputs: &outputs, task: &task, ..Scope::of(&run.input) };
-        self.remember(run, flow, node, &scope, output).await
+        self.remember(run, flow, node, &Value::Null, output).await
     }
 }
 
@@ -402,7 +414,7 @@ fn split(node: &Node, output: Value, scope: &Scope<'_>) -> Result<(Value, Option
             .hint("raise split.max_subtasks, or split in two steps")
             .into());
     }
-    if let Some(large) = elements.iter().map(size_of).find(|bytes| *bytes > MAX_OUTPUT) {
+    if let Some(large) = elements.iter().map(json_length).find(|bytes| *bytes > MAX_OUTPUT) {
         let text = format!("an element of {} is {large} bytes long; {MAX_OUTPUT} fit", node.id);
         return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
     }
@@ -420,23 +432,6 @@ fn schema_mismatch(what: &str, schema: Option<&str>, errors: &[String]) -> Error
     let schema = schema.unwrap_or_default();
     Error::new(Code::Unprocessable, format!("the {what} does not fit the schema {schema}: {first}"))
         .detail("errors", errors.to_vec())
-}
-
-/// The length of a value as JSON, without making it.
-fn size_of(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 fn timed_out(limit: Duration) -> Error {

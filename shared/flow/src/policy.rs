@@ -1,4 +1,4 @@
-//! Who may do what (seed 002 §5, §10.5): the node's own list of tools and their permissions, then `policy.yaml`.
+//! Who may do what (spec 002 §5, §10.5): the node's own list of tools and their permissions, then `policy.yaml`.
 //!
 //! A denial is decided before anything runs and changes no route: the caller notes it in the history. A node that can do nothing
 //! else fails like it would of anything else; an agent goes on with the tools that are left to it. Folders are enforced where

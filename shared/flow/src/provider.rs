@@ -1,4 +1,4 @@
-//! Adapters (seed 002 §10.6): the backends that manifests may name, what each needs, and which one serves what.
+//! Adapters (spec 002 §10.6): the backends that manifests may name, what each needs, and which one serves what.
 //!
 //! The graph knows no provider: an agent says `provider/model`, a tool its entry point, a plugin its type. This registry
 //! checks what `providers.yaml` says about them, binds their credentials, and records a fingerprint of each, so that a run

@@ -1,4 +1,4 @@
-//! The router (seed 002 §3.1): where a task goes on, as a pure function of the graph, of what the task has kept, and of what
+//! The router (spec 002 §3.1): where a task goes on, as a pure function of the graph, of what the task has kept, and of what
 //! just happened. It never invents a route: every node that it enters is the target of an edge.
 //!
 //! What a task keeps ([`Place`]) is the fold of its events. A merge is a set of arrivals by name, never a bare counter, so a
@@ -8,7 +8,7 @@
 //! come to is known when the graph is built, a fork that nothing more is expected of is set aside, and children whose edges are
 //! alike are counted together.
 //!
-//! Rules that seed 002 leaves open, and how they are decided here:
+//! Rules that spec 002 leaves open, and how they are decided here:
 //! - A fork is *joined* when a merge that belongs to the task that forks, or to one above it, can be reached from its edges.
 //!   A branch that is joined does not end with its first clone; one that is not does, and the other clones are cancelled.
 //! - Merges of one task begin in the order of the graph, and only while no node of the task executes: so the order in which

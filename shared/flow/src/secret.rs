@@ -1,9 +1,9 @@
-//! Secrets of flows (seed 002 §10.11): manifests say where a key is; the value is looked up when a provider is bound, given to
+//! Secrets of flows (spec 002 §10.11): manifests say where a key is; the value is looked up when a provider is bound, given to
 //! the one place that sends it, and taken out of everything that is written.
 
 use crate::manifest::{Credential, SecretReference};
 use domain::{Code, Error};
-pub use ports::{Recipient, Redactor, Secret, SecretRef, Secrets};
+pub use ports::{Address, Recipient, Redactor, Secret, SecretRef, Secrets};
 use std::collections::BTreeMap;
 
 impl From<SecretReference> for SecretRef {
@@ -77,6 +77,11 @@ mod tests {
     use super::*;
     use async_trait::async_trait;
 
+    const TO: Recipient<'static> = Recipient {
+        workspace: domain::WorkspaceId(uuid::Uuid::nil()),
+        address: Address::Url("https://models.example"),
+    };
+
     struct Host;
 
     #[async_trait]
@@ -99,7 +104,7 @@ mod tests {
     #[tokio::test]
     async fn s10_11_references_become_values_only_here_and_values_are_never_shown() {
         let credentials = [credential("a", Some("A_KEY"), None, None), credential("b", Some("B_KEY"), None, None)];
-        let vault = Vault::open(&credentials, Recipient::Address, &Host).await.unwrap();
+        let vault = Vault::open(&credentials, TO, &Host).await.unwrap();
         assert_eq!(vault.get("a").unwrap().expose(), "planted-secret");
         assert_eq!((vault.get("b"), vault.missing("b")), (None, Some(&SecretRef::Env("B_KEY".into()))));
         assert_eq!(vault.redactor().text("it is planted-secret"), "it is [redacted]");
@@ -108,9 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn s10_11_what_the_host_refuses_or_cannot_say_is_an_error() {
-        let code = async |credential: Credential| {
-            Vault::open(&[credential], Recipient::Address, &Host).await.unwrap_err().code
-        };
+        let code = async |credential: Credential| Vault::open(&[credential], TO, &Host).await.unwrap_err().code;
         assert_eq!(code(credential("a", None, Some("/etc/shadow"), None)).await, Code::Forbidden);
         assert_eq!(code(credential("a", None, None, Some("x"))).await, Code::UpstreamUnavailable);
         assert_eq!(code(credential("a", None, None, None)).await, Code::InvalidArgument);

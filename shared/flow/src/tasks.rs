@@ -4,6 +4,7 @@
 
 pub(crate) mod admission;
 mod again;
+mod delete;
 mod forgotten;
 mod paint;
 mod reading;
@@ -15,10 +16,10 @@ pub use reading::{TaskFilter, TaskPage};
 use crate::{
     Flow, flow::Op, flows::Flows, graph::Role, machine::actor_id, manifest::QueuePolicy, observe::TaskMetrics,
 };
-use actor::{Content, Mail, Mailbox, StopRequest};
+use actor::{Content, Mail, Mailbox, StopRequest, read_after};
 use domain::{
-    Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase,
-    TaskView, Timestamp, Usage, WorkspaceId,
+    Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
+    TaskPhase, TaskView, Timestamp, Usage, WorkspaceId,
     task::{FlowRef, Origin, start_command},
 };
 use ports::{Bus, Clock, Outgoing, Queue, Table, URGENT, validate::MAX_MESSAGE};
@@ -29,6 +30,9 @@ use workspace::Workspaces;
 
 /// The longest input of a task as JSON, in bytes: it has to fit into a message of the queue.
 const MAX_INPUT: usize = 192 * 1024;
+
+/// Entries of a log that are read at once.
+const LOG_PAGE: usize = 200;
 
 /// Tasks, for those who ask for them.
 #[derive(Clone)]
@@ -137,9 +141,7 @@ impl Tasks {
         for name in &new.breakpoints {
             breakpoints.push(node_of(flow, name, "breakpoints")?);
         }
-        if !(-100..=100).contains(&new.priority) {
-            return Err(Error::invalid("priority", "a priority is a number from -100 to 100"));
-        }
+        check_priority(new.priority)?;
         let mut files = Vec::new();
         let opened = self.workspaces.open(workspace).await?;
         for file in &new.files {
@@ -191,25 +193,31 @@ impl Tasks {
         Ok(accepted)
     }
 
-    /// Stops a task, all tasks below it and their agents: once this returns, nothing more of them begins. Again is harmless.
+    /// Stops a task, all tasks below it and their agents: once this returns, nothing more of them begins. Again is harmless. Tells
+    /// whether there was anything to stop: false for a task that had ended.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
         task: TaskId,
         command: CommandId,
         by: &Principal,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let view = self.get(workspace, task).await?;
         if view.phase == TaskPhase::Finished {
-            return Ok(());
+            return Ok(false);
         }
-        let stop_id = StopId(command.0);
-        let reason = "user_cancelled".to_owned();
-        let request =
-            StopRequest { stop_id, target: actor::Target::Tree, at: self.clock.now(), reason: reason.clone() };
-        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(task);
-        self.mailbox.stop_tree(&actor_id(workspace, root), task.0, &request).await.map_err(internal)?;
-        self.send(workspace, task, command, by, TaskCommand::Stop { stop_id, reason }).await
+        let (stop_id, reason) = (StopId(command.0), "user_cancelled".to_owned());
+        self.stop_tree(&view, stop_id, &reason).await?;
+        self.send(workspace, task, command, by, TaskCommand::Stop { stop_id, reason }).await?;
+        Ok(true)
+    }
+
+    async fn stop_tree(&self, view: &TaskView, stop_id: StopId, reason: &str) -> Result<(), Error> {
+        let (target, at) = (actor::Target::Tree, self.clock.now());
+        let request = StopRequest { stop_id, target, at, reason: reason.to_owned() };
+        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(view.task_id);
+        let sent = self.mailbox.stop_tree(&actor_id(view.workspace_id, root), view.task_id.0, &request).await;
+        sent.map_err(internal)
     }
 
     /// Pauses a task before its next node, or before the nodes of these names; and with it all clones and subtasks below it,
@@ -270,7 +278,8 @@ impl Tasks {
         }
     }
 
-    /// Answers a human step, also before it asks. `INVALID_ARGUMENT` when an answer does not fit its question.
+    /// Answers a human step, also before it asks: the answer is kept for it, in the place of one that was given before.
+    /// `INVALID_ARGUMENT` when an answer does not fit its question, `CONFLICT` when the node has ended.
     pub async fn answer(
         &self,
         workspace: WorkspaceId,
@@ -290,7 +299,31 @@ impl Tasks {
         let mut asked = answers.clone();
         asked.remove("comment");
         tools::check_answers(&questions, &asked)?;
+        if view.node.as_ref() != Some(&node) && self.has_ended(workspace, task, &node).await? {
+            return Err(Error::new(
+                Code::Conflict,
+                format!("{node} has its answer already, or waits for none any more"),
+            )
+            .hint("the task's history says what was answered"));
+        }
         self.send(workspace, task, command, by, TaskCommand::Answer { node, answers }).await
+    }
+
+    /// Whether a node of the task has ended. A task executes each node once at most.
+    async fn has_ended(&self, workspace: WorkspaceId, task: TaskId, node: &NodeId) -> Result<bool, Error> {
+        let (actor, mut after) = (actor_id(workspace, task), 0);
+        loop {
+            let page = read_after::<TaskEvent>(&*self.table, &actor, after, LOG_PAGE).await.map_err(internal)?;
+            let ends =
+                |event: &TaskEvent| matches!(event, TaskEvent::NodeFinished { node: ended, .. } if ended == node);
+            if page.entries.iter().any(|entry| entry.events.iter().any(ends)) {
+                return Ok(true);
+            }
+            match page.entries.last() {
+                Some(entry) if page.more => after = entry.next - 1,
+                _ => return Ok(false),
+            }
+        }
     }
 
     async fn alive(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
@@ -312,7 +345,12 @@ impl Tasks {
     ) -> Result<(), Error> {
         let steers = matches!(
             command,
-            TaskCommand::Stop { .. } | TaskCommand::Pause { .. } | TaskCommand::Step | TaskCommand::Resume
+            TaskCommand::Stop { .. }
+                | TaskCommand::Pause { .. }
+                | TaskCommand::Step
+                | TaskCommand::Resume
+                | TaskCommand::Prioritize { .. }
+                | TaskCommand::Delete
         );
         let mut message = self.message(workspace, task, id, by, command)?;
         if steers {
@@ -336,6 +374,13 @@ impl Tasks {
         }
         Ok(message)
     }
+}
+
+fn check_priority(priority: i8) -> Result<(), Error> {
+    if (-100..=100).contains(&priority) {
+        return Ok(());
+    }
+    Err(Error::invalid("priority", "a priority is a number from -100 to 100"))
 }
 
 fn start_of(flow: &Flow, name: Option<&str>) -> Result<NodeId, Error> {
@@ -374,6 +419,7 @@ fn first_view(config: &TaskConfig) -> TaskView {
         origin: None::<Origin>,
         output: None,
         error: None,
+        priority: config.priority,
         steps: 0,
         children: 0,
         usage: Usage::default(),

@@ -1,4 +1,4 @@
-//! A flow to begin with, and what a flow is made of for those who put it somewhere (seed 002 §10.13).
+//! A flow to begin with, and what a flow is made of for those who put it somewhere (spec 002 §10.13).
 //!
 //! Both are reproducible: the same name is the same folder, and the same files have the same fingerprints everywhere.
 

@@ -42,7 +42,9 @@ fn an_old_log_folds_to_what_it_always_did() {
             event,
             TaskEvent::NodeStarted { .. }
                 | TaskEvent::AgentAsked { .. }
+                | TaskEvent::AgentReplied { .. }
                 | TaskEvent::Asked { .. }
+                | TaskEvent::Answered { .. }
                 | TaskEvent::ChildArrived { .. }
                 | TaskEvent::PausedBefore { .. }
                 | TaskEvent::Finished { .. }

@@ -5,6 +5,8 @@
 #[path = "support/folder.rs"]
 mod folder;
 
+#[path = "load_act/failures.rs"]
+mod failures;
 #[path = "load_act/field.rs"]
 mod field;
 #[path = "load_act/ids.rs"]

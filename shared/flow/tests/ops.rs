@@ -9,7 +9,7 @@ use flow::{
     manifest::{Credential, ProviderManifest},
     memory::{Memory, Scope},
     provider::Adapters,
-    secret::{Recipient, Vault},
+    secret::{Address, Recipient, Vault},
 };
 use ports::{Blobs, Clock, Spilling, SystemClock, Table};
 use serde_json::{Value, json};
@@ -117,7 +117,16 @@ async fn s10_11_a_planted_secret_is_in_nothing_that_is_kept() {
 
     let secrets = LocalSecrets::new(None).with_variables(|name| (name == "A_KEY").then(|| PLANTED.into()));
     let credentials = [Credential { id: "key".into(), env: Some("A_KEY".into()), ..Credential::default() }];
-    let vault = Vault::open(&credentials, Recipient::Address, &secrets).await.unwrap();
+    let vault = Vault::open(
+        &credentials,
+        Recipient {
+            workspace: domain::WorkspaceId(uuid::Uuid::nil()),
+            address: Address::Url("https://models.example"),
+        },
+        &secrets,
+    )
+    .await
+    .unwrap();
     let provider = |manifest: Value| serde_json::from_value::<ProviderManifest>(manifest).unwrap();
     let good = provider(json!({"id": "openai", "credentials": "key", "models": ["small"]}));
     let bad = provider(json!({"id": "other", "adapter": "nobody", "credentials": "key"}));

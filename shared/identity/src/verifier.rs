@@ -5,6 +5,7 @@ use crate::{
     error::{Result, unauthorized},
     key_set::KeySet,
 };
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{Error, Timestamp, UserId};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, crypto::rust_crypto};
 use ports::{Clock, Secret};
@@ -78,6 +79,9 @@ impl Verifier {
             return Err(not_valid());
         }
         let header = jsonwebtoken::decode_header(token).map_err(|_| not_valid())?;
+        if asks_for_an_extension(token) {
+            return Err(not_valid());
+        }
         let (key, algorithm) = match &self.keys {
             Keys::Shared(key) => (key.clone(), Algorithm::HS256),
             Keys::Published(keys) => keys.find(header.kid.as_deref(), header.alg).await?,
@@ -86,6 +90,14 @@ impl Verifier {
         claims.check(&self.trust, self.clock.now())?;
         Subject::of(&self.trust.issuer, &claims.sub).ok_or_else(not_valid)
     }
+}
+
+/// Whether the header has `crit`: the verifier knows no extension, and must refuse those that are critical (RFC 7515 §4.1.11).
+fn asks_for_an_extension(token: &str) -> bool {
+    let header = token.split('.').next().and_then(|header| URL_SAFE_NO_PAD.decode(header).ok());
+    let header: Option<serde_json::Map<String, serde_json::Value>> =
+        header.and_then(|header| serde_json::from_slice(&header).ok());
+    header.is_none_or(|header| header.contains_key("crit"))
 }
 
 /// The claims of a token with the right signature.

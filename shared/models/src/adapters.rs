@@ -1,4 +1,4 @@
-//! Models as flows configure them (seed 002 §10.6): the same adapters as the installation's own, each with the address and the
+//! Models as flows configure them (spec 002 §10.6): the same adapters as the installation's own, each with the address and the
 //! key that a `providers.yaml` names.
 
 use crate::{

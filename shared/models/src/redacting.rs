@@ -161,6 +161,9 @@ fn clean_error(error: ModelError, redactor: &Redactor) -> ModelError {
         ModelError::Unauthorized(text) => ModelError::Unauthorized(clean(text)),
         ModelError::Rejected(text) => ModelError::Rejected(clean(text)),
         ModelError::Broken(text) => ModelError::Broken(clean(text)),
+        ModelError::Postponed { after, failures, why } => {
+            ModelError::Postponed { after, failures, why: Box::new(clean_error(*why, redactor)) }
+        }
     }
 }
 

@@ -1,4 +1,7 @@
 //! Trying again: the decorator that stands between a provider and everybody else.
+//!
+//! A short wait is waited here. A longer one is handed to whoever asked ([`ModelError::Postponed`]), who can wait without holding a
+//! worker: a second of a worker costs about what a letter that is due later and its two log entries cost.
 
 use crate::answer::SIGN_OF_LIFE;
 use async_trait::async_trait;
@@ -11,6 +14,9 @@ use std::{
     time::Duration,
 };
 use tokio::time::{sleep, timeout};
+
+/// The longest wait between two attempts that is waited here.
+const HELD: Duration = Duration::from_secs(1);
 
 /// How hard to try.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -77,8 +83,9 @@ impl RetryPolicy {
 }
 
 /// A model that tries again after transient failures, as long as nothing of the answer has been passed on, and that
-/// does not wait for ever. Its `stream` answers at once: waiting is done inside the stream, so that dropping the stream
-/// ends it.
+/// does not wait for ever. Waits of more than a second end the stream with [`ModelError::Postponed`]; a request that comes
+/// again goes on with the attempts that are left. Its `stream` answers at once: shorter waits are inside the stream, so that
+/// dropping the stream ends them.
 pub struct Retrying {
     inner: Arc<dyn Model>,
     policy: RetryPolicy,
@@ -148,6 +155,13 @@ impl Attempts {
                 model = self.request.model.as_deref(), conversation = self.request.conversation,
                 attempt = self.attempt, wait_ms = wait.as_millis() as u64, error = %failure, "a model failed; trying again"
             );
+            if wait > HELD {
+                return Some(Err(ModelError::Postponed {
+                    after: wait,
+                    failures: self.attempt,
+                    why: Box::new(failure),
+                }));
+            }
             sleep(wait).await;
             self.attempt += 1;
             self.state = State::Ask;
@@ -165,8 +179,8 @@ impl Model for Retrying {
         let attempts = Attempts {
             inner: self.inner.clone(),
             policy: self.policy.clone(),
+            attempt: request.failures.saturating_add(1),
             request,
-            attempt: 1,
             passed_on: false,
             state: State::Ask,
         };
@@ -221,12 +235,53 @@ mod tests {
         ModelRequest { system, tools, conversation: "c".into(), ..ModelRequest::default() }
     }
 
-    /// What comes of it, how many attempts it took, and how long.
-    async fn run(silent: bool, answers: fn(u32) -> Result<Answer, ModelError>) -> (Answer, u32, Duration) {
+    /// What comes of it, how many attempts it took, how long, and the waits that whoever asks waited for.
+    async fn run_all(
+        silent: bool,
+        answers: fn(u32) -> Result<Answer, ModelError>,
+    ) -> (Answer, u32, Duration, Vec<Duration>) {
         let fake = Arc::new(Fake { answers, silent, attempts: AtomicU32::new(0) });
-        let start = Instant::now();
-        let said = Retrying::new(fake.clone(), RetryPolicy::default()).stream(request()).await.unwrap().collect().await;
-        (said, fake.attempts.load(Ordering::SeqCst), start.elapsed())
+        let (start, mut waits, mut request) = (Instant::now(), Vec::new(), request());
+        let model = Retrying::new(fake.clone(), RetryPolicy::default());
+        loop {
+            let mut said: Answer = model.stream(request.clone()).await.unwrap().collect().await;
+            let Some(Err(ModelError::Postponed { after, failures, .. })) = said.last() else {
+                return (said, fake.attempts.load(Ordering::SeqCst), start.elapsed(), waits);
+            };
+            assert_eq!((said.len(), *failures), (1, fake.attempts.load(Ordering::SeqCst)));
+            waits.push(*after);
+            request.failures = *failures;
+            sleep(*after).await;
+            said.clear();
+        }
+    }
+
+    async fn run(silent: bool, answers: fn(u32) -> Result<Answer, ModelError>) -> (Answer, u32, Duration) {
+        let (said, attempts, waited, _) = run_all(silent, answers).await;
+        (said, attempts, waited)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_of_more_than_a_second_is_handed_to_whoever_asks() {
+        let (said, attempts, _, waits) = run_all(false, |attempt| match attempt {
+            0 => Err(ModelError::Unavailable("down".into())),
+            1 => Err(ModelError::RateLimited { retry_after: Some(Duration::from_secs(17)) }),
+            2 => Ok(vec![Err(ModelError::Broken("cut".into()))]),
+            _ => Ok(vec![end()]),
+        })
+        .await;
+        assert_eq!((said, attempts), (vec![end()], 4));
+        assert_eq!(waits.first(), Some(&Duration::from_secs(17)), "the first wait was under a second");
+        assert!(waits.iter().all(|wait| *wait > HELD), "{waits:?}");
+        let limited = ModelRequest { failures: 4, ..request() };
+        let fake = Fake {
+            answers: |_| Err(ModelError::RateLimited { retry_after: Some(Duration::from_secs(17)) }),
+            silent: false,
+            attempts: AtomicU32::new(0),
+        };
+        let said: Answer =
+            Retrying::new(Arc::new(fake), RetryPolicy::default()).stream(limited).await.unwrap().collect().await;
+        assert!(matches!(said[..], [Err(ModelError::RateLimited { .. })]), "the attempts are used up: {said:?}");
     }
 
     #[tokio::test(start_paused = true)]

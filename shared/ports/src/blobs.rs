@@ -4,7 +4,30 @@ use crate::Result;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
+
+/// What a request that somebody else sends is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// It reads the content.
+    Read,
+    /// It writes the content, which has this many bytes.
+    Write {
+        /// How many.
+        length: u64,
+    },
+}
+
+/// A request that a store takes from whoever has it, until it expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presigned {
+    /// `GET` or `PUT`.
+    pub method: String,
+    /// Where; a secret until it expires.
+    pub url: String,
+    /// The headers that must be sent as they are.
+    pub headers: Vec<(String, String)>,
+}
 
 /// A content-addressable store.
 ///
@@ -32,6 +55,17 @@ pub trait Blobs: Send + Sync {
     /// As [`Blobs::get`].
     async fn verify(&self, space: &str, digest: Sha256) -> Result<bool> {
         Ok(self.get(space, digest, None).await?.is_some())
+    }
+    /// A request with which somebody without credentials reads or writes this content, and no other, for at most seven days. None where
+    /// the store takes contents from its own process only.
+    async fn presigned(
+        &self,
+        _space: &str,
+        _digest: Sha256,
+        _to: Transfer,
+        _valid_for: Duration,
+    ) -> Result<Option<Presigned>> {
+        Ok(None)
     }
     /// Removes a content; removing none is fine.
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()>;

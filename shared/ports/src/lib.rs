@@ -1,5 +1,5 @@
 //! What BuildScale needs from the outside, as small traits, shaped like what the cloud really gives: an adapter on a
-//! laptop cannot promise more than DynamoDB, SQS or S3 do (architecture.md, "Ports").
+//! laptop cannot promise more than DynamoDB, SQS or S3 do (ARCHITECTURE.md, "Folders").
 //!
 //! Each trait says what it guarantees and what it does not. `testkit` has one conformance suite a trait; every adapter
 //! passes the same one.
@@ -16,16 +16,16 @@ mod spill;
 mod table;
 pub mod validate;
 
-pub use blobs::Blobs;
+pub use blobs::{Blobs, Presigned, Transfer};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
-pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, Queue, Receipt, URGENT, lane, tenant};
+pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, POINT, Queue, Receipt, URGENT, lane, rank, tenant};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
     SandboxState, SandboxView, Sandboxes,
 };
-pub use secrets::{KnownSecrets, Noted, REDACTED, Recipient, Redactor, Secret, SecretRef, Secrets};
+pub use secrets::{Address, KnownSecrets, Noted, REDACTED, Recipient, Redactor, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

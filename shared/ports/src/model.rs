@@ -29,6 +29,8 @@ pub struct ModelRequest {
     /// The flow whose `providers.yaml` says how the model is reached, and the workspace that it is of; for anybody but an agent
     /// of a flow that declares the model's provider none: then the installation's own is asked.
     pub flow: Option<(WorkspaceId, FlowRef)>,
+    /// How often this very request has failed and was [postponed](ModelError::Postponed).
+    pub failures: u32,
 }
 
 /// A provider as a flow configures it.
@@ -105,12 +107,23 @@ pub enum ModelError {
     /// The stream broke off or made no sense.
     #[error("the model's answer broke off: {0}")]
     Broken(String),
+    /// A failure that passes, before anything of an answer was passed on, with a time to ask again. Whoever asked waits, and holds
+    /// nothing meanwhile.
+    #[error("{why}")]
+    Postponed {
+        /// How long to wait.
+        after: Duration,
+        /// How often the request has failed; it is made again with this number.
+        failures: u32,
+        /// What failed last.
+        why: Box<ModelError>,
+    },
 }
 
 impl ModelError {
     /// Whether the same request may be served later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::RateLimited { .. } | Self::Unavailable(_) | Self::Broken(_))
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable(_) | Self::Broken(_) | Self::Postponed { .. })
     }
 }
 

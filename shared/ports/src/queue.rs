@@ -24,6 +24,16 @@ pub fn tenant(group: &str) -> &str {
 /// front of it in the group. Above every priority that people can give.
 pub const URGENT: i8 = i8::MAX;
 
+/// How much waiting one point of priority stands for. A hundred points are a quarter of an hour.
+pub const POINT: Duration = Duration::from_secs(10);
+
+/// Where somebody stands among those of its lane or party, wherever they wait: who came at `since`, in milliseconds, goes before all with a
+/// greater rank. A higher priority goes first, and a long wait makes up for a low one, so that nobody starves.
+pub fn rank(since: i64, priority: i8) -> i64 {
+    let point = i64::try_from(POINT.as_millis()).unwrap_or(i64::MAX);
+    since.saturating_sub(i64::from(priority).saturating_mul(point))
+}
+
 /// A message to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,5 +1,5 @@
-//! Sandboxes: machines of a workspace's own, on which commands run beside its files (seed 000 §7; seed 001 §5, "The Sandbox
-//! Hydration Pattern"). Modelled on tasks of ECS: one takes minutes to come, ends itself when nobody uses it, and may be gone at any
+//! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C).
+//! Modelled on tasks of ECS: one takes minutes to come, ends itself when nobody uses it, and may be gone at any
 //! moment. Nothing durable is in one.
 
 use crate::Result;
@@ -60,8 +60,8 @@ pub trait Sandbox: Send + Sync {
     /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
     ///
     /// A machine has so many places. Those who wait for one are served by workspaces: the one that has the fewest places goes first,
-    /// so none waits behind another's queue. Within a workspace the first to come goes first; a point of priority is worth a minute
-    /// of waiting. Asking again keeps the turn, which is given up by [`Sandbox::kill`], or when nobody asks for a minute. The same call
+    /// so none waits behind another's queue. Within a workspace the first to come goes first; a point of priority is worth
+    /// [some waiting](crate::POINT). Asking again keeps the turn, which is given up by [`Sandbox::kill`], or when nobody asks for a minute. The same call
     /// has one place at most: whoever asks for it is told the same grant.
     async fn reserve(&self, asked: Reserve) -> Result<Place>;
     /// Begins a command under a grant, with the files readable. The same call again follows the one that runs, or gives its result

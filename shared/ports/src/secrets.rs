@@ -2,6 +2,7 @@
 
 use crate::Result;
 use async_trait::async_trait;
+use domain::WorkspaceId;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::{
@@ -70,13 +71,22 @@ impl fmt::Display for SecretRef {
     }
 }
 
-/// The party that a secret will be sent to.
+/// Who asks for a secret, and the address that it will be sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recipient<'a> {
-    /// A well-known provider of models at its own address, by the name of its adapter, such as `openai`.
+pub struct Recipient<'a> {
+    /// The workspace of the flow.
+    pub workspace: WorkspaceId,
+    /// Where the secret goes.
+    pub address: Address<'a>,
+}
+
+/// An address that a secret is sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address<'a> {
+    /// That of a well-known provider of models, by the name of its adapter, such as `openai`.
     Provider(&'a str),
-    /// An address that a flow names.
-    Address,
+    /// The URL that a flow names.
+    Url(&'a str),
 }
 
 /// The secrets of the host.
@@ -312,7 +322,11 @@ mod tests {
         known.learn(&[Secret::new("first-secret"), Secret::new("first-secret")]);
         let secrets = Noted::new(Arc::new(Host), known.clone());
         assert_eq!(known.redactor().text("looked-up-secret"), "looked-up-secret");
-        secrets.get(&SecretRef::Named("x".into()), Recipient::Address).now_or_never().unwrap().unwrap();
+        let to = Recipient {
+            workspace: WorkspaceId::from_key("secrets", "tests"),
+            address: Address::Url("https://a.example"),
+        };
+        secrets.get(&SecretRef::Named("x".into()), to).now_or_never().unwrap().unwrap();
         assert_eq!(known.redactor().text("looked-up-secret first-secret"), "[redacted] [redacted]");
         assert!(!format!("{known:?}").contains("secret"), "{known:?}");
     }

@@ -10,7 +10,9 @@
 use crate::plan::PATH;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
 use std::{
+    collections::HashMap,
     io::{self, Read},
+    os::unix::fs::MetadataExt,
     process::{Child, Command, Stdio},
 };
 
@@ -76,6 +78,19 @@ impl Group {
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         numbers.filter(|number| *number != self.id() && self.has(*number)).filter_map(Pid::from_raw).collect()
+    }
+
+    /// Bytes of the files that it has open and that have no name any more.
+    pub fn unlinked(&self) -> u64 {
+        let files =
+            |member: Pid| std::fs::read_dir(format!("/proc/{}/fd", member.as_raw_nonzero())).into_iter().flatten();
+        let open = self.members().into_iter().flat_map(files).flatten();
+        let found = open.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+        let nameless: HashMap<(u64, u64), u64> = found
+            .filter(|file| file.is_file() && file.nlink() == 0)
+            .map(|file| ((file.dev(), file.ino()), file.blocks() * 512))
+            .collect();
+        nameless.values().sum()
     }
 
     fn has(&self, process: i32) -> bool {

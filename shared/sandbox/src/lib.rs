@@ -1,4 +1,4 @@
-//! Machines on which commands run beside a workspace's files (seed 000 §7; seed 001 §5), in both worlds.
+//! Machines on which commands run beside a workspace's files (spec 000 §7; spec 001 §5), in both worlds.
 //!
 //! ```text
 //!   Local   (the hub) ──────────────────────────────┐
@@ -42,7 +42,7 @@ use elsewhere as supervise;
 pub use commands::Commands;
 pub use local::Local;
 pub use mirror::{Budget, Mirror};
-pub use options::{Limits, Options};
+pub use options::{AT_ONCE, Limits, Options};
 pub use remote::Remote;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,6 +2,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
+/// How many commands run at once on a machine, where nothing else is said.
+pub const AT_ONCE: u32 = 32;
+
 /// How commands run on this machine.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -53,7 +56,7 @@ impl Options {
             hidden: Vec::new(),
             system: Vec::new(),
             limits: Limits::default(),
-            at_once: 32,
+            at_once: AT_ONCE as usize,
             share: Some(3),
             waiting: 10_000,
             remembered: 1024,

@@ -4,8 +4,8 @@
 //!   that runs as much as it can leaves some to the next one, which leaves some to a third.
 //! - A place that becomes free goes to the workspace that holds the fewest, and of equals to the one that was served longest ago: who
 //!   comes with one command waits for one place at the most, however many of another's wait.
-//! - Within a workspace the first to come goes first. A point of priority is worth a minute of waiting: a higher one that comes
-//!   later overtakes, and nobody waits for ever.
+//! - Within a workspace the first to come goes first. A point of priority is worth [some waiting](ports::POINT): a higher
+//!   one that comes later overtakes, and nobody waits for ever.
 //! - A place is granted only while somebody listens, so that none stands empty for whoever has gone away; and one under which nothing
 //!   begins is free again after a while.
 
@@ -24,8 +24,6 @@ pub(crate) type Key = (WorkspaceId, CallId);
 
 /// For how long a place is kept for a command that has not begun, and a turn for one that nobody has asked about since.
 pub(crate) const KEPT: Duration = Duration::from_secs(60);
-/// How much waiting a point of priority is worth.
-const A_POINT: i128 = 60_000;
 
 /// How places are given.
 #[derive(Clone, Debug)]
@@ -71,7 +69,7 @@ struct Waiting {
 }
 
 /// When it is served, within its workspace.
-type Turn = (i128, u64);
+type Turn = (i64, u64);
 
 #[derive(Debug, Default)]
 struct Tenant {
@@ -123,8 +121,8 @@ impl Places {
             if let Some(waiting) = self.is_full(key.0, now) {
                 return Asked::Full(waiting);
             }
-            let came = i128::try_from(now.saturating_duration_since(self.since).as_millis()).unwrap_or(i128::MAX / 2);
-            let turn = (came - i128::from(priority) * A_POINT, self.next());
+            let came = i64::try_from(now.saturating_duration_since(self.since).as_millis()).unwrap_or(i64::MAX);
+            let turn = (ports::rank(came, priority), self.next());
             self.workspaces.entry(key.0).or_default().queue.insert(turn, key.1);
             self.waiting.insert(key, Waiting { turn, asked: now, listeners: 0, wake: Arc::default() });
         }
@@ -364,9 +362,9 @@ mod tests {
         let began = Instant::now();
         let mut places = places(1, None);
         assert!(places.comes(key(1, 0), 0, began));
-        let later = |minutes: u64| began + Duration::from_secs(60 * minutes);
-        for (call, priority, minutes) in [(1, 0, 1), (2, 5, 2), (3, -5, 2), (4, 5, 3), (5, 3, 8)] {
-            assert!(!places.comes(key(1, call), priority, later(minutes)));
+        let later = |points: u32| began + points * ports::POINT;
+        for (call, priority, points) in [(1, 0, 1), (2, 5, 2), (3, -5, 2), (4, 5, 3), (5, 3, 8)] {
+            assert!(!places.comes(key(1, call), priority, later(points)));
         }
         assert_eq!(places.ahead(&key(1, 3)), Some(4));
         assert_eq!(places.drained(&[key(1, 0)], later(8)), [2, 4, 1, 5, 3].map(|call| key(1, call)));

@@ -1,11 +1,17 @@
 //! Scratch folders: what a command may write to, for as long as it runs.
 
 use domain::CallId;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
 use std::{
+    ffi::CString,
     fs, io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::DirBuilderExt,
+    },
     path::{Path, PathBuf},
 };
+use workspace::removal::{folder, remove_all};
 
 /// How many entries a scratch folder may have, whatever their size.
 const ENTRIES: u64 = 200_000;
@@ -19,11 +25,11 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Makes one. It has the number of this process in its name, so that a later one knows what was left behind.
     pub fn make(within: &Path, call: CallId) -> io::Result<Self> {
-        let mut folder = fs::DirBuilder::new();
-        folder.recursive(true).mode(0o700).create(within)?;
+        let mut made = fs::DirBuilder::new();
+        made.recursive(true).mode(0o700).create(within)?;
         let path = within.canonicalize()?.join(format!("{}-{call}", std::process::id()));
         clear(&path)?;
-        folder.recursive(false).create(&path)?;
+        made.recursive(false).create(&path)?;
         Ok(Self { path })
     }
 
@@ -60,51 +66,72 @@ pub(crate) fn sweep(within: &Path) {
     }
 }
 
-/// Whether the files below a folder take more than `limit` bytes. What vanishes meanwhile counts as nothing.
-pub(crate) fn is_over(folder: &Path, limit: u64) -> bool {
-    let (mut bytes, mut entries, mut folders) = (0_u64, 0_u64, vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(found) = entry.metadata() else { continue };
-            entries += 1;
+/// Whether the files below a folder take more than `limit` bytes, with `beside` of them that have no name any more. What vanishes
+/// meanwhile counts as nothing. One folder is open at a time, and none by its path: a command nests them as deep as it likes.
+pub(crate) fn is_over(scratch: &Path, beside: u64, limit: u64) -> bool {
+    let Ok(mut at) = folder(CWD, scratch) else { return false };
+    let mut found = Found { bytes: beside, entries: 0 };
+    let mut levels = vec![found.add(&at)];
+    while found.bytes <= limit && found.entries <= ENTRIES {
+        match levels.last_mut().map(Vec::pop) {
+            Some(Some(name)) => {
+                if let Ok(below) = folder(at.as_fd(), name.as_c_str()) {
+                    levels.push(found.add(&below));
+                    at = below;
+                }
+            }
+            Some(None) => {
+                levels.pop();
+                match folder(at.as_fd(), c"..") {
+                    Ok(above) if !levels.is_empty() => at = above,
+                    _ => return false,
+                }
+            }
+            None => return false,
+        }
+    }
+    true
+}
+
+struct Found {
+    bytes: u64,
+    entries: u64,
+}
+
+impl Found {
+    /// Counts what is in a folder; gives the folders in it.
+    fn add(&mut self, folder: &OwnedFd) -> Vec<CString> {
+        let mut folders = Vec::new();
+        for entry in Dir::read_from(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.entries += 1;
             // Blocks and not lengths: a file with holes takes no room.
-            bytes += std::os::unix::fs::MetadataExt::blocks(&found) * 512;
-            if bytes > limit || entries > ENTRIES {
-                return true;
-            }
-            if found.is_dir() {
-                folders.push(entry.path());
+            self.bytes = self.bytes.saturating_add(stat.st_blocks.cast_unsigned().saturating_mul(512));
+            if FileType::from_raw_mode(stat.st_mode).is_dir() {
+                folders.push(name.to_owned());
             }
         }
+        folders
     }
-    false
 }
 
-/// Removes a folder, also one whose owner may not look into it: a command can set that of its own.
+/// Removes a folder, where there is one.
 fn clear(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
+    match remove_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            unlock(path);
-            fs::remove_dir_all(path)
-        }
         removed => removed,
-    }
-}
-
-/// Gives its owner a folder and all below it. Nobody else runs there any more.
-fn unlock(folder: &Path) {
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            unlock(&entry.path());
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{Mode, OFlags, mkdirat, openat};
+    use std::{io::Write, os::unix::fs::PermissionsExt};
     use uuid::Uuid;
 
     #[test]
@@ -142,10 +169,21 @@ mod tests {
     #[test]
     fn what_takes_room_is_counted() -> io::Result<()> {
         let home = tempfile::tempdir()?;
-        fs::create_dir(home.path().join("a"))?;
-        fs::write(home.path().join("a/b"), vec![1; 100_000])?;
-        assert!(is_over(home.path(), 50_000));
-        assert!(!is_over(home.path(), 1_000_000));
+        // Deeper than a path is long, and locked.
+        let mut at = folder(CWD, home.path())?;
+        for _ in 0..3000 {
+            mkdirat(&at, "ab", Mode::RWXU)?;
+            at = folder(at.as_fd(), "ab")?;
+        }
+        fs::write(home.path().join("ab/ab/file"), vec![1; 100_000])?;
+        let last = openat(&at, "last", OFlags::WRONLY | OFlags::CREATE, Mode::RWXU)?;
+        fs::File::from(last).write_all(&vec![1; 100_000])?;
+        for (beside, limit, over) in [(0, 50_000, true), (0, 150_000, true), (0, 100_000_000, false), (1, 0, true)] {
+            assert_eq!(is_over(home.path(), beside, limit), over, "{limit}");
+        }
+        fs::set_permissions(home.path().join("ab"), fs::Permissions::from_mode(0o300))?;
+        assert!(is_over(home.path(), 0, 150_000));
+        remove_all(home.path())?;
         Ok(())
     }
 }

@@ -170,7 +170,7 @@ impl Started {
 }
 
 /// Until a command takes more than it may.
-async fn watch(group: &Group, scratch: &Path, limits: &Limits) -> &'static str {
+async fn watch(group: &Arc<Group>, scratch: &Path, limits: &Limits) -> &'static str {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before = tasks_of_the_machine();
@@ -188,8 +188,8 @@ async fn watch(group: &Group, scratch: &Path, limits: &Limits) -> &'static str {
             before = now;
         }
         if look % MEASURE == 0 {
-            let (folder, most) = (scratch.to_owned(), limits.scratch);
-            if spawn_blocking(move || scratch::is_over(&folder, most)).await.unwrap_or(false) {
+            let (group, folder, most) = (group.clone(), scratch.to_owned(), limits.scratch);
+            if spawn_blocking(move || scratch::is_over(&folder, group.unlinked(), most)).await.unwrap_or(false) {
                 return "more in its scratch folder than a command may have there";
             }
         }

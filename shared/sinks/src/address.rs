@@ -54,6 +54,11 @@ pub fn check(text: &str, allow_private: bool) -> Result<Url, Error> {
     Ok(url)
 }
 
+/// The host of a URL, as the client that sends to it reads it; none for a text that is no URL with a host.
+pub fn host_of(url: &str) -> Option<String> {
+    url.parse::<Url>().ok()?.host_str().map(str::to_owned)
+}
+
 fn private() -> Error {
     Error::new(Code::Forbidden, "addresses in private networks are not allowed here")
         .hint("whoever runs this host can allow them")

@@ -1,4 +1,4 @@
-//! Where observers of tasks write to: files of JSON lines, webhooks, and OTLP over HTTP (seed 002 §6, `plugins.yaml`).
+//! Where observers of tasks write to: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`).
 //!
 //! The engine knows sinks as a trait ([`flow::observe::Sink`]); this crate has those that need files and HTTP. What they are
 //! told is free of secrets already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and
@@ -10,6 +10,7 @@ mod json_lines;
 mod otlp;
 mod webhook;
 
+pub use address::host_of;
 pub use json_lines::JsonLines;
 pub use otlp::{Otlp, OtlpOptions};
 pub use webhook::{Webhook, signature};
@@ -20,7 +21,8 @@ use flow::{
     manifest::{Plugin, PluginKind},
     observe::{Lost, Sink, Sinks},
 };
-use ports::{Clock, Recipient, Secret, SecretRef, Secrets};
+use ports::{Address, Clock, Recipient, Secret, SecretRef, Secrets};
+use reqwest::Url;
 use std::{path::PathBuf, sync::Arc};
 
 /// Opens the sinks that flows list in `plugins.yaml`.
@@ -52,7 +54,7 @@ impl Sinks for PluginSinks {
             PluginKind::Webhook => {
                 let http = address::client(self.allow_private)?;
                 let url = address::check(&config.wanted("url")?, self.allow_private)?;
-                let secret = config.secret("secret")?.map(|reference| self.named(reference));
+                let secret = config.secret("secret")?.map(|reference| self.named(workspace, &url, reference));
                 Arc::new(Webhook::new(http, url, secret, self.clock.clone()))
             }
             PluginKind::Otlp => {
@@ -60,7 +62,7 @@ impl Sinks for PluginSinks {
                 let endpoint = address::check(&config.wanted("endpoint")?, self.allow_private)?;
                 let mut headers = Vec::new();
                 for (name, reference) in config.secrets("headers")? {
-                    headers.push((name, self.named(reference)));
+                    headers.push((name, self.named(workspace, &endpoint, reference)));
                 }
                 let options = OtlpOptions {
                     headers,
@@ -77,27 +79,39 @@ impl Sinks for PluginSinks {
 #[derive(Clone)]
 pub enum Credential {
     /// It is looked up each time that it is needed, so that it can be changed.
-    Named(Arc<dyn Secrets>, SecretRef),
+    Named(Named),
     /// It was given.
     Given(Secret),
+}
+
+/// A secret of the host, for a flow of a workspace, on its way to an address.
+#[derive(Clone)]
+pub struct Named {
+    secrets: Arc<dyn Secrets>,
+    reference: SecretRef,
+    workspace: WorkspaceId,
+    url: Url,
 }
 
 impl Credential {
     async fn get(&self) -> Result<Secret, Lost> {
         match self {
             Self::Given(secret) => Ok(secret.clone()),
-            Self::Named(secrets, reference) => match secrets.get(reference, Recipient::Address).await {
-                Ok(Some(secret)) => Ok(secret),
-                Ok(None) => Err(Lost::for_now(format!("{reference} is empty or missing"))),
-                Err(error) => Err(Lost::for_now(format!("{reference} cannot be looked up: {error}"))),
-            },
+            Self::Named(Named { secrets, reference, workspace, url }) => {
+                let to = Recipient { workspace: *workspace, address: Address::Url(url.as_str()) };
+                match secrets.get(reference, to).await {
+                    Ok(Some(secret)) => Ok(secret),
+                    Ok(None) => Err(Lost::for_now(format!("{reference} is empty or missing"))),
+                    Err(error) => Err(Lost::for_now(format!("{reference} cannot be looked up: {error}"))),
+                }
+            }
         }
     }
 }
 
 impl PluginSinks {
-    fn named(&self, reference: SecretRef) -> Credential {
-        Credential::Named(self.secrets.clone(), reference)
+    fn named(&self, workspace: WorkspaceId, url: &Url, reference: SecretRef) -> Credential {
+        Credential::Named(Named { secrets: self.secrets.clone(), reference, workspace, url: url.clone() })
     }
 }
 

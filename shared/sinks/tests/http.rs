@@ -8,7 +8,7 @@ use flow::{
     manifest::Plugin,
     observe::{NodeAbout, Sink, Sinks, TaskFact},
 };
-use ports::{Recipient, Secret, SecretRef, Secrets};
+use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::{Value, json};
 use sinks::{PluginSinks, otlp_of_environment, signature};
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,8 @@ struct Host;
 #[async_trait]
 impl Secrets for Host {
     async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> ports::Result<Option<Secret>> {
-        assert_eq!(to, Recipient::Address, "the manifest names the address");
+        assert_eq!(to.workspace, WorkspaceId(Uuid::from_u128(5)));
+        assert!(matches!(to.address, Address::Url(url) if url.starts_with("http")), "the manifest names the address");
         Ok(match reference {
             SecretRef::Named(name) if name == "hook" => Some(Secret::new("whsec_c2VjcmV0LXNlY3JldA==")),
             SecretRef::Env(name) if name == "KEY" => Some(Secret::new("Bearer key")),

@@ -1,4 +1,5 @@
-//! Semaphores: limits by name on what runs at once, such as of a flow, a node or a provider (seed 002 §10.12).
+//! Semaphores: limits by name on what runs at once, such as of a flow, a node, a provider (spec 002 §10.12) or a machine
+//! that runs commands.
 //!
 //! A semaphore is an actor like any other. Whoever wants a slot sends it a request and rests; a letter tells it when the slot is its
 //! own, and a letter gives the slot back. So a request that waits is a row of a log: it holds no worker, no task and no connection, it
@@ -14,7 +15,9 @@
 
 mod line;
 mod machine;
+mod places;
 mod state;
 
-pub use machine::{Ask, NoEffects, SlotsCommand, SlotsEvent, SlotsMachine, semaphore};
+pub use machine::{Ask, Bound, NoEffects, SlotsCommand, SlotsEvent, SlotsMachine, semaphore};
+pub use places::{Places, Wanted};
 pub use state::SlotsState;

@@ -6,20 +6,18 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much waiting one point of priority stands for, in milliseconds. A higher priority goes first, and a long wait makes up for a
-/// low one, so that nobody starves.
-const POINT_MS: i64 = 10_000;
-
-/// Where a request stands among those of its party.
-pub(crate) fn rank(ask: &Ask, at: Timestamp) -> i64 {
-    at.as_millis() - i64::from(ask.priority) * POINT_MS
-}
-
 /// A request that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     pub rank: i64,
     pub ask: Ask,
+}
+
+impl Waiting {
+    /// Since when it waits.
+    pub fn since(&self) -> Timestamp {
+        Timestamp::from_millis(ports::rank(self.rank, self.ask.priority.saturating_neg()))
+    }
 }
 
 /// The requests that want the same slots.
@@ -39,6 +37,13 @@ impl Line {
         party.insert(at, waiting);
     }
 
+    /// A request that waits; `rank` is where it stands.
+    pub fn get(&self, party: &str, rank: i64, holder: &str) -> Option<&Waiting> {
+        let requests = self.parties.get(party)?;
+        let from = requests.partition_point(|other| other.rank < rank);
+        requests.iter().skip(from).find(|waiting| waiting.ask.holder == holder)
+    }
+
     /// Takes a request out; `rank` is where it stands. With `served`, its party had its turn.
     pub fn remove(&mut self, party: &str, rank: i64, holder: &str, served: bool) -> Option<Waiting> {
         let requests = self.parties.get_mut(party)?;
@@ -54,9 +59,9 @@ impl Line {
         waiting
     }
 
-    /// The request whose turn it is, of those that are not `served` already by the same step: the parties after the one that was
-    /// served last come first, and one that has been served by this step comes last.
-    pub fn first(&self, served: &[&Waiting]) -> Option<&Waiting> {
+    /// The request whose turn it is, of those that `can` go and are not `served` already by the same step: the parties after the one
+    /// that was served last come first, and one that has been served by this step comes last.
+    pub fn first(&self, served: &[&Waiting], can: impl Fn(&Waiting) -> bool) -> Option<&Waiting> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let last = self.served.as_str();
         let after = self.parties.range::<str, _>((Excluded(last), Unbounded));
@@ -64,7 +69,7 @@ impl Line {
         let times = |party: &str| served.iter().filter(|waiting| waiting.ask.party == party).count();
         // `min_by_key` takes the first of equals, which is the one whose turn it is.
         let next = turns.filter_map(|(party, requests)| Some((times(party), requests.get(times(party))?)));
-        next.min_by_key(|(times, _)| *times).map(|(_, waiting)| waiting)
+        next.filter(|(_, waiting)| can(waiting)).min_by_key(|(times, _)| *times).map(|(_, waiting)| waiting)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -15,7 +15,8 @@ const GRANT_PRIORITY: i8 = 100;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlotsMachine;
 
-/// The semaphore of this name; one a tenant, in whose workspace the names of its slots mean something.
+/// The semaphore of this name: that of a tenant, in whose workspace the names of its slots mean something, or of a machine that several
+/// share.
 pub fn semaphore(name: impl fmt::Display) -> ActorId {
     ActorId::new(SlotsMachine::KIND, format_args!("{name}/semaphore"))
 }
@@ -24,7 +25,8 @@ pub fn semaphore(name: impl fmt::Display) -> ActorId {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SlotsCommand {
-    /// Somebody wants slots. The same again changes nothing; one that was granted is told again.
+    /// Somebody wants slots. The same again changes nothing, but for a priority that is another one: the request keeps since when it
+    /// waits. One that was granted is told again.
     Ask {
         /// What is wanted.
         ask: Box<Ask>,
@@ -46,12 +48,29 @@ pub struct Ask {
     pub wants: Vec<(String, u32)>,
     /// Whose it is: parties that want the same slots take turns.
     pub party: String,
+    /// How many slots of a name its party holds at most for each that is free, so that a party which takes all it can leaves some
+    /// to the next one (the dynamic threshold of Choudhury and Hahne); all of them when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
     /// Of the requests of a party, one with more goes first; -100 to 100.
     pub priority: i8,
     /// Whom to tell when the slots are its own.
     pub to: ActorId,
     /// The command that tells it.
     pub grant: Value,
+    /// How many requests of its party may wait before this one is refused; as many as come when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
+
+/// A limit on what waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// How many requests of a party may wait.
+    pub waiting: u32,
+    /// The command that refuses one more.
+    pub refusal: Value,
 }
 
 impl Ask {
@@ -65,7 +84,7 @@ impl Ask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SlotsEvent {
-    /// Somebody waits for slots.
+    /// Somebody waits for slots, or with another priority than before.
     Asked {
         /// For which.
         ask: Box<Ask>,
@@ -86,6 +105,7 @@ pub enum SlotsEvent {
 
 impl Machine for SlotsMachine {
     const KIND: &'static str = "slots";
+    const VERSION: u32 = 2;
     type State = SlotsState;
     type Command = SlotsCommand;
     type Event = SlotsEvent;
@@ -100,10 +120,17 @@ impl Machine for SlotsMachine {
         let mut decision = Decision::default();
         match input {
             Input::Command { command: SlotsCommand::Ask { ask }, .. } => {
+                let can_go = state.can_grant(&ask);
                 if state.holds(&ask.holder) {
                     decision.send.push(grant(&ask));
-                } else if !state.waits(&ask.holder) {
-                    let granted = state.can_grant(&ask).then(|| (grant(&ask), ask.holder.clone()));
+                } else if let Some(since) = state.waits_since(&ask.holder) {
+                    if state.has_other_priority(&ask) {
+                        decision.events.push(SlotsEvent::Asked { ask, at: since });
+                    }
+                } else if let Some(refusal) = refusal(state, &ask).filter(|_| !can_go) {
+                    decision.send.push(refusal);
+                } else {
+                    let granted = can_go.then(|| (grant(&ask), ask.holder.clone()));
                     decision.events.push(SlotsEvent::Asked { ask, at: stamp.at });
                     if let Some((letter, holder)) = granted {
                         decision.send.push(letter);
@@ -142,6 +169,14 @@ impl Machine for SlotsMachine {
 
 fn grant(ask: &Ask) -> Letter {
     Letter { to: ask.to.clone(), command: ask.grant.clone(), deliver_at: None, priority: GRANT_PRIORITY }
+}
+
+/// What tells the asker that no more of its party may wait, when that is so.
+fn refusal(state: &SlotsState, ask: &Ask) -> Option<Letter> {
+    let bound = ask.bound.as_ref()?;
+    let is_full = state.waiting_of(&ask.party) >= bound.waiting as usize;
+    let command = bound.refusal.clone();
+    is_full.then(|| Letter { to: ask.to.clone(), command, deliver_at: None, priority: GRANT_PRIORITY })
 }
 
 /// Runs the effects of semaphores, of which there are none.

@@ -1,23 +1,70 @@
 //! What a semaphore knows: the fold of its events.
 
 use crate::{
-    line::{Line, Waiting, rank},
+    line::{Line, Waiting},
     machine::{Ask, SlotsEvent},
 };
+use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A semaphore: who has slots, and who waits for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotsState {
-    /// How many of them are taken.
-    taken: BTreeMap<String, u32>,
-    /// Who has slots, and of which names.
-    held: BTreeMap<String, Vec<String>>,
+    /// How many are taken.
+    taken: Taken,
+    /// Who has slots.
+    held: BTreeMap<String, Held>,
     /// Those who wait, by the names that they want.
     lines: BTreeMap<String, Line>,
     /// Where each of those stands.
     places: BTreeMap<String, Place>,
+}
+
+/// What a holder has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Held {
+    party: String,
+    names: Vec<String>,
+}
+
+/// How many slots are taken, by name and by party. Nothing is kept of a name that nobody has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Taken(BTreeMap<String, BTreeMap<String, u32>>);
+
+impl Taken {
+    fn of(&self, name: &str) -> u32 {
+        self.0.get(name).map_or(0, |parties| parties.values().sum())
+    }
+
+    /// Whether what is free is enough for this request, and its party has not its share yet.
+    fn has_room(&self, ask: &Ask) -> bool {
+        ask.wants.iter().all(|(name, limit)| {
+            let free = (*limit).max(1).saturating_sub(self.of(name));
+            let own = self.0.get(name).and_then(|parties| parties.get(&ask.party)).copied().unwrap_or(0);
+            free > 0 && ask.share.is_none_or(|share| own < share.max(1).saturating_mul(free))
+        })
+    }
+
+    fn take<'a>(&mut self, party: &str, names: impl Iterator<Item = &'a String>) {
+        for name in names {
+            *self.0.entry(name.clone()).or_default().entry(party.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn release(&mut self, held: &Held) {
+        for name in &held.names {
+            let Some(parties) = self.0.get_mut(name) else { continue };
+            if let Some(count) = parties.get_mut(&held.party) {
+                *count = count.saturating_sub(1);
+            }
+            parties.retain(|_, count| *count > 0);
+            if parties.is_empty() {
+                self.0.remove(name);
+            }
+        }
+    }
 }
 
 /// Where a request stands.
@@ -39,9 +86,27 @@ impl SlotsState {
         self.places.contains_key(holder)
     }
 
+    /// Since when this holder waits for slots.
+    pub(crate) fn waits_since(&self, holder: &str) -> Option<Timestamp> {
+        self.waiting_of_holder(holder).map(Waiting::since)
+    }
+
+    /// Whether somebody who waits asks for the same with another priority than before.
+    pub(crate) fn has_other_priority(&self, ask: &Ask) -> bool {
+        self.waiting_of_holder(&ask.holder).is_some_and(|waiting| {
+            let before = &waiting.ask;
+            before.priority != ask.priority && before.party == ask.party && before.line() == ask.line()
+        })
+    }
+
+    fn waiting_of_holder(&self, holder: &str) -> Option<&Waiting> {
+        let Place { line, party, rank } = self.places.get(holder)?;
+        self.lines.get(line)?.get(party, *rank, holder)
+    }
+
     /// How many of a name are taken.
     pub fn taken(&self, name: &str) -> u32 {
-        self.taken.get(name).copied().unwrap_or(0)
+        self.taken.of(name)
     }
 
     /// How many requests wait.
@@ -56,37 +121,25 @@ impl SlotsState {
 
     /// Whether a new request can be granted at once. Whoever waits cannot be, so nobody is overtaken by it.
     pub(crate) fn can_grant(&self, ask: &Ask) -> bool {
-        ask.wants.iter().all(|(name, limit)| self.taken(name) < (*limit).max(1))
+        self.taken.has_room(ask)
     }
 
-    /// Those who can be granted once this holder has given its slots back, in their order: of the requests whose slots are all
-    /// free, always the one that stands first.
+    /// Those who can be granted once this holder has given its slots back, in their order: of the requests that can go, always the
+    /// one that stands first.
     pub(crate) fn granted_after(&self, holder: &str) -> Vec<&Waiting> {
-        let Some(names) = self.held.get(holder) else { return Vec::new() };
-        let mut taken: BTreeMap<&str, u32> = BTreeMap::new();
-        for name in names {
-            taken.insert(name, self.taken(name).saturating_sub(1));
-        }
+        let Some(held) = self.held.get(holder) else { return Vec::new() };
+        let mut taken = self.taken.clone();
+        taken.release(held);
         // Those of each line.
         let mut granted: BTreeMap<&str, Vec<&Waiting>> = BTreeMap::new();
         let mut all = Vec::new();
         loop {
-            let has_room = |(name, limit): &(String, u32)| {
-                taken.get(name.as_str()).copied().unwrap_or_else(|| self.taken(name)) < (*limit).max(1)
-            };
-            let can = |waiting: &&Waiting| waiting.ask.wants.iter().all(has_room);
-            let none = Vec::new();
-            let firsts = self
-                .lines
-                .iter()
-                .filter_map(|(name, line)| Some((name, line.first(granted.get(name.as_str()).unwrap_or(&none))?)));
-            let Some((line, next)) = firsts.filter(|(_, waiting)| can(waiting)).min_by_key(|(_, waiting)| waiting.rank)
-            else {
-                return all;
-            };
-            for (name, _) in &next.ask.wants {
-                *taken.entry(name).or_insert_with(|| self.taken(name)) += 1;
-            }
+            let served = |line: &str| granted.get(line).map(Vec::as_slice).unwrap_or_default();
+            let firsts = self.lines.iter().filter_map(|(name, line)| {
+                Some((name, line.first(served(name), |waiting| taken.has_room(&waiting.ask))?))
+            });
+            let Some((line, next)) = firsts.min_by_key(|(_, waiting)| waiting.rank) else { return all };
+            taken.take(&next.ask.party, next.ask.wants.iter().map(|(name, _)| name));
             granted.entry(line).or_default().push(next);
             all.push(next);
         }
@@ -96,23 +149,22 @@ impl SlotsState {
     pub(crate) fn apply(&mut self, event: &SlotsEvent) {
         match event {
             SlotsEvent::Asked { ask, at } => {
-                let waiting = Waiting { rank: rank(ask, *at), ask: (**ask).clone() };
+                self.leave(&ask.holder, false);
+                let waiting = Waiting { rank: ports::rank(at.as_millis(), ask.priority), ask: (**ask).clone() };
                 let place = Place { line: ask.line(), party: ask.party.clone(), rank: waiting.rank };
                 self.lines.entry(place.line.clone()).or_default().add(waiting);
                 self.places.insert(ask.holder.clone(), place);
             }
             SlotsEvent::Granted { holder } => {
-                let Some(waiting) = self.leave(holder, true) else { return };
-                let names: Vec<String> = waiting.ask.wants.into_iter().map(|(name, _)| name).collect();
-                for name in &names {
-                    *self.taken.entry(name.clone()).or_default() += 1;
-                }
-                self.held.insert(holder.clone(), names);
+                let Some(Waiting { ask, .. }) = self.leave(holder, true) else { return };
+                let held = Held { party: ask.party, names: ask.wants.into_iter().map(|(name, _)| name).collect() };
+                self.taken.take(&held.party, held.names.iter());
+                self.held.insert(holder.clone(), held);
             }
             SlotsEvent::Given { holder } => {
                 self.leave(holder, false);
-                for name in self.held.remove(holder).unwrap_or_default() {
-                    self.release(&name);
+                if let Some(held) = self.held.remove(holder) {
+                    self.taken.release(&held);
                 }
             }
         }
@@ -127,13 +179,5 @@ impl SlotsState {
             self.lines.remove(&line);
         }
         waiting
-    }
-
-    /// One slot of a name is free. Nothing is kept of a name that nobody has.
-    fn release(&mut self, name: &str) {
-        match self.taken(name) {
-            0 | 1 => _ = self.taken.remove(name),
-            taken => _ = self.taken.insert(name.to_owned(), taken - 1),
-        }
     }
 }

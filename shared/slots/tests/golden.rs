@@ -3,7 +3,7 @@
 use actor::ActorId;
 use domain::Timestamp;
 use serde_json::json;
-use slots::{Ask, SlotsCommand, SlotsEvent};
+use slots::{Ask, Bound, SlotsCommand, SlotsEvent};
 use testkit::golden;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -14,8 +14,10 @@ fn ask() -> Box<Ask> {
         wants: vec![("flow/review/abc".into(), 3), ("node/review/abc/write".into(), 1)],
         party: "workspace".into(),
         priority: 7,
+        share: Some(3),
         to: ActorId::new("task", "workspace/task"),
         grant: json!({ "type": "wake" }),
+        bound: Some(Bound { waiting: 10_000, refusal: json!({ "type": "refuse" }) }),
     })
 }
 

@@ -5,7 +5,7 @@ use actor::{ActorId, Input, Letter, Machine};
 use domain::{CommandId, Principal, Stamp, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
-use slots::{Ask, SlotsCommand, SlotsMachine, SlotsState};
+use slots::{Ask, Bound, SlotsCommand, SlotsMachine, SlotsState};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -49,8 +49,10 @@ fn ask(holder: &str, wants: &[(&str, u32)], party: &str, priority: i8) -> Ask {
         wants: wants.iter().map(|(name, limit)| ((*name).to_owned(), *limit)).collect(),
         party: party.to_owned(),
         priority,
+        share: None,
         to: ActorId::new("task", holder),
         grant: json!({ "holder": holder }),
+        bound: None,
     }
 }
 
@@ -69,6 +71,23 @@ fn slots_are_given_in_the_order_of_asking() {
     assert!(play.give("1").is_empty());
     assert!(play.give("3").is_empty() && play.give("5").is_empty());
     assert_eq!(play.state, SlotsState::default(), "nothing is kept of what nobody has or wants");
+}
+
+#[test]
+fn a_request_that_waits_may_get_another_priority_and_keeps_its_waiting() {
+    let mut play = Play::default();
+    assert_eq!(play.ask("1", &[("a", 1)], "w", 0), ["1"]);
+    for holder in ["2", "3", "4"] {
+        assert!(play.ask(holder, &[("a", 1)], "w", 0).is_empty());
+        play.at += 1;
+    }
+    assert!(play.ask("4", &[("a", 1)], "w", 1).is_empty());
+    // As before, it would have waited longer than the fourth one.
+    assert!(play.ask("3", &[("a", 1)], "w", 1).is_empty());
+    let order: Vec<String> = ["1", "3", "4"].iter().flat_map(|holder| play.give(holder)).collect();
+    assert_eq!(order, ["3", "4", "2"]);
+    assert!(play.give("2").is_empty());
+    assert_eq!(play.state, SlotsState::default());
 }
 
 #[test]
@@ -119,6 +138,42 @@ fn parties_that_want_the_same_take_turns() {
         order.push(next);
     }
     assert_eq!(order, ["0", "a1", "b1", "c1"], "fifty requests of one party hold up the others for one turn");
+}
+
+#[test]
+fn a_party_that_takes_all_it_can_leaves_some_to_the_next_one() {
+    let mut play = Play::default();
+    let mut takes = |party: &str| {
+        let mut granted = 0;
+        for n in 0..40 {
+            let mut ask = ask(&format!("{party}{n}"), &[("machine", 32)], party, 0);
+            ask.share = Some(3);
+            granted += play.tell(SlotsCommand::Ask { ask: Box::new(ask) }).len();
+        }
+        granted
+    };
+    assert_eq!([takes("a"), takes("b"), takes("c"), takes("d")], [24, 6, 2, 0]);
+    // The next slot that is free is the turn of the one that has none; those with their share are passed over.
+    assert_eq!(play.give("a0"), ["d0"]);
+    assert_eq!(play.state.taken("machine"), 32);
+}
+
+#[test]
+fn a_party_with_too_much_waiting_is_refused_and_the_others_are_not() {
+    let asks = |play: &mut Play, holder: &str, party: &str| {
+        let mut ask = ask(holder, &[("machine", 1)], party, 0);
+        ask.bound = Some(Bound { waiting: 2, refusal: json!({ "holder": format!("no {holder}") }) });
+        play.tell(SlotsCommand::Ask { ask: Box::new(ask) })
+    };
+    let mut play = Play::default();
+    assert_eq!(asks(&mut play, "a1", "a"), ["a1"]);
+    assert!(asks(&mut play, "a2", "a").is_empty() && asks(&mut play, "a3", "a").is_empty());
+    assert_eq!(asks(&mut play, "a4", "a"), ["no a4"]);
+    assert!(asks(&mut play, "a3", "a").is_empty(), "who waits already keeps its place");
+    assert!(asks(&mut play, "b1", "b").is_empty(), "another party has its own bound");
+    assert_eq!(play.give("a1"), ["a2"]);
+    assert!(asks(&mut play, "a4", "a").is_empty(), "there is room again");
+    assert_eq!((play.state.waiting_of("a"), play.state.waiting()), (2, 3));
 }
 
 proptest! {

@@ -7,14 +7,16 @@
 //! * [`flows`]: small flows for whoever needs one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.
 //! * [`golden`]: what each version wrote, and is read for ever.
+//! * [`SmallDisk`]: a disk of some MiB that can be full.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
-//! But for golden files, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
+//! But for golden files and small disks, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
 
 mod aging;
 pub mod clock;
 pub mod conformance;
 pub mod crash;
+mod disk;
 pub mod fakes;
 pub mod flows;
 pub mod golden;
@@ -22,4 +24,5 @@ mod random;
 
 pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
+pub use disk::SmallDisk;
 pub use random::Random;

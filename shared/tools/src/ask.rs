@@ -6,6 +6,7 @@
 use crate::{
     args,
     call::{Answer, Call},
+    schema::Schema,
 };
 use domain::{Code, Error, event::Question};
 use schemars::JsonSchema;
@@ -59,8 +60,8 @@ pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
             return Err(Error::invalid(&field("name"), format!("two questions are named {name:?}")));
         }
         let schema = schema.map_or_else(|| serde_json::json!({ "type": "string" }), Value::Object);
-        let answer = jsonschema::validator_for(&schema).map_err(|error| {
-            Error::invalid(&field("schema"), format!("the schema of {name:?} is not a JSON Schema: {error}"))
+        let answer = Schema::compile_any_draft(&schema).map_err(|error| {
+            Error::invalid(&field("schema"), format!("the schema of {name:?} cannot be used: {error}"))
         })?;
         if let Some(wrong) = buttons.iter().flatten().find(|button| !answer.is_valid(button)) {
             return Err(Error::invalid(&field("buttons"), format!("the button {wrong} does not fit its schema")));
@@ -77,10 +78,11 @@ pub fn check_answers(questions: &[Question], answers: &Map<String, Value>) -> Re
         let answer = answers.get(&question.name).ok_or_else(|| {
             Error::invalid(&field, format!("the question {:?} has no answer", question.name)).hint(&question.question)
         })?;
-        let validator = jsonschema::validator_for(&question.schema).map_err(|error| {
-            Error::new(Code::Internal, format!("the schema of {:?} is broken: {error}", question.name))
+        let schema = Schema::compile_any_draft(&question.schema).map_err(|error| {
+            Error::new(Code::Unprocessable, format!("the schema of {:?} cannot be used: {error}", question.name))
+                .hint("stop the turn, and have the question asked with another schema")
         })?;
-        if let Some(error) = validator.iter_errors(answer).next() {
+        if let Some(error) = schema.errors(answer, 1).pop() {
             let message = format!("the answer to {:?} does not fit: {error}", question.name);
             return Err(Error::invalid(&field, message).detail("schema", question.schema.clone()));
         }

@@ -1,4 +1,4 @@
-//! Keeping a tool inside one folder (seed 002 §5, filesystem root).
+//! Keeping a tool inside one folder (spec 002 §5, filesystem root).
 //!
 //! It is known of each tool where its arguments name paths; a tool of which it is not known cannot be confined, and is
 //! refused. The arguments are looked at as data, so a call has to run with the very value that was checked.

@@ -1,7 +1,7 @@
 //! The way into `latest/` for tools that walk it.
 
 use domain::{Error, FilePath};
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
 use std::path::{Path, PathBuf};
 
@@ -42,8 +42,10 @@ impl Start {
 
 /// A glob that is matched against paths: one that begins with `/` against the whole path, one with a `/` in it against the
 /// path below the folder that is searched, any other against the name.
+///
+/// What a library makes of a pattern grows with its length and recurses into its braces, so both are bounded before it sees one.
 pub(crate) struct Pattern {
-    matcher: GlobMatcher,
+    matcher: GlobSet,
     against: Against,
 }
 
@@ -54,17 +56,43 @@ enum Against {
 }
 
 impl Pattern {
+    /// The longest glob, in bytes.
+    const LONGEST: usize = 1024;
+    /// How deep braces may nest.
+    const DEEPEST: usize = 8;
+
+    /// A glob as text. `INVALID_ARGUMENT` for one that is none, is too long, or nests too deep.
     pub fn parse(field: &str, text: &str) -> Result<Self, Error> {
+        if text.len() > Self::LONGEST {
+            let message = format!("the glob is {} bytes long; {} fit", text.len(), Self::LONGEST);
+            return Err(Error::invalid(field, message).hint("search with a shorter glob, or several times"));
+        }
+        let (mut open, mut deepest) = (0_usize, 0);
+        for character in text.chars() {
+            match character {
+                '{' => open += 1,
+                '}' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            deepest = deepest.max(open);
+        }
+        if deepest > Self::DEEPEST {
+            let message = format!("the braces of the glob nest {deepest} deep; {} fit", Self::DEEPEST);
+            return Err(Error::invalid(field, message).hint("such as src/**/*.{ts,tsx}"));
+        }
         let against = match text {
             _ if text.starts_with('/') => Against::Path,
             _ if text.contains('/') => Against::Below,
             _ => Against::Name,
         };
-        let glob = GlobBuilder::new(text).literal_separator(true).build().map_err(|error| {
+        let refused = |error: globset::Error| {
             Error::invalid(field, format!("{text:?} is not a glob: {error}"))
                 .hint("such as *.rs, src/**/*.{ts,tsx} or /data/*")
-        })?;
-        Ok(Self { matcher: glob.compile_matcher(), against })
+        };
+        let glob = GlobBuilder::new(text).literal_separator(true).build().map_err(refused)?;
+        // A set of one: to compile a matcher of a glob panics where the set gives an error.
+        let matcher = GlobSetBuilder::new().add(glob).build().map_err(refused)?;
+        Ok(Self { matcher, against })
     }
 
     pub fn matches(&self, start: &FilePath, path: &FilePath) -> bool {
@@ -81,7 +109,7 @@ impl Pattern {
 
 /// Runs a walk on a thread that may wait for the disk.
 pub(crate) async fn walking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
+    workspace::blocking::run(work).await.map_err(|error| {
         tracing::error!(%error, "a walk did not run to its end");
         Error::new(domain::Code::Internal, "the search did not run to its end")
     })

@@ -1,4 +1,4 @@
-//! `exec`: a command, in the workspace's sandbox (seed 000 §7).
+//! `exec`: a command, in the workspace's sandbox (spec 000 §7).
 
 use crate::{
     call::{self, Answer, Call, Done},

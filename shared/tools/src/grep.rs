@@ -18,9 +18,11 @@ use std::{
     io,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
+use tokio::time::Instant;
 
 pub(crate) const GREP: &str = "Search what files say, with a regular expression (Rust syntax), fast. Answers with lines grouped \
     by file: `12:` is a match, `11-` is context. Searches hidden files, too; skips binary files. Past conversations are \
@@ -29,6 +31,16 @@ pub(crate) const GREP: &str = "Search what files say, with a regular expression 
 /// The most matches kept of one file, and of all of them.
 const PER_FILE: usize = 200;
 const KEPT: usize = 20_000;
+/// The longest pattern, in bytes.
+const LONGEST: usize = 4096;
+/// How deep a pattern may nest.
+const DEEPEST: u32 = 64;
+/// What a pattern may become, in bytes: 100,000 letters that repeat are no pattern that anybody means.
+const COMPILED: usize = 1024 * 1024;
+/// What a thread may remember of matching, in bytes.
+const REMEMBERED: usize = 16 * 1024 * 1024;
+/// How long one search may take.
+const LASTS: Duration = Duration::from_secs(20);
 /// The most bytes of one line that is shown.
 const MAX_LINE: usize = 500;
 
@@ -121,10 +133,17 @@ impl Search for Grep {
 
 impl Grep {
     fn matcher(&self) -> Result<RegexMatcher, Error> {
+        if self.pattern.len() > LONGEST {
+            let message = format!("the pattern is {} bytes long; {LONGEST} fit", self.pattern.len());
+            return Err(Error::invalid("pattern", message).hint("search for a part of it"));
+        }
         let built = RegexMatcherBuilder::new()
             .case_insensitive(self.ignore_case)
             .fixed_strings(self.literal)
             .line_terminator(Some(b'\n'))
+            .nest_limit(DEEPEST)
+            .size_limit(COMPILED)
+            .dfa_size_limit(REMEMBERED)
             .build(&self.pattern);
         built.map_err(|error| {
             Error::invalid("pattern", format!("the pattern is not a regular expression for single lines: {error}"))
@@ -164,17 +183,26 @@ pub(crate) struct Line {
 /// What was found.
 pub(crate) struct Found {
     files: Vec<Hits>,
-    /// Whether the search was given up because there was too much.
-    gave_up: bool,
+    /// Why the search was given up, if it was.
+    gave_up: Option<GaveUp>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum GaveUp {
+    /// There was too much.
+    Full,
+    /// It took too long.
+    Late,
 }
 
 /// Searches all files below the start, on all processors, as `rg` does.
 fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: Wants) -> Found {
     let files = Mutex::new(Vec::new());
     let kept = AtomicUsize::new(0);
+    let (late, until) = (AtomicBool::new(false), Instant::now() + LASTS);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(12);
     start.walk().threads(threads).build_parallel().run(|| {
-        let (matcher, files, kept) = (matcher.clone(), &files, &kept);
+        let (matcher, files, kept, late) = (matcher.clone(), &files, &kept, &late);
         let mut searcher = SearcherBuilder::new()
             .line_number(wants.lines)
             .before_context(wants.context)
@@ -189,6 +217,10 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
             let Some(path) = start.logical(entry.path()) else { return WalkState::Continue };
             if glob.is_some_and(|glob| !glob.matches(&start.path, &path)) {
                 return WalkState::Continue;
+            }
+            if Instant::now() >= until {
+                late.store(true, Ordering::Relaxed);
+                return WalkState::Quit;
             }
             let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
             // A file that went away, or cannot be read: not there.
@@ -206,7 +238,12 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     });
     let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    Found { files, gave_up: wants.lines && kept.into_inner() > KEPT }
+    let gave_up = match (wants.lines && kept.into_inner() > KEPT, late.into_inner()) {
+        (true, _) => Some(GaveUp::Full),
+        (_, true) => Some(GaveUp::Late),
+        _ => None,
+    };
+    Found { files, gave_up }
 }
 
 /// Takes what the searcher finds in one file.
@@ -287,15 +324,21 @@ fn show_lines(found: &Found, limit: usize) -> Done {
             output.push_str(&format!("[{} more in this file]\n", hits.matches - PER_FILE));
         }
     }
-    let truncated = shown < total || found.gave_up;
+    let truncated = shown < total || found.gave_up.is_some();
     output.push_str(&summary(total, found, shown, truncated));
-    let result = json!({ "matches": results, "total": total, "files": found.files.len(), "complete": !found.gave_up });
+    let result =
+        json!({ "matches": results, "total": total, "files": found.files.len(), "complete": found.gave_up.is_none() });
     Done { output, truncated, result, ..Done::default() }
 }
 
 fn summary(total: usize, found: &Found, shown: usize, truncated: bool) -> String {
-    let (files, least) = (found.files.len(), if found.gave_up { "at least " } else { "" });
+    let (files, least) = (found.files.len(), if found.gave_up.is_some() { "at least " } else { "" });
     match (total, truncated) {
+        (_, true) if found.gave_up == Some(GaveUp::Late) => format!(
+            "[{total} matching lines in {files} files; the search ended after {} s without having seen all files: narrow the \
+             pattern, path or glob]",
+            LASTS.as_secs()
+        ),
         (0, _) => "nothing matches".into(),
         (_, false) => format!("[{total} matching lines in {files} files]"),
         (_, true) => format!(

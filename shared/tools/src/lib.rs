@@ -31,6 +31,7 @@ mod list;
 mod plan;
 mod read;
 mod registry;
+pub mod schema;
 mod search;
 mod write;
 

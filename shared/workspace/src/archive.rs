@@ -127,5 +127,5 @@ pub(crate) async fn digest(content: &Bytes) -> Result<Sha256> {
         return Ok(Sha256::of(content));
     }
     let content = content.clone();
-    tokio::task::spawn_blocking(move || Sha256::of(&content)).await.map_err(error::task)
+    crate::blocking::run(move || Sha256::of(&content)).await.map_err(error::task)
 }

@@ -198,7 +198,7 @@ fn cut(bytes: Bytes, range: Option<Range<u64>>) -> Bytes {
 }
 
 /// That a content is not too long for one write.
-pub(crate) fn fits(path: &FilePath, length: usize) -> Result<()> {
+pub(crate) fn fits(path: impl std::fmt::Display, length: usize) -> Result<()> {
     if length <= MAX_FILE {
         return Ok(());
     }

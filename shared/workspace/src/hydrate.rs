@@ -1,4 +1,4 @@
-//! Bringing `latest/` in line with the index where the disk is only a cache (seed 001 §5): before a folder is walked.
+//! Bringing `latest/` in line with the index where the disk is only a cache (spec 001 §5): before a folder is walked.
 //!
 //! The index is listed a folder a query, the disk is looked at in one go, and only what differs is fetched. Contents are hashed
 //! once: what was found right is remembered by its inode and times, which no write leaves as they are.

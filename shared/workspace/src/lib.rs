@@ -1,5 +1,5 @@
 //! Workspaces: files with a permanent identity, immutable versions, and a folder on disk that any tool can read
-//! (seeds 000 §1 and 001 §3; architecture.md, "Workspace").
+//! (specs 000 §1 and 001 §3; ARCHITECTURE.md, "Workspaces").
 //!
 //! There are three stores, and one of them decides:
 //!
@@ -21,6 +21,7 @@
 //! the chat writes its chat file), and it publishes no events: a [`Change`] has what an event needs.
 
 mod archive;
+pub mod blocking;
 mod commit;
 mod damage;
 mod error;
@@ -34,10 +35,12 @@ pub mod mirror;
 mod model;
 mod nearby;
 mod projection;
+pub mod removal;
 mod repair;
 mod retention;
 mod snapshot;
 mod taxonomy;
+mod transfer;
 mod trash;
 mod tree;
 mod versions;

@@ -6,6 +6,7 @@
 //!
 //! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
 
+use crate::removal::remove_all;
 use domain::{FilePath, Timestamp};
 use rustix::{
     fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, renameat, statat, unlinkat},
@@ -81,7 +82,7 @@ impl Mirror {
 
     /// Removes all of it.
     pub fn delete(&self) -> io::Result<()> {
-        absent_is_fine(fs::remove_dir_all(&self.home))
+        absent_is_fine(remove_all(&self.home))
     }
 
     /// Removes what interrupted writes left behind.
@@ -90,7 +91,7 @@ impl Mirror {
         if fs::read_dir(&tmp).is_ok_and(|mut entries| entries.next().is_none()) {
             return Ok(());
         }
-        absent_is_fine(fs::remove_dir_all(&tmp))?;
+        absent_is_fine(remove_all(&tmp))?;
         fs::create_dir_all(&tmp)
     }
 
@@ -200,8 +201,8 @@ impl Mirror {
             let tmp = self.part("tmp", true)?;
             let aside = id.simple().to_string();
             renameat(&folder, path.name(), &tmp, &aside)?;
-            // The way there has no link in it, and std's own removal follows none below.
-            fs::remove_dir_all(self.home.join("tmp").join(aside))?;
+            // The way there has no link in it, and the removal follows none below.
+            remove_all(&self.home.join("tmp").join(aside))?;
         } else {
             unlinkat(&folder, path.name(), AtFlags::empty())?;
         }
@@ -212,7 +213,7 @@ impl Mirror {
     pub fn empty(&self, area: Area, id: Uuid) -> io::Result<()> {
         let aside = self.home.join("tmp").join(id.simple().to_string());
         absent_is_fine(fs::rename(self.home.join(area.name()), &aside))?;
-        absent_is_fine(fs::remove_dir_all(aside))?;
+        absent_is_fine(remove_all(&aside))?;
         self.lay_out()
     }
 

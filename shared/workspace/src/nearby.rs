@@ -1,5 +1,5 @@
 //! The workspace's sandbox, where one is ready: its mirror is brought in line with the index before it is searched, and contents
-//! are read from it before the blobs are asked (seed 001 §5).
+//! are read from it before the blobs are asked (spec 001 §5).
 //!
 //! A sandbox may be gone at any moment, and nothing durable is in it: whatever fails here is logged once, the sandbox is then
 //! left alone for a while, and the caller goes on without. So it is never slower than one failed attempt allows.

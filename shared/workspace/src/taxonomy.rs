@@ -1,4 +1,4 @@
-//! The folders that every workspace has (seed 001 §1), what is in them to begin with, and what keeps them as they are.
+//! The folders that every workspace has (spec 001 §1), what is in them to begin with, and what keeps them as they are.
 
 use crate::{Kind, Result, Version, Workspace, Writer, error, model::Entry};
 use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Stamp};

@@ -315,7 +315,7 @@ impl Workspace {
         work: impl FnOnce(&Mirror) -> std::io::Result<T> + Send + 'static,
     ) -> Result<T> {
         let mirror = self.0.mirror.clone();
-        tokio::task::spawn_blocking(move || work(&mirror)).await.map_err(error::task)?.map_err(error::disk(what))
+        crate::blocking::run(move || work(&mirror)).await.map_err(error::task)?.map_err(error::disk(what))
     }
 }
 

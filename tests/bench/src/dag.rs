@@ -1,4 +1,4 @@
-//! Tasks: chains, fan-outs, diamonds, growth, a death at half, and tasks that wait (seed 002 on the actor runtime).
+//! Tasks: chains, fan-outs, diamonds, growth, a death at half, and tasks that wait (spec 002 on the actor runtime).
 //!
 //! The release binary runs the flows in a process of its own (`buildscale bench-driver`); every step is durable, and its
 //! payload is 1 KiB that does not compress. The floor is what SQLite alone does a step, measured just before.

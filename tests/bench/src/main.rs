@@ -5,7 +5,7 @@
 //! there is, is the hub's. A figure and its floor take turns, sample by sample, so that a disk that drifts moves both.
 //!
 //! By file: [`floor`] is what a disk and SQLite cost by themselves; [`turns`], [`steps`] and [`history`] talk to the hub;
-//! [`files`] and [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`streams`] passes on what the bench of the
+//! [`files`] and [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`] passes on what the bench of the
 //! stream server says; [`boot`] starts hubs, and [`functions`] what is deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
@@ -16,6 +16,7 @@ mod functions;
 mod history;
 mod http;
 mod hub;
+mod isolation;
 mod machine;
 mod report;
 mod samples;
@@ -39,7 +40,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 11] = [
+const FIGURES: [Named; 12] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
@@ -50,6 +51,7 @@ const FIGURES: [Named; 11] = [
     ("boot", boot::measure),
     ("dag", dag::measure),
     ("layers", dag::layers),
+    ("isolation", isolation::measure),
     ("functions", functions::measure),
 ];
 

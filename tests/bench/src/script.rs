@@ -10,6 +10,8 @@ pub(crate) const READ: &str = "/data/read.md";
 
 /// Says a word: the shortest turn.
 pub(crate) const TALK: &str = "talk";
+/// Never answers.
+pub(crate) const HANG: &str = "hang";
 /// Calls a tool that reads, 100 times, one call an answer.
 pub(crate) const ONE_BY_ONE: &str = "read one by one";
 /// The same calls, all in one answer.
@@ -21,6 +23,8 @@ pub(crate) const WRITES: &str = "write one by one";
 pub(crate) fn write(path: &Path) -> Result<()> {
     let read = format!("{{tool: file_info, args: {{path: {READ}}}}}");
     let mut yaml = String::from("rules:\n");
+    writeln!(yaml, "- when: {{user: '^{HANG}'}}\n  steps: [{{hang: true}}]")?;
+    writeln!(yaml, "- when: {{system: 'You hang'}}\n  steps: [{{hang: true}}]")?;
     rule(&mut yaml, ONE_BY_ONE, (0..CALLS).map(|_| format!("calls: [{read}]")))?;
     rule(&mut yaml, AT_ONCE, [format!("calls: [{}]", vec![read.as_str(); CALLS].join(", "))].into_iter())?;
     let written = |number: usize| {

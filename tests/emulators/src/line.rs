@@ -23,6 +23,7 @@ pub enum State {
 pub struct Line {
     port: u16,
     state: watch::Sender<State>,
+    forgets: watch::Sender<()>,
     task: JoinHandle<()>,
 }
 
@@ -33,17 +34,19 @@ impl Line {
         let port = listener.local_addr()?.port();
         let state = watch::Sender::new(State::Whole);
         let mut states = state.subscribe();
+        let forgets = watch::Sender::new(());
+        let forgetting = forgets.clone();
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 tokio::select! {
-                    Ok((stream, _)) = listener.accept() => drop(connections.spawn(carry(stream, service, states.clone()))),
+                    Ok((stream, _)) = listener.accept() => drop(connections.spawn(carry(stream, service, states.clone(), forgetting.subscribe()))),
                     Ok(()) = states.changed() => {}
                 }
                 while connections.try_join_next().is_some() {}
             }
         });
-        Ok(Self { port, state, task })
+        Ok(Self { port, state, forgets, task })
     }
 
     /// Where it is entered, on 127.0.0.1.
@@ -55,6 +58,12 @@ impl Line {
     pub fn set(&self, state: State) {
         self.state.send_replace(state);
     }
+
+    /// Connections that there are carry nothing any more, and nobody is told; new ones are whole. So it is when a network forgets
+    /// those that were silent for long.
+    pub fn forget(&self) {
+        self.forgets.send_replace(());
+    }
 }
 
 impl Drop for Line {
@@ -63,14 +72,24 @@ impl Drop for Line {
     }
 }
 
-async fn carry(mut near: TcpStream, service: u16, mut states: watch::Receiver<State>) {
+async fn carry(
+    mut near: TcpStream,
+    service: u16,
+    mut states: watch::Receiver<State>,
+    mut forgotten: watch::Receiver<()>,
+) {
     let carried = async {
         if *states.borrow() == State::Whole
             && let Ok(mut far) = TcpStream::connect(("127.0.0.1", service)).await
         {
-            tokio::select! {
+            let is_forgotten = tokio::select! {
+                biased;
+                Ok(()) = forgotten.changed() => true,
                 _ = copy_bidirectional(&mut near, &mut far) => return,
-                _ = states.wait_for(|state| *state != State::Whole) => {}
+                _ = states.wait_for(|state| *state != State::Whole) => false,
+            };
+            if is_forgotten {
+                std::future::pending::<()>().await;
             }
         }
         _ = states.wait_for(|state| *state != State::Dead).await;

@@ -110,3 +110,18 @@ async fn a_redis_that_is_silent_is_left_alone_for_a_while() {
     line.set(State::Whole);
     hears(&bus, &mut subscription, "second").await;
 }
+
+/// As it is with a function that was frozen between two invocations: the next one publishes at once, and nobody rests.
+#[tokio::test]
+async fn a_connection_that_the_network_forgot_is_replaced_by_the_message_that_finds_it_out() {
+    let redis = Emulator::redis().await.unwrap();
+    let line = Line::to(redis.port()).await.unwrap();
+    let publisher = RedisBus::new(&format!("redis://127.0.0.1:{}", line.port())).unwrap();
+    let listener = bus(&redis);
+    let mut subscription = listener.subscribe("c").await.unwrap();
+    for round in ["first", "second", "third"] {
+        publisher.publish("c", Bytes::from_static(round.as_bytes())).await.unwrap();
+        assert_eq!(subscription.next().await.unwrap(), round);
+        line.forget();
+    }
+}

@@ -4,11 +4,14 @@
 use aws::AwsSecrets;
 use aws_sdk_ssm::types::ParameterType;
 use emulators::{Emulator, Fate, FaultProxy, account};
-use ports::{Error, Recipient, SecretRef, Secrets};
+use ports::{Address, Error, Recipient, SecretRef, Secrets};
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
+
+const TO: Recipient<'static> =
+    Recipient { workspace: domain::WorkspaceId(uuid::Uuid::nil()), address: Address::Url("https://a.example") };
 
 #[tokio::test]
 async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
@@ -41,7 +44,7 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
             ("/absent", None),
             ("momento", None),
         ] {
-            let found = secrets.get(&named(name), Recipient::Address).await.unwrap();
+            let found = secrets.get(&named(name), TO).await.unwrap();
             assert_eq!(found.as_ref().map(|secret| secret.expose()), expected, "{name}");
         }
     }
@@ -57,9 +60,9 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
         SecretRef::Env("HOME".into()),
         SecretRef::File("/etc/passwd".into()),
     ] {
-        assert!(matches!(secrets.get(&wrong, Recipient::Address).await, Err(Error::Invalid(_))), "{wrong}");
+        assert!(matches!(secrets.get(&wrong, TO).await, Err(Error::Invalid(_))), "{wrong}");
     }
     assert_eq!(secrets.by_id("momento").await.unwrap().unwrap().expose(), "the bus's own");
     drop(emulator);
-    assert!(matches!(secrets.get(&named("later"), Recipient::Address).await, Err(Error::Unavailable { .. })));
+    assert!(matches!(secrets.get(&named("later"), TO).await, Err(Error::Unavailable { .. })));
 }

@@ -9,7 +9,7 @@ pub use assembly::PLAY;
 pub use slow::Slow;
 
 use actor::NobodyFollows;
-use assembly::{Base, Config, Machines, Parts, Settings, Voices, Ways, sweeps::Sweeps};
+use assembly::{Base, Config, Machines, Parts, Places, Settings, Voices, Ways, sweeps::Sweeps};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::{
@@ -120,7 +120,8 @@ impl Hub {
         let files = folder.path().join("workspaces");
         // Commands run on this machine, as on any hub.
         let sandboxes = Arc::new(sandbox::Local::new(&files, folder.path().join("scratch")));
-        let machines = Machines { sandboxes, commands: Some(tools::Commands::default()) };
+        let places = Places { at_once: sandbox::AT_ONCE, shared: true };
+        let machines = Machines { sandboxes, commands: Some(tools::Commands::default()), places };
         let base = Base { table, queue: queue.clone(), bus, blobs, clock, files, keeps_mirrors: true };
         let minute = Duration::from_secs(60);
         let settings = Settings {

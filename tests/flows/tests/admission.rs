@@ -1,4 +1,4 @@
-//! Who is refused, and when: a flow with enough to do, a tenant with too much waiting (seed 002 §10.12).
+//! Who is refused, and when: a flow with enough to do, a tenant with too much waiting (spec 002 §10.12).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Error, TaskId, TaskPhase};

@@ -1,4 +1,4 @@
-//! The tools of agents on a real hub (seed 002 §5): exactly those that the node lists, by their ids, each within its permissions.
+//! The tools of agents on a real hub (spec 002 §5): exactly those that the node lists, by their ids, each within its permissions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status, TaskId, TaskPhase, TaskView};

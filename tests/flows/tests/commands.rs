@@ -1,4 +1,4 @@
-//! Commands of flows on a real hub (seed 002 §5): nodes that are one and tools that run one, really run, in the sandbox of this
+//! Commands of flows on a real hub (spec 002 §5): nodes that are one and tools that run one, really run, in the sandbox of this
 //! machine.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 

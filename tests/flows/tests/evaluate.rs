@@ -1,4 +1,4 @@
-//! Evaluations on a real hub (seed 002 §10.3): what is recorded, what is isolated, and what survives.
+//! Evaluations on a real hub (spec 002 §10.3): what is recorded, what is isolated, and what survives.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::Kind;

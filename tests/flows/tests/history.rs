@@ -1,4 +1,4 @@
-//! What is kept of a run, whole: merges that end their task, what tools answered, what agents were asked (seed 002 §2.1, §6, §10.1).
+//! What is kept of a run, whole: merges that end their task, what tools answered, what agents were asked (spec 002 §2.1, §6, §10.1).
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use domain::{Status, TaskEvent};

@@ -70,7 +70,7 @@ edges: [{from: begin, to: end}]
     hub.close().await;
 }
 
-/// A campaign is a plan that people watch: a file, and steps that are told as they are done (seed 000 §4, scenario 5).
+/// A campaign is a plan that people watch: a file, and steps that are told as they are done (spec 000 §4.5).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_campaign_keeps_a_plan_and_tells_its_progress() {
     const SCRIPT: &str = r#"

@@ -1,4 +1,4 @@
-//! The inspector and re-runs on a whole hub (seed 002 §10.7): what is said to a task holds for its tree, a retry runs what
+//! The inspector and re-runs on a whole hub (spec 002 §10.7): what is said to a task holds for its tree, a retry runs what
 //! failed and nothing else, and a re-run sees what was seen then.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! What runs at once is limited by flow, by node and by provider, a tenant at a time over all workers (seed 002
+//! What runs at once is limited by flow, by node and by provider, a tenant at a time over all workers (spec 002
 //! §10.12). Everything takes a second of a time that jumps, and knows how much of it there was at once.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

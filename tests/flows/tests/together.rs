@@ -1,8 +1,9 @@
 //! Many tasks at once, and what a stage can fail of, on a real hub.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::Status;
-use flows::Hub;
+use domain::{Code, FilePath, Status, TaskId, TaskView};
+use flows::{Hub, until};
+use ports::{Key, Query};
 use serde_json::json;
 
 const ECHO: &str = r#"
@@ -30,6 +31,112 @@ async fn s10_8_tasks_that_run_at_once_see_nothing_of_each_other() {
         let view = hub.finished(task).await;
         assert_eq!(view.output, Some(json!({ "said": word, "seen": [word] })));
         assert_eq!((view.status, view.steps), (Status::Success, 3));
+    }
+    hub.close().await;
+}
+
+/// An agent and a person remember, the one under a key of its own; the last node tells what it is given of it.
+const ASKED: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: voice, kind: agent, role: linear, agent_id: voice, context: none, prompt: Speak., remember: {store: task, key: "said-{{input}}"}}
+  - {id: person, kind: deterministic, role: linear, context: none, remember: {store: task},
+     ask: {questions: [{name: colour, question: "Which colour?"}]}}
+  - {id: tell, kind: deterministic, role: linear, context: mine, op: {expr: "context.items.map(item, {'key': item.key, 'is': item.content})"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: voice}, {from: voice, to: person}, {from: person, to: tell}, {from: tell, to: end}]
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_agents_say_and_people_answer_is_remembered_before_the_next_node_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: [{steps: [{text: hello}]}]").await;
+    let agents = "agents: [{id: voice, system: You are a voice.}]";
+    hub.flow("asked", [("workflow.yaml", ASKED), ("memory.yaml", MEMORY), ("agents.yaml", agents)]).await;
+    let task = hub.create("asked", json!("x")).await.unwrap();
+    hub.answer(task, "person", json!({ "colour": "blue" })).await;
+    let view = hub.finished(task).await;
+    let of_person = json!({ "key": "person", "is": { "colour": "blue" } });
+    assert_eq!(view.output, Some(json!([of_person, { "key": "said-x", "is": "hello" }])), "{:?}", view.error);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_to_a_step_that_has_ended_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let flow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: one, kind: deterministic, role: linear, context: none, ask: {approve: One?}}
+  - {id: two, kind: deterministic, role: linear, context: none, ask: {approve: Two?}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: end}]
+";
+    hub.flow("asks", [("workflow.yaml", flow)]).await;
+    let task = hub.create("asks", json!(1)).await.unwrap();
+    hub.answer(task, "one", json!({ "approved": true })).await;
+    hub.until(task, |view| view.node.as_ref().is_some_and(|node| node.as_str() == "two")).await;
+    let again = serde_json::Map::from_iter([("approved".to_owned(), json!(false))]);
+    let refused = hub.tasks.answer(hub.workspace, task, "one", again, hub.command(), &hub.by).await.unwrap_err();
+    assert_eq!(refused.code, Code::Conflict);
+    hub.answer(task, "two", json!({ "approved": true })).await;
+    assert_eq!(hub.finished(task).await.status, Status::Success);
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_task_is_gone_with_all_below_it_its_artifacts_and_the_chats_of_its_agents() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: [{steps: [{text: hello}]}]").await;
+    let flow = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: "input"}}
+  - {id: voice, kind: agent, role: linear, agent_id: voice, context: none, prompt: Speak.}
+  - {id: person, kind: deterministic, role: linear, context: none, ask: {approve: Good?}}
+  - {id: join, kind: deterministic, role: merge, context: none}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: each}, {from: each, to: voice}, {from: voice, to: person}, {from: person, to: join}, {from: join, to: end}]
+"#;
+    let agents = "agents: [{id: voice, system: You are a voice.}]";
+    hub.flow("each", [("workflow.yaml", flow), ("agents.yaml", agents)]).await;
+    // One that waits for people, and one that has ended.
+    for ends in [false, true] {
+        let task = hub.create("each", json!([1, 2])).await.unwrap();
+        let asks = || async {
+            let children = hub.children(task).await;
+            let asked = |child: &TaskView| child.node.as_ref().is_some_and(|node| node.as_str() == "person");
+            (children.len() == 2 && children.iter().all(asked)).then_some(children)
+        };
+        let children = until(asks).await;
+        let listed = async |id: TaskId| {
+            let chat = flow::machine::chat_of(id, &"voice".into(), 0);
+            let view = hub.table.get(&Key::new(format!("{}/chats", hub.workspace), chat.to_string())).await.unwrap();
+            (hub.tasks.get(hub.workspace, id).await.is_ok(), view.is_some())
+        };
+        let first = children[0].task_id;
+        assert_eq!(listed(first).await, (true, true));
+        let refused = hub.tasks.delete(hub.workspace, first, hub.command(), &hub.by).await.unwrap_err();
+        assert_eq!(refused.code, Code::Conflict, "it goes with the task that made it");
+        let kept = FilePath::parse(&format!("/tasks/{first}")).unwrap();
+        let files = hub.workspaces.open(hub.workspace).await.unwrap();
+        if ends {
+            for child in &children {
+                hub.answer(child.task_id, "person", json!({ "approved": true })).await;
+            }
+            hub.finished(task).await;
+            // The children archive what they have after they have told their parent.
+            until(|| async { files.stat(&kept).await.ok() }).await;
+        }
+        hub.tasks.delete(hub.workspace, task, hub.command(), &hub.by).await.unwrap();
+        assert!(hub.tasks.get(hub.workspace, task).await.is_err(), "at once");
+        for child in &children {
+            until(|| async { (listed(child.task_id).await == (false, false)).then_some(()) }).await;
+        }
+        until(|| async { files.stat(&kept).await.is_err().then_some(()) }).await;
+        let all = flow::TaskFilter::default();
+        assert!(hub.tasks.list(hub.workspace, &all, 10, None).await.unwrap().tasks.is_empty());
     }
     hub.close().await;
 }
@@ -92,6 +199,38 @@ edges: [{{from: begin, to: middle}}, {{from: middle, to: end, label: one}}, {{fr
         let error = view.error.expect("it says why");
         assert_eq!(view.status, Status::Failure, "{name}");
         assert!(error.message.contains(told) || error.to_string().contains(told), "{name}: {error:?}");
+    }
+    hub.close().await;
+}
+
+const SQUARES: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: input}}
+  - {id: square, kind: deterministic, role: linear, context: none, op: {expr: "input * input"}}
+  - {id: more, kind: deterministic, role: linear, context: none, op: {expr: "input + 1"}}
+  - {id: join, kind: deterministic, role: merge, context: none, op: {function: "merge:outputs"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: each}, {from: each, to: square}, {from: square, to: more}, {from: more, to: join}, {from: join, to: end}]
+"#;
+
+/// How many entries the log of a task has.
+async fn entries(hub: &Hub, task: TaskId) -> usize {
+    let log = Query::prefix(flow::machine::actor_id(hub.workspace, task).as_str(), "log/", 100);
+    hub.table.query(&log).await.unwrap().items.len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subtask_is_an_entry_to_begin_and_one_per_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    hub.flow("squares", [("workflow.yaml", SQUARES)]).await;
+    let view = hub.run("squares", json!([1, 2, 3])).await;
+    assert_eq!((view.output, view.status), (Some(json!([2, 5, 10])), Status::Success));
+    let children = hub.children(view.task_id).await;
+    assert_eq!(children.len(), 3);
+    for child in children {
+        assert_eq!((child.steps, entries(&hub, child.task_id).await), (2, 3));
     }
     hub.close().await;
 }

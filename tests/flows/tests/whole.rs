@@ -1,4 +1,4 @@
-//! What the engine is as a whole (seed 002 §1, §9): one flow with all of it, on a real hub, and what can be seen of its run.
+//! What the engine is as a whole (spec 002 §1, §9): one flow with all of it, on a real hub, and what can be seen of its run.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Status, TaskId, TaskPhase};

@@ -8,7 +8,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("ports", &["domain"]),
     ("actor", &["domain", "ports"]),
-    ("slots", &["actor", "domain"]),
+    ("slots", &["actor", "domain", "ports"]),
     ("workspace", &["domain", "ports"]),
     ("tools", &["domain", "ports", "workspace"]),
     ("chat", &["actor", "domain", "ports", "slots", "tools", "workspace"]),

@@ -1,6 +1,6 @@
-//! Dependencies are chosen once, in the root manifest; none is unused, and each has its reason in the README.
+//! Dependencies are chosen once, in the root manifest; none is unused, and each has its reason in `docs/dependencies.md`.
 
-use crate::repository::{folder, metadata, none, parse_toml, readme, rust_files};
+use crate::repository::{folder, metadata, none, parse_toml, read, readme, rust_files};
 use std::collections::BTreeSet;
 
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
@@ -55,6 +55,7 @@ fn declared_dependencies_are_used() {
 #[test]
 fn chosen_dependencies_are_used_and_explained() {
     let Some(readme) = readme() else { return };
+    let reasons = [readme, read("docs/dependencies.md")].concat();
     let metadata = metadata();
     let used: BTreeSet<_> =
         metadata.workspace_packages().into_iter().flat_map(|package| &package.dependencies).map(|d| &d.name).collect();
@@ -64,9 +65,8 @@ fn chosen_dependencies_are_used_and_explained() {
             faults.push(format!("{name}: no crate uses it; remove it from the root manifest"));
         }
         let ours = value.get("path").is_some();
-        if !ours && !readme.contains(&format!("`{name}`")) {
-            faults
-                .push(format!("{name}: say in README.md, in the table of dependencies, why it is there (as `{name}`)"));
+        if !ours && !reasons.contains(&format!("`{name}`")) {
+            faults.push(format!("{name}: say in docs/dependencies.md why it is there (as `{name}`)"));
         }
     }
     none(faults, "These entries of [workspace.dependencies] are not needed, or not explained");

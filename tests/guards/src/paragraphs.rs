@@ -1,4 +1,4 @@
-//! Which test proves which paragraph of seed 002: the names of tests carry the numbers, and docs/paragraphs.md is the table.
+//! Which test proves which paragraph of spec 002: the names of tests carry the numbers, and docs/paragraphs.md is the table.
 //!
 //! The table is made from the names: `BLESS=1 scripts/test paragraphs` writes it anew. A paragraph without a test fails.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const TABLE: &str = "docs/paragraphs.md";
 
-/// Every paragraph of the seed that demands something, with its heading.
+/// Every paragraph of the specification that demands something, with its heading.
 const PARAGRAPHS: &[(&str, &str)] = &[
     ("1", "Architectural responsibilities"),
     ("2.1", "Task"),
@@ -46,7 +46,7 @@ fn every_paragraph_of_the_engine_has_tests_and_the_table_names_them() {
     let tests = tests_by_paragraph();
     let without: Vec<&str> =
         PARAGRAPHS.iter().filter(|(number, _)| !tests.contains_key(*number)).map(|(number, _)| *number).collect();
-    assert!(without.is_empty(), "no test is named after these paragraphs of seed 002: {without:?}");
+    assert!(without.is_empty(), "no test is named after these paragraphs of spec 002: {without:?}");
     let unknown: Vec<&String> =
         tests.keys().filter(|number| PARAGRAPHS.iter().all(|(known, _)| known != number)).collect();
     assert!(unknown.is_empty(), "tests are named after paragraphs that demand nothing or are not there: {unknown:?}");
@@ -99,7 +99,7 @@ fn paragraph_of(name: &str) -> Option<String> {
 
 fn render(tests: &BTreeMap<String, Vec<String>>) -> String {
     let mut table = String::from(
-        "# The paragraphs of seed 002 and their tests\n\nWritten from the names of the tests; a guard keeps it complete. \
+        "# The paragraphs of spec 002 and their tests\n\nWritten from the names of the tests; a guard keeps it complete. \
          One of them is run by its name: `scripts/test <name>`.\n\n| § | heading | tests |\n|---|---|---|\n",
     );
     for (number, heading) in PARAGRAPHS {

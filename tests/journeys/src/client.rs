@@ -28,13 +28,24 @@ pub struct Client {
     made: Arc<Mutex<Vec<String>>>,
 }
 
+/// Clients insist on a TLS provider, also for plain HTTP. Another test may have installed it.
+pub(crate) fn tls() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+/// Follows nobody.
+fn http() -> reqwest::Client {
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+    http.expect("a client of nothing in particular")
+}
+
 impl Client {
     /// Of the server at an address that may change, such as `http://127.0.0.1:8686`, for whom this token names.
     pub fn new(url: watch::Receiver<String>, token: Option<&str>) -> Self {
-        // The client insists on a TLS provider, also for plain HTTP. Another test may have installed it.
-        drop(rustls::crypto::ring::default_provider().install_default());
+        tls();
         Self {
-            http: reqwest::Client::new(),
+            // There is one address, so nobody is sent to another.
+            http: http(),
             url,
             token: token.map(Into::into),
             waits: false,
@@ -53,6 +64,11 @@ impl Client {
     #[must_use]
     pub(crate) fn guest(self) -> Self {
         Self { waits: true, model: Some("scripted/demo"), ..self }
+    }
+
+    /// What it says who it is by.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// Where a path is.
@@ -91,6 +107,20 @@ impl Client {
                 _ => return Ok(answer),
             }
         }
+    }
+
+    /// Sends a request that the server has given, without the token. Its status, and what comes back.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn transfer(&self, request: &Value, content: Vec<u8>) -> Result<(StatusCode, Vec<u8>)> {
+        let text = |name: &str| request[name].as_str().ok_or_else(|| format!("no {name} in {request}"));
+        let mut sent = self.http.request(text("method")?.parse()?, text("url")?).body(content);
+        for (name, value) in request["headers"].as_object().into_iter().flatten() {
+            sent = sent.header(name, value.as_str().unwrap_or_default());
+        }
+        let answer = sent.send().await?;
+        Ok((answer.status(), answer.bytes().await?.to_vec()))
     }
 
     /// Asks with a JSON body; with none when it is null.

@@ -5,7 +5,7 @@
 //! * [`suite`] is what: journeys that know of no world, but for what they need of one (an [`Ability`]).
 //! * [`Client`] is how: HTTP and event streams, and waiting on conditions. [`Stub`] is a model behind OpenAI's protocol.
 //!
-//! Tests of what only one world has (command line and terminal of the hub; deadlines, faults and costs of the functions) are with that
+//! Tests of what only one world has (the hub's terminal and its death under a command; deadlines, faults and costs of the functions) are with that
 //! world, in `functions/hub/tests` and `functions/cloud/tests`, and start it with what is here.
 
 mod answer;
@@ -22,6 +22,7 @@ pub use answer::Answer;
 pub use binaries::Binaries;
 pub use client::Client;
 pub use events::{Event, OneStream, Watch, count};
+pub use lambda::RecursiveLoop;
 pub use stub::{Asked, Stub};
 pub use world::{Ability, Aws, Deployment, Emulators, Hub, Options, Other, Settings, World};
 

@@ -1,6 +1,10 @@
 //! A function: as many instances of one binary as are needed at once, up to a bound.
 
-use crate::{instance::Instance, lease::Lease};
+use crate::{
+    instance::{Answered, Instance},
+    lease::Lease,
+    lineage::Lineage,
+};
 use bytes::Bytes;
 use std::{
     path::PathBuf,
@@ -10,7 +14,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// How a function is deployed.
 #[derive(Clone, Debug)]
@@ -62,7 +66,7 @@ struct Inner {
     idle: Mutex<Vec<Instance>>,
     /// Process ids of instances that run an invocation.
     busy: Mutex<Vec<u32>>,
-    places: Semaphore,
+    places: Arc<Semaphore>,
     inits: Mutex<Vec<Duration>>,
     /// Whether leases end with whoever held them.
     ends_leases: AtomicBool,
@@ -74,7 +78,7 @@ struct Inner {
 
 impl Function {
     pub fn new(settings: Settings) -> Self {
-        let places = Semaphore::new(settings.concurrency);
+        let places = Arc::new(Semaphore::new(settings.concurrency));
         Self(Arc::new(Inner {
             settings,
             idle: Mutex::default(),
@@ -89,8 +93,27 @@ impl Function {
 
     /// Runs one invocation on an idle instance, or on a new one.
     pub async fn invoke(&self, event: impl Into<Bytes>) -> Result<Bytes, Failure> {
+        self.invoke_in(&Lineage::default().entering(&self.0.settings.name), event).await
+    }
+
+    /// The same, at the end of a chain of messages.
+    pub(crate) async fn invoke_in(&self, chain: &Lineage, event: impl Into<Bytes>) -> Result<Bytes, Failure> {
+        match self.run(chain, event.into()).await? {
+            Answered::Whole(answer) => Ok(answer),
+            Answered::Pieces(mut pieces) => {
+                let mut answer = Vec::new();
+                while let Some(piece) = pieces.recv().await {
+                    answer.extend_from_slice(&piece);
+                }
+                Ok(answer.into())
+            }
+        }
+    }
+
+    /// Runs one invocation whose answer may come in pieces.
+    pub(crate) async fn run(&self, chain: &Lineage, event: Bytes) -> Result<Answered, Failure> {
         let inner = &self.0;
-        let _place = inner.places.acquire().await.expect("never closed");
+        let place = inner.places.clone().acquire_owned().await.expect("never closed");
         let idle = inner.idle.lock().unwrap().pop();
         let mut instance = match idle {
             Some(instance) => {
@@ -105,12 +128,35 @@ impl Function {
         };
         let pid = instance.pid();
         inner.busy.lock().unwrap().push(pid);
-        let answer = instance.invoke(event.into(), inner.settings.timeout).await;
-        inner.busy.lock().unwrap().retain(|busy| *busy != pid);
-        if matches!(answer, Ok(_) | Err(Failure::Function(_))) && instance.freeze().await {
-            inner.idle.lock().unwrap().push(instance);
+        let answer = instance.invoke(event, chain, inner.settings.timeout).await;
+        if let Ok(Answered::Pieces(mut pieces)) = answer {
+            let (given, read) = mpsc::channel(1);
+            let function = self.clone();
+            tokio::spawn(async move {
+                while let Some(piece) = pieces.recv().await {
+                    // Nobody may read it any more.
+                    drop(given.send(piece).await);
+                }
+                function.is_done(instance).await;
+                drop(place);
+            });
+            return Ok(Answered::Pieces(read));
+        }
+        if matches!(answer, Ok(_) | Err(Failure::Function(_))) {
+            self.is_done(instance).await;
+        } else {
+            inner.busy.lock().unwrap().retain(|busy| *busy != pid);
         }
         answer
+    }
+
+    /// Freezes an instance, for the next invocation.
+    async fn is_done(&self, mut instance: Instance) {
+        let pid = instance.pid();
+        self.0.busy.lock().unwrap().retain(|busy| *busy != pid);
+        if instance.freeze().await {
+            self.0.idle.lock().unwrap().push(instance);
+        }
     }
 
     pub fn settings(&self) -> &Settings {

@@ -1,6 +1,11 @@
-//! HTTP in front of a function: what API Gateway does with an HTTP API, payload format 2.0.
+//! HTTP in front of a function: what API Gateway does with an HTTP API, payload format 2.0; and a function's own URL, whose answers
+//! stream.
 
-use crate::{Failure, Function, instance::LARGEST};
+use crate::{
+    Failure, Function,
+    instance::{Answered, LARGEST},
+    lineage::Lineage,
+};
 use axum::{
     Router,
     body::Body,
@@ -10,8 +15,8 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
-use std::net::SocketAddr;
-use tokio::{net::TcpListener, task::JoinHandle};
+use std::{convert::Infallible, net::SocketAddr};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 
 /// An HTTP address in front of a function.
 pub struct Gateway {
@@ -70,8 +75,10 @@ async fn forward(State(function): State<Function>, request: Request) -> Response
     if event.len() > LARGEST {
         return status(StatusCode::PAYLOAD_TOO_LARGE);
     }
-    match function.invoke(event).await {
-        Ok(answer) => respond(&answer).unwrap_or_else(|| status(StatusCode::BAD_GATEWAY)),
+    let chain = Lineage::default().entering(&function.settings().name);
+    match function.run(&chain, event.into()).await {
+        Ok(Answered::Whole(answer)) => respond(&answer).unwrap_or_else(|| status(StatusCode::BAD_GATEWAY)),
+        Ok(Answered::Pieces(pieces)) => stream(pieces).await.unwrap_or_else(|| status(StatusCode::BAD_GATEWAY)),
         Err(Failure::TimedOut) => status(StatusCode::GATEWAY_TIMEOUT),
         Err(failure) => {
             tracing::warn!(?failure, path, "the function failed");
@@ -107,6 +114,32 @@ fn respond(answer: &[u8]) -> Option<Response> {
         _ => body.as_bytes().to_vec(),
     };
     response.body(Body::from(body)).ok()
+}
+
+/// An answer in pieces begins with its head, as JSON, and eight zeros.
+async fn stream(mut pieces: mpsc::Receiver<bytes::Bytes>) -> Option<Response> {
+    const END_OF_HEAD: [u8; 8] = [0; 8];
+    let mut seen = Vec::new();
+    let end = loop {
+        if let Some(end) = seen.windows(END_OF_HEAD.len()).position(|window| window == END_OF_HEAD) {
+            break end;
+        }
+        seen.extend_from_slice(&pieces.recv().await?);
+    };
+    let head: Value = serde_json::from_slice(&seen[..end]).ok()?;
+    let mut response = Response::builder().status(u16::try_from(head["statusCode"].as_u64()?).ok()?);
+    for (name, value) in head["headers"].as_object().into_iter().flatten() {
+        response = response.header(name, value.as_str()?);
+    }
+    let first = bytes::Bytes::copy_from_slice(&seen[end + END_OF_HEAD.len()..]);
+    let rest = futures::stream::unfold((Some(first), pieces), |(first, mut pieces)| async move {
+        let piece = match first {
+            Some(first) => first,
+            None => pieces.recv().await?,
+        };
+        Some((Ok::<_, Infallible>(piece), (None, pieces)))
+    });
+    response.body(Body::from_stream(rest)).ok()
 }
 
 fn status(status: StatusCode) -> Response {

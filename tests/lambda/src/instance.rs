@@ -2,15 +2,16 @@
 //!
 //! The API is that of <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>, version 2018-06-01.
 
-use crate::{Failure, Settings};
+use crate::{Failure, Settings, lineage::Lineage};
 use axum::{
     Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, Path, State, rejection::BytesRejection},
-    http::{StatusCode, header::HeaderName},
+    body::{Body, Bytes},
+    extract::{Path, Request, State},
+    http::{HeaderMap, StatusCode, header::HeaderName},
     response::IntoResponse,
     routing::{get, post},
 };
+use futures::StreamExt as _;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     os::unix::process::CommandExt,
@@ -49,10 +50,18 @@ struct Invocation {
     id: String,
     event: Bytes,
     deadline: SystemTime,
+    trace: String,
     answer: Answer,
 }
 
-type Answer = oneshot::Sender<Result<Bytes, Failure>>;
+type Answer = oneshot::Sender<Result<Answered, Failure>>;
+
+/// How a function answers.
+pub(crate) enum Answered {
+    Whole(Bytes),
+    /// Piece by piece, until there are no more. The invocation lasts until then, whoever reads it.
+    Pieces(mpsc::Receiver<Bytes>),
+}
 
 struct Api {
     next: Queue<mpsc::Receiver<Invocation>>,
@@ -79,7 +88,6 @@ impl Instance {
             .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
             .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
             .route("/2018-06-01/runtime/init/error", post(init_error))
-            .layer(DefaultBodyLimit::max(LARGEST))
             .with_state(api);
         let api = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
         let began = Instant::now();
@@ -97,14 +105,19 @@ impl Instance {
         }
     }
 
-    /// Runs one invocation. An instance that failed by time-out or exit is dead.
-    pub async fn invoke(&mut self, event: Bytes, timeout: Duration) -> Result<Bytes, Failure> {
+    /// Runs one invocation, at the end of this chain. An instance that failed by time-out or exit is dead.
+    pub(crate) async fn invoke(
+        &mut self,
+        event: Bytes,
+        chain: &Lineage,
+        timeout: Duration,
+    ) -> Result<Answered, Failure> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let id = format!("00000000-0000-4000-8000-{:012}", IDS.fetch_add(1, Ordering::Relaxed));
         let (answer, answered) = oneshot::channel();
         #[expect(clippy::disallowed_methods, reason = "the deadline is in wall-clock time, by protocol")]
         let deadline = SystemTime::now() + timeout;
-        if self.invocations.send(Invocation { id, event, deadline, answer }).await.is_err() {
+        if self.invocations.send(Invocation { id, event, deadline, trace: chain.trace(), answer }).await.is_err() {
             return Err(Failure::Exited);
         }
         tokio::select! {
@@ -195,20 +208,17 @@ fn spawn(settings: &Settings, address: &str) -> Child {
 async fn next_invocation(State(api): State<Arc<Api>>) -> impl IntoResponse {
     api.polls.send_replace(true);
     let Some(invocation) = api.next.lock().await.recv().await else {
-        return (StatusCode::GONE, axum::http::HeaderMap::new(), Bytes::new());
+        return (StatusCode::GONE, HeaderMap::new(), Bytes::new());
     };
     api.polls.send_replace(false);
     let deadline = invocation.deadline.duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
     let arn = format!("arn:aws:lambda:eu-central-1:000000000000:function:{}", api.function);
     *api.running.lock().unwrap() = Some((invocation.id.clone(), invocation.answer));
-    let headers: axum::http::HeaderMap = [
+    let headers: HeaderMap = [
         ("lambda-runtime-aws-request-id", invocation.id),
         ("lambda-runtime-deadline-ms", deadline.to_string()),
         ("lambda-runtime-invoked-function-arn", arn),
-        (
-            "lambda-runtime-trace-id",
-            "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0".to_owned(),
-        ),
+        ("lambda-runtime-trace-id", invocation.trace),
     ]
     .into_iter()
     .map(|(name, value)| (HeaderName::from_static(name), value.parse().expect("a header")))
@@ -216,18 +226,30 @@ async fn next_invocation(State(api): State<Arc<Api>>) -> impl IntoResponse {
     (StatusCode::OK, headers, invocation.event)
 }
 
-async fn response(
-    State(api): State<Arc<Api>>,
-    Path(id): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> StatusCode {
-    match body {
-        Ok(body) => api.answer(&id, Ok(body)),
+async fn response(State(api): State<Arc<Api>>, Path(id): Path<String>, request: Request) -> StatusCode {
+    let streams =
+        request.headers().get("lambda-runtime-function-response-mode").is_some_and(|mode| mode == "streaming");
+    if streams {
+        return pass_on(&api, &id, request.into_body()).await;
+    }
+    match axum::body::to_bytes(request.into_body(), LARGEST).await {
+        Ok(body) => api.answer(&id, Ok(Answered::Whole(body))),
         Err(_) => {
             api.answer(&id, Err(Failure::Function("Function.ResponseSizeTooLarge".into())));
             StatusCode::PAYLOAD_TOO_LARGE
         }
     }
+}
+
+/// Whoever reads may go; the function goes on until its answer ends, as Lambda lets it.
+async fn pass_on(api: &Api, id: &str, body: Body) -> StatusCode {
+    let (pieces, read) = mpsc::channel(1);
+    let status = api.answer(id, Ok(Answered::Pieces(read)));
+    let mut body = body.into_data_stream();
+    while let Some(Ok(piece)) = body.next().await {
+        drop(pieces.send(piece).await);
+    }
+    status
 }
 
 async fn error(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {
@@ -240,7 +262,7 @@ async fn init_error(body: Bytes) -> StatusCode {
 }
 
 impl Api {
-    fn answer(&self, id: &str, answer: Result<Bytes, Failure>) -> StatusCode {
+    fn answer(&self, id: &str, answer: Result<Answered, Failure>) -> StatusCode {
         match self.running.lock().unwrap().take_if(|(running, _)| running == id) {
             Some((_, waits)) => {
                 drop(waits.send(answer));

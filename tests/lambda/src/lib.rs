@@ -2,23 +2,28 @@
 //! that sets deadlines and keeps them; queues that feed functions; and HTTP in front of them.
 //!
 //! ```text
-//!   HTTP ─ gateway ─┐
-//!                   ├─ Function: instances, one invocation each at a time ─ Runtime API ─ the binary
-//!   SQS ── mapping ─┘
+//!   HTTP ─ front ─ gateway ─┐
+//!                           ├─ Function: instances, one invocation each at a time ─ Runtime API ─ the binary
+//!   SQS ────────── mapping ─┘
 //! ```
 //!
 //! What it is strict about: an instance runs one invocation at a time; one that overruns its deadline is killed in the middle of
-//! whatever it does, as is one that a test kills; the environment of a function is what the test gives it and nothing else.
+//! whatever it does, as is one that a test kills; a chain of messages that enters a function more than 16 times is dropped where the
+//! function does not allow it; the environment of a function is what the test gives it and nothing else.
 #![expect(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "means of tests")]
 
+mod front;
 mod function;
 mod gateway;
 mod instance;
 mod lease;
+mod lineage;
 mod mapping;
 mod start;
 
+pub use front::{Front, Origins};
 pub use function::{Failure, Function, Settings};
 pub use gateway::Gateway;
+pub use lineage::RecursiveLoop;
 pub use mapping::{Mapping, MappingSettings};
 pub use start::{Start, start};

@@ -1,13 +1,20 @@
 //! An event source mapping: it takes messages off a queue of SQS, gives them to a function in batches, and deletes all but those
 //! that the function reports (`ReportBatchItemFailures`). A batch whose invocation failed is left to its visibility time-out.
 
-use crate::{Failure, Function, lease::Lease};
+use crate::{Failure, Function, RecursiveLoop, lease::Lease, lineage::Lineage};
 use aws_sdk_sqs::{
     Client,
     types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName},
 };
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -19,19 +26,27 @@ pub struct MappingSettings {
     pub batch: i32,
     /// The most invocations at once.
     pub concurrency: usize,
+    /// What becomes of a batch at the end of a chain that is too long.
+    pub recursive_loop: RecursiveLoop,
 }
 
 /// A queue that feeds a function, until it is stopped or dropped.
 pub struct Mapping {
     stop: CancellationToken,
     polling: tokio::task::JoinHandle<()>,
+    dropped: Arc<AtomicUsize>,
 }
 
 impl Mapping {
     pub fn start(client: Client, function: Function, settings: MappingSettings) -> Self {
-        let stop = CancellationToken::new();
-        let polling = tokio::spawn(poll(client, function, settings, stop.clone()));
-        Self { stop, polling }
+        let (stop, dropped) = (CancellationToken::new(), Arc::<AtomicUsize>::default());
+        let polling = tokio::spawn(poll(client, function, settings, stop.clone(), dropped.clone()));
+        Self { stop, polling, dropped }
+    }
+
+    /// How many batches were dropped because their chain was too long: `RecursiveInvocationsDropped`.
+    pub fn dropped(&self) -> usize {
+        self.dropped.load(Relaxed)
     }
 
     /// Takes no more and waits for the invocations that run.
@@ -47,7 +62,13 @@ impl Drop for Mapping {
     }
 }
 
-async fn poll(client: Client, function: Function, settings: MappingSettings, stop: CancellationToken) {
+async fn poll(
+    client: Client,
+    function: Function,
+    settings: MappingSettings,
+    stop: CancellationToken,
+    dropped: Arc<AtomicUsize>,
+) {
     let places = Arc::new(Semaphore::new(settings.concurrency));
     let mut running = JoinSet::new();
     loop {
@@ -77,19 +98,35 @@ async fn poll(client: Client, function: Function, settings: MappingSettings, sto
             continue;
         }
         let (client, function, url) = (client.clone(), function.clone(), settings.queue_url.clone());
+        let chain = chain(&messages).entering(&function.settings().name);
+        let is_cut =
+            settings.recursive_loop == RecursiveLoop::Terminate && chain.is_too_long(&function.settings().name);
+        let dropped = dropped.clone();
         running.spawn(async move {
-            feed(&client, &function, &url, messages).await;
+            if is_cut {
+                tracing::warn!(function = function.settings().name, "a chain is too long: its messages are dropped");
+                delete(&client, &url, &messages).await;
+                dropped.fetch_add(1, Relaxed);
+            } else {
+                feed(&client, &function, &chain, &url, messages).await;
+            }
             drop(place);
         });
     }
     while running.join_next().await.is_some() {}
 }
 
-async fn feed(client: &Client, function: &Function, url: &str, messages: Vec<Message>) {
+/// By the headers that SQS keeps of whoever sent them.
+fn chain(messages: &[Message]) -> Lineage {
+    let header = |message| Message::attributes(message)?.get(&MessageSystemAttributeName::AwsTraceHeader);
+    Lineage::of(messages.iter().filter_map(header).map(String::as_str))
+}
+
+async fn feed(client: &Client, function: &Function, chain: &Lineage, url: &str, messages: Vec<Message>) {
     let event = json!({ "Records": messages.iter().map(|message| record(url, message)).collect::<Vec<_>>() });
     let lease = Lease::of(client, url, &messages);
     function.holds(&lease);
-    let answer = function.invoke(event.to_string()).await;
+    let answer = function.invoke_in(chain, event.to_string()).await;
     function.holds_no_more(&lease);
     let answer = match answer {
         Ok(answer) => answer,
@@ -110,7 +147,11 @@ async fn feed(client: &Client, function: &Function, url: &str, messages: Vec<Mes
     if !again.is_empty() {
         function.gives_back(Lease::of(client, url, &again));
     }
-    let entries: Vec<DeleteMessageBatchRequestEntry> = done
+    delete(client, url, &done).await;
+}
+
+async fn delete(client: &Client, url: &str, messages: &[Message]) {
+    let entries: Vec<DeleteMessageBatchRequestEntry> = messages
         .iter()
         .enumerate()
         .map(|(index, message)| {

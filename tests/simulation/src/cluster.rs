@@ -67,6 +67,7 @@ impl Cluster {
                 continue;
             };
             let answer = tokio::select! {
+                biased;
                 answer = timeout(ANSWERED_WITHIN, request(&process)) => answer.ok(),
                 () = process.crash.died() => None,
             };
@@ -127,6 +128,7 @@ impl Cluster {
         let cluster = Arc::downgrade(self);
         tokio::spawn(async move {
             let replacement = tokio::select! {
+                biased;
                 () = crash.died() => {
                     sleep(REPLACED_AFTER).await;
                     machine
@@ -161,5 +163,14 @@ fn fate(life: Life) -> (Crash, Link) {
         Life::Whole => (Crash::never(), Link::whole()),
         Life::Dies(call, side) => (Crash::at(call, side), Link::whole()),
         Life::CutOff(call) => (Crash::never(), Link::cut_at(call, AWAY)),
+        Life::TimesOut(after) => {
+            let crash = Crash::never();
+            let ended = crash.clone();
+            tokio::spawn(async move {
+                sleep(after).await;
+                ended.kill();
+            });
+            (crash, Link::whole())
+        }
     }
 }

@@ -99,7 +99,7 @@ impl Person {
                 let (command, id) = (self.command(), QuestionId(id));
                 let answers = Map::from_iter([("colour".to_owned(), Value::from("blue"))]);
                 let answer =
-                    async |chats: &Chats| chats.answer(workspace, chat, command, id, answers.clone(), &by).await;
+                    async |chats: &Chats| chats.answer(workspace, chat, command, id, answers.clone(), true, &by).await;
                 let _ = self.ask(answer).await;
             }
             Act::Decide(chat, yes) => {

@@ -70,6 +70,7 @@ impl Process {
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         tokio::select! {
+            biased;
             () = self.crash.died() => {}
             _ = &mut self.work => {}
         }

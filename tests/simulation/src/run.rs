@@ -11,7 +11,7 @@ use crate::{
     world::World,
 };
 use chat::Transcript;
-use domain::ChatEvent;
+use domain::{ChatEvent, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
 use testkit::{Random, fakes::Faults};
 use tokio::time::sleep;
@@ -21,6 +21,8 @@ use tokio::time::sleep;
 pub struct Outcome {
     /// The names of the first process's port calls, in order.
     pub calls: Vec<&'static str>,
+    /// The digest of the chats' logs: runs that went the same way have the same one.
+    pub trace: String,
     /// How often a chat was paused.
     pub pauses: usize,
     /// What does not hold.
@@ -40,8 +42,9 @@ impl fmt::Display for Outcome {
 
 /// Plays `scenario` under `plan` in a runtime of its own, whose time jumps.
 pub fn play(scenario: &Scenario, plan: &Plan) -> Outcome {
+    let _inline = workspace::blocking::inline();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).max_blocking_threads(2).build();
+    let runtime = runtime.enable_time().start_paused(true).build();
     #[expect(clippy::expect_used, reason = "without a runtime there is no test")]
     runtime.expect("a runtime").block_on(run(scenario, plan))
 }
@@ -74,6 +77,7 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
         let what = "something still moves after hours".to_owned();
         outcome.violations.push(Violation { invariant: "everything_comes_to_rest", what });
     }
+    outcome.trace = trace(&world, &person);
     for (chat, watcher) in person.chats.iter().zip(&watchers) {
         catch_up(&world, *chat, watcher).await;
         outcome.violations.extend(check::stored(&world, *chat, &person, watcher));
@@ -119,6 +123,13 @@ async fn after_a_start(world: &World, machine: usize, person: &Person) -> Vec<Vi
 
 fn has_file(world: &World, person: &Person, chat: domain::ChatId) -> bool {
     !world.log(chat, 1).is_empty() && !person.deleted.contains_key(&chat)
+}
+
+/// Each entry has its time and the random id of its step, so nothing that happened otherwise has the same digest.
+fn trace(world: &World, person: &Person) -> String {
+    let logs = person.chats.iter().map(|chat| world.table.partition(chat::actor_id(world.workspace, *chat).as_str()));
+    let bodies: Vec<String> = logs.flatten().map(|item| format!("{:?} {}\n", item.key, item.body)).collect();
+    Sha256::of(bodies.concat().as_bytes()).to_string()
 }
 
 fn story(world: &World, person: &Person) -> String {

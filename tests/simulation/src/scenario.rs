@@ -139,6 +139,11 @@ pub const ALL: &[Scenario] = &[
     scenario("step_limit", &[CreateLimited(0, "again and again", 2, 600_000), Wait(0, Ended(1)), Post(0, "thanks")]),
     scenario("time_limit", &[CreateLimited(0, "say it slowly", 9, 400), Wait(0, Ended(1)), Post(0, "thanks")]),
     scenario("model_error", &[Create(0, "it breaks off"), Wait(0, Ended(1)), Post(0, "thanks"), Wait(0, Ended(2))]),
+    scenario("postponed", &[Create(0, "a busy provider"), Wait(0, Ended(1)), Post(0, "thanks"), Wait(0, Ended(2))]),
+    scenario(
+        "postponed_stopped",
+        &[Create(0, "a busy provider"), Pass(5_000), Stop(0), Wait(0, Ended(1)), Post(0, "thanks")],
+    ),
     scenario("restart_streaming", &[Create(0, "say it slowly"), Wait(0, Streaming), Restart, Wait(0, Ended(1))]),
     slow("restart_tool", &[Create(0, "work on files"), Wait(0, Tool), Restart, Wait(0, Ended(1))]),
     scenario(

@@ -4,9 +4,12 @@ use async_trait::async_trait;
 use domain::Message;
 use models::Scripted;
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 const SCRIPT: &str = r#"
@@ -63,6 +66,10 @@ rules:
   - {text: 'You are welcome.', chunks: 3, delay_ms: 30}
 "#;
 
+/// What a message has to say for the model's provider to ask for patience, twice and this long.
+const BUSY: &str = "busy provider";
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// What a message has to say for the model to panic while [`crate::World::poison`] is set.
 pub(crate) const POISON: &str = "poison";
 
@@ -87,6 +94,10 @@ impl Model for Poisoned {
         if self.poison.load(SeqCst) && last_words.is_some_and(|words| words.contains(POISON)) {
             // A panic that no hook hears of: it is meant.
             std::panic::resume_unwind(Box::new(POISON));
+        }
+        if request.failures < 2 && last_words.is_some_and(|words| words.contains(BUSY)) {
+            let why = Box::new(ModelError::RateLimited { retry_after: Some(PATIENCE) });
+            return Err(ModelError::Postponed { after: PATIENCE, failures: request.failures + 1, why });
         }
         self.script.stream(request).await
     }

@@ -284,7 +284,10 @@ impl Person {
                     self.until_seen(async |tasks: &Tasks| tasks.resume(workspace, task, false, command, &by).await)
                         .await;
                 }
-                Stop => self.until_seen(async |tasks: &Tasks| tasks.stop(workspace, task, command, &by).await).await,
+                Stop => {
+                    self.until_seen(async |tasks: &Tasks| tasks.stop(workspace, task, command, &by).await.map(drop))
+                        .await
+                }
             }
         }
     }

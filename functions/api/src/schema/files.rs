@@ -4,6 +4,27 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+/// Where a content is sent to or read from, past this server.
+#[derive(Serialize, ToSchema)]
+pub struct Transfer {
+    /// The request; none where contents come and go through this server only.
+    pub request: Option<TransferRequest>,
+    /// From when on it is void.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}
+
+/// A request to be sent as it is, without a token.
+#[derive(Serialize, ToSchema)]
+pub struct TransferRequest {
+    /// `GET` or `PUT`.
+    pub method: String,
+    /// Where; a secret until it expires.
+    pub url: String,
+    /// The headers that must be sent as they are.
+    pub headers: std::collections::BTreeMap<String, String>,
+}
+
 /// A workspace.
 #[derive(Serialize, ToSchema)]
 pub struct Workspace {

@@ -189,7 +189,8 @@ pub struct Health {
     pub status: &'static str,
     /// The version of the program.
     pub version: &'static str,
-    /// What is damaged while it works, by the part that it is of: `archive` when contents were lost. Empty as a rule, and left out then.
+    /// What is wrong while it works, by the part that it is of: `archive` when contents were lost, `disk` when it is full and what adds is
+    /// refused. Empty as a rule, and left out then.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub degraded: BTreeMap<&'static str, String>,
 }

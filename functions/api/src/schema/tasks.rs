@@ -101,11 +101,16 @@ pub struct TaskAccepted {
 pub struct TaskTold {
     /// The task.
     pub task_id: Uuid,
-    /// Always `accepted`.
+    /// `accepted`; `finished` for the stop of a task that had ended.
     pub status: &'static str,
 }
 
 impl TaskTold {
+    /// The answer about a task that had ended before.
+    pub(crate) fn had_ended(task: TaskId) -> Response {
+        axum::Json(Self { task_id: task.0, status: "finished" }).into_response()
+    }
+
     /// The answer about this task.
     pub(crate) fn of(task: TaskId) -> Response {
         (StatusCode::ACCEPTED, axum::Json(Self { task_id: task.0, status: "accepted" })).into_response()
@@ -141,6 +146,8 @@ pub struct Task {
     pub output: Value,
     /// Why it failed.
     pub error: Option<InnerError>,
+    /// Which tasks go first when not all can run: higher ones do. Left out where it is 0.
+    pub priority: Option<i8>,
     /// Nodes executed.
     pub steps: u64,
     /// Clones and subtasks made.

@@ -240,3 +240,16 @@ async fn events_begin_where_they_should_and_end_with_the_server() {
     let all = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     assert!(String::from_utf8_lossy(&all).contains("retry: "));
 }
+
+#[tokio::test]
+async fn a_chat_asks_for_no_more_than_the_configuration_allows() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    door.take_messages().await;
+    let limits = json!({ "max_steps": 100_000, "max_tokens": 7, "max_cost_usd": 1e12 });
+    door.json("POST", &format!("{workspace}/chats"), json!({ "goal": "x", "limits": limits })).await.is(202);
+    let sent = door.take_messages().await.concat();
+    for part in ["\"max_steps\":200,", "\"max_tokens\":7,", "\"max_cost_usd\":20.0"] {
+        assert!(sent.contains(part), "{part} is not in {sent}");
+    }
+}

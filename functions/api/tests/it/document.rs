@@ -12,6 +12,7 @@ DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}
 DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}/purge
 DELETE /api/v1/workspaces/{workspace_id}/members/{user_id}
 DELETE /api/v1/workspaces/{workspace_id}/sandbox
+DELETE /api/v1/workspaces/{workspace_id}/tasks/{task_id}
 GET /api/v1/flow-schemas
 GET /api/v1/flow-schemas/{name}
 GET /api/v1/keys
@@ -29,6 +30,7 @@ GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
 GET /api/v1/workspaces/{workspace_id}/files/trash
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}
+GET /api/v1/workspaces/{workspace_id}/files/{file_id}/address
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/content
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/diff
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/versions
@@ -60,6 +62,7 @@ PATCH /api/v1/workspaces/{workspace_id}
 PATCH /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}
 PATCH /api/v1/workspaces/{workspace_id}/members/{user_id}
+PATCH /api/v1/workspaces/{workspace_id}/tasks/{task_id}
 POST /api/v1/keys
 POST /api/v1/workspaces
 POST /api/v1/workspaces/{workspace_id}/chats
@@ -86,6 +89,7 @@ POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/step
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop
 POST /api/v1/workspaces/{workspace_id}/tools
+POST /api/v1/workspaces/{workspace_id}/uploads
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content";
 

@@ -170,6 +170,7 @@ impl Door {
             auth,
             origins,
             ready,
+            has_room: Box::new(|| true),
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         };
         let context = Arc::new(context);
@@ -272,8 +273,17 @@ impl Door {
 
     /// Changes the view of a chat as a worker would.
     pub async fn put_view(&self, chat: &str, fields: Value) {
-        let (workspace, id) = ids(chat);
-        let key = ports::Key::new(format!("{workspace}/chats"), id);
+        self.put_view_of("chats", chat, fields).await;
+    }
+
+    /// Changes the view of a task as a worker would.
+    pub async fn put_task_view(&self, task: &str, fields: Value) {
+        self.put_view_of("tasks", task, fields).await;
+    }
+
+    async fn put_view_of(&self, kind: &str, path: &str, fields: Value) {
+        let (workspace, id) = ids(path);
+        let key = ports::Key::new(format!("{workspace}/{kind}"), id);
         let item = self.table.get(&key).await.unwrap().unwrap();
         let mut view: Value = serde_json::from_str(&item.body).unwrap();
         view.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

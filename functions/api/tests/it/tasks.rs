@@ -123,6 +123,35 @@ async fn s10_7_commands_are_accepted_when_they_make_sense() {
 }
 
 #[tokio::test]
+async fn a_task_gets_another_priority_and_is_deleted() {
+    let door = Door::open();
+    let (task, workspace) = made(&door).await;
+    assert_eq!(door.get(&task).await.is(200).json["priority"], 5);
+    let set = async |task: &str, priority| door.json("PATCH", task, json!({ "priority": priority })).await;
+    assert_eq!(set(&task, json!(-7)).await.is(202).text("status"), "accepted");
+    for odd in [json!(101), json!(1000), json!(1.5)] {
+        set(&task, odd).await.refuses(400, "INVALID_ARGUMENT");
+    }
+    door.json("PATCH", &task, json!({ "flow": "other" })).await.refuses(400, "INVALID_ARGUMENT");
+    door.put_task_view(&task, json!({ "phase": "finished" })).await;
+    set(&task, json!(1)).await.refuses(409, "CONFLICT");
+    door.file(&workspace, "/system/flows/review/execution.yaml", "queue_policy: fifo\n").await;
+    let body = json!({ "input": { "good": true } });
+    let made = door.json("POST", &format!("{workspace}/flows/review/tasks"), body).await.is(202).text("task_id");
+    let in_order = format!("{workspace}/tasks/{made}");
+    let hint = set(&in_order, json!(1)).await.refuses(409, "CONFLICT");
+    assert!(hint.json["error"]["hint"].as_str().unwrap().contains("queue_policy"));
+
+    door.ask("DELETE", &task, &[], "").await.is(204);
+    for rest in ["", "/events", "/history", "/trace"] {
+        door.get(&format!("{task}{rest}")).await.refuses(404, "NOT_FOUND");
+    }
+    door.ask("DELETE", &task, &[], "").await.refuses(404, "NOT_FOUND");
+    let page = door.get(&format!("{workspace}/tasks")).await.is(200).json;
+    assert_eq!(page["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_task_is_watched_from_its_beginning() {
     let door = Door::open();
     let (task, _) = made(&door).await;
@@ -150,6 +179,33 @@ async fn a_task_is_watched_from_its_beginning() {
     assert!(!rest.contains("node_started") && rest.contains("id: 2\nevent: routed\n"), "{rest}");
     assert!(!all.contains("unparked"), "{all}");
     door.get(&format!("{task}/events?protocol=odd")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn a_task_that_has_ended_is_stopped_and_watched_no_more() {
+    let door = Door::open();
+    let (task, _) = made(&door).await;
+    let at = Timestamp::from_millis(0);
+    let (status, output) = (domain::Status::Success, json!(1));
+    let events = vec![
+        TaskEvent::Routed { from: "begin".into(), to: "choose".into() },
+        TaskEvent::Finished { status, output, exit: None, error: None, at },
+        TaskEvent::Archived { files: 1 },
+    ];
+    door.put_task_events(&task, events).await;
+    door.put_task_view(&task, json!({ "phase": "finished" })).await;
+    let stopped = door.json("POST", &format!("{task}/stop"), json!({})).await.is(200);
+    assert_eq!(stopped.text("status"), "finished");
+    // Whoever has the last event is told to stay away; everybody else gets a stream that ends.
+    let watch = format!("{task}/events");
+    for after in ["2", "3"] {
+        door.get(&format!("{watch}?after={after}")).await.is(204);
+        door.ask("GET", &watch, &[("last-event-id", after)], "").await.is(204);
+    }
+    for after in ["0", "1", "9", "odd"] {
+        let all = door.get(&format!("{watch}?after={after}")).await.is(200);
+        assert!(String::from_utf8_lossy(&all.bytes).contains("id: 2\nevent: done\n"), "{after}");
+    }
 }
 
 #[tokio::test]

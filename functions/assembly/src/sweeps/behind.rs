@@ -36,7 +36,7 @@ impl Sweep for NeverBegun {
         let begun = self.tasks.begin_forgotten(shard, ago(&*self.clock, self.patience), AT_ONCE).await?;
         let shard = if begun == AT_ONCE { shard } else { shard + 1 };
         let next = (shard < flow::tasks::START_SHARDS).then(|| shard.to_string());
-        Ok(Swept { count: begun as u64, more: next.is_some(), next })
+        Ok(Swept { count: begun as u64, failed: 0, more: next.is_some(), next })
     }
 }
 
@@ -59,7 +59,7 @@ impl Sweep for NotEnded {
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
         let before = ago(&*self.clock, self.patience);
         let (count, next) = self.evaluations.resume(before, AT_ONCE, from.map(str::to_owned)).await?;
-        Ok(Swept { count, more: next.is_some(), next })
+        Ok(Swept { count, failed: 0, more: next.is_some(), next })
     }
 }
 
@@ -101,8 +101,28 @@ struct Round {
 }
 
 impl Round {
-    fn swept(self, count: u64) -> Swept {
-        Swept { count, more: self.rests_until.is_none(), next: serde_json::to_string(&self).ok() }
+    fn swept(self, Dealt { count, failed }: Dealt) -> Swept {
+        Swept { count, failed, more: self.rests_until.is_none(), next: serde_json::to_string(&self).ok() }
+    }
+}
+
+/// What came of the actors of one page.
+#[derive(Default)]
+struct Dealt {
+    count: u64,
+    failed: u64,
+}
+
+impl Dealt {
+    /// One that fails is told of and left for the next round: it holds up no other, and no other workspace.
+    fn with(&mut self, actor: &ActorId, told: Result<u64, Error>) {
+        match told {
+            Ok(count) => self.count += count,
+            Err(error) => {
+                tracing::warn!(%actor, %error, "cannot be told to go on; the round goes on without it");
+                self.failed += 1;
+            }
+        }
     }
 }
 
@@ -115,25 +135,27 @@ impl Sweep for Behind {
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
         let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         if round.rests_until.is_some_and(|until| until > self.clock.now()) {
-            return Ok(round.swept(0));
+            return Ok(round.swept(Dealt::default()));
         }
         round.rests_until = None;
         let page = self.workspaces.list(1, round.workspace.clone()).await?;
         let Some(workspace) = page.workspaces.first().map(|workspace| workspace.workspace_id) else {
             let rests_until = Some(self.clock.now() + self.patience);
-            return Ok(Round { rests_until, ..Round::default() }.swept(0));
+            return Ok(Round { rests_until, ..Round::default() }.swept(Dealt::default()));
         };
-        let mut count = 0;
+        let mut dealt = Dealt::default();
         if round.chats {
             let page = self.chats.list(workspace, AT_ONCE, round.list.take()).await?;
             for chat in page.chats.iter().filter(|chat| moves(chat)) {
-                count += self.nudge(&chat::actor_id(workspace, chat.chat_id)).await?;
+                let actor = chat::actor_id(workspace, chat.chat_id);
+                dealt.with(&actor, self.nudge(&actor).await);
             }
             round.list = page.next_cursor;
         } else {
             let page = self.tasks.list(workspace, &TaskFilter::default(), AT_ONCE, round.list.take()).await?;
             for task in page.tasks {
-                count += self.family(workspace, task).await?;
+                let actor = flow::machine::actor_id(workspace, task.task_id);
+                dealt.with(&actor, self.family(workspace, task).await);
             }
             round.list = page.next_cursor;
         }
@@ -145,7 +167,7 @@ impl Sweep for Behind {
                 round = Round { rests_until: Some(self.clock.now() + self.patience), ..Round::default() };
             }
         }
-        Ok(round.swept(count))
+        Ok(round.swept(dealt))
     }
 }
 

@@ -34,7 +34,7 @@ impl Sweep for Scrub {
     }
 
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
-        let unchanged = || Swept { count: 0, next: from.map(str::to_owned), more: false };
+        let unchanged = || Swept { count: 0, failed: 0, next: from.map(str::to_owned), more: false };
         let Some(every) = self.every else { return Ok(unchanged()) };
         let now = self.clock.now();
         let round = match from.and_then(|from| serde_json::from_str::<Round>(from).ok()) {
@@ -45,7 +45,7 @@ impl Sweep for Scrub {
         let step = self.workspaces.scrub(round.at.as_deref()).await?;
         let round = Round { at: step.next, ..round };
         let next = serde_json::to_string(&round).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        Ok(Swept { count: step.contents, next: Some(next), more: false })
+        Ok(Swept { count: step.contents, failed: 0, next: Some(next), more: false })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The trash: what has been in it for longer than it is kept is removed for good (seed 001 §3, "before permanent deletion").
+//! The trash: what has been in it for longer than it is kept is removed for good (spec 001 §3A (6)).
 
 use super::{Sweep, Swept, ago};
 use async_trait::async_trait;
@@ -38,6 +38,6 @@ impl Sweep for Trash {
             Some(cursor) => Some(format!("{shard} {cursor}")),
             None => (shard + 1 < TRASH_SHARDS).then(|| format!("{} ", shard + 1)),
         };
-        Ok(Swept { count: purged, more: next.is_some(), next })
+        Ok(Swept { count: purged, failed: 0, more: next.is_some(), next })
     }
 }

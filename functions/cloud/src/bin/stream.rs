@@ -1,6 +1,12 @@
-//! The container that holds the event streams.
+//! Holds the event streams: a container, or a Lambda whose answers stream. Lambda says so in the environment.
+
+const IN_A_FUNCTION: &str = "AWS_LAMBDA_RUNTIME_API";
 
 #[tokio::main]
-async fn main() -> Result<(), cloud::Failure> {
-    cloud::stream::serve(cloud::assemble::Account::from_env()?).await
+async fn main() -> Result<(), lambda_runtime::Error> {
+    let account = cloud::assemble::Account::from_env()?;
+    match std::env::var_os(IN_A_FUNCTION) {
+        Some(_) => cloud::stream::answer(account).await,
+        None => Ok(cloud::stream::serve(account).await?),
+    }
 }

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod calls;
+mod chains;
 mod deaths;
 mod faults;
 mod operated;
+mod origin;
 mod sandbox;
 mod sweeps;
 mod world;

@@ -58,6 +58,7 @@ async fn what_was_left_behind_goes_on_and_ends() -> Result {
     let ground = Ground::deploy().await?;
     assert_eq!(ground.swept().await?, json!({}), "nothing is there yet");
     a_chat_whose_message_was_lost(&ground).await?;
+    an_actor_that_fails_holds_up_no_other(&ground).await?;
     a_task_whose_letters_were_lost(&ground).await?;
     a_task_that_never_began(&ground).await?;
     an_evaluation_whose_message_was_lost(&ground).await?;
@@ -78,6 +79,30 @@ async fn a_chat_whose_message_was_lost(ground: &Ground) -> Result {
     let file = ground.client.get(&format!("{place}/files/by-path?path=/projects/a.md")).await?;
     assert_eq!((&file["v"], count(&watch.events(), "observation")), (&json!(1), 1), "{file}");
     ground.is_done_with(actor.as_str()).await
+}
+
+/// Of two that were left behind, the one that is looked at first cannot be read.
+async fn an_actor_that_fails_holds_up_no_other(ground: &Ground) -> Result {
+    let place = ground.client.place().await?;
+    let mut lost = Vec::new();
+    for _ in 0..2 {
+        let chat = ground.dies_after("log/0", ground.client.chat(&place, "write it")).await?;
+        let actor = chat::actor_id(workspace(&place)?, id(&chat).parse()?);
+        ground.age(actor.as_str()).await?;
+        lost.push((chat, actor));
+    }
+    let unreadable = lost[1].1.to_string();
+    ground.world.dynamodb.plan_calls(move |call| {
+        let fits = call.function == "timer" && call.operation == "Query" && says(&call.body, &unreadable);
+        let refused = r#"{"__type":"com.amazon.coral.service#AccessDeniedException","message":"a planned fault"}"#;
+        if fits { Fate::Answered(400, refused.into()) } else { Fate::Pass }
+    });
+    assert_eq!(ground.swept().await?, json!({ "behind": 1 }));
+    ground.client.watch(&lost[0].0).until_event("done").await?;
+    ground.world.dynamodb.pass();
+    assert_eq!(ground.swept().await?, json!({ "behind": 1 }), "it is looked at again in the next round");
+    ground.client.watch(&lost[1].0).until_event("done").await?;
+    ground.is_done_with(lost[1].1.as_str()).await
 }
 
 /// The same between the entry that makes a task's children and the letters that they begin with.

@@ -6,7 +6,7 @@ use crate::cli::{
     value,
 };
 use ports::{Clock, SystemClock};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use std::{
     sync::{
@@ -118,16 +118,37 @@ impl Client {
         Ok(response.bytes().await.map_err(|error| self.broken(&error))?.to_vec())
     }
 
-    /// Begins to read the events at `path`, after the one with this number.
-    pub(crate) async fn events(&self, path: &[&str], after: Option<u64>) -> Result<Response, Failure> {
+    /// Sends a request that the server has given, to wherever it says and without the token. A content that is there already is as good.
+    pub(crate) async fn transfer(&self, request: &Value, content: Vec<u8>) -> Result<Response, Failure> {
+        let method = value::text(request, "method").parse::<Method>();
+        let url = Url::parse(value::text(request, "url"));
+        let (Ok(method), Ok(url)) = (method, url) else {
+            return Err(foreign(&self.base, "its address of a content is none".into()));
+        };
+        let mut sent = self.http.request(method, url);
+        for (name, value) in request.get("headers").and_then(Value::as_object).into_iter().flatten() {
+            sent = sent.header(name, value.as_str().unwrap_or_default());
+        }
+        let response = sent.body(content).send().await.map_err(|error| self.broken(&error))?;
+        match response.status().as_u16() {
+            200..300 | 412 => Ok(response),
+            status => Err(foreign(&self.base, format!("where its contents are says {status}"))),
+        }
+    }
+
+    /// Begins to read the events at `path`, after the one with this number; none when no event will come after it.
+    pub(crate) async fn events(&self, path: &[&str], after: Option<u64>) -> Result<Option<Response>, Failure> {
         let mut request = self.request(Method::GET, path, &[]).header("accept", "text/event-stream");
         if let Some(after) = after {
             request = request.header("last-event-id", after);
         }
         let response = self.send(request).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            Ok(response)
+            Ok(Some(response))
         } else {
             Err(foreign(&self.base, format!("its events are {kind:?}")))
         }

@@ -10,7 +10,8 @@ use crate::cli::{
     value::{number, text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use reqwest::Method;
+use domain::Sha256;
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use std::{
     io::{self, Read},
@@ -19,6 +20,8 @@ use std::{
 
 /// The longest body that the hub takes as JSON; longer contents are sent as they are.
 const MAX_JSON: usize = 1024 * 1024;
+/// Above this length contents travel past the server where it has an address for them, since a function takes and gives no more.
+const PAST: u64 = 4 * 1024 * 1024;
 
 /// Runs one of them.
 pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure> {
@@ -123,7 +126,10 @@ impl Files {
             Some(version) => self.at(&[id, "versions", version, "content"]),
             None => self.at(&[id, "content"]),
         };
-        let mut response = self.client.open(&place, &[]).await?;
+        let mut response = match (&version, number(&file, "size") > PAST) {
+            (None, true) => self.open_past(id).await?,
+            _ => self.client.open(&place, &[]).await?,
+        };
         let mut whole = Vec::new();
         while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
             if out.is_json() { whole.extend_from_slice(&bytes) } else { out.bytes(&bytes)? }
@@ -191,7 +197,20 @@ impl Files {
     /// The content of a file as it is now.
     pub(crate) async fn content(&self, path: &str) -> Result<Vec<u8>, Failure> {
         let file = self.find(path).await?;
-        self.client.bytes(&self.at(&[text(&file, "file_id"), "content"]), &[]).await
+        let id = text(&file, "file_id");
+        match number(&file, "size") > PAST {
+            true => Ok(self.open_past(id).await?.bytes().await.map_err(|error| self.client.broken(&error))?.to_vec()),
+            false => self.client.bytes(&self.at(&[id, "content"]), &[]).await,
+        }
+    }
+
+    /// Begins to read a long content: from its address, or through the server where it has none.
+    async fn open_past(&self, id: &str) -> Result<Response, Failure> {
+        let address = self.client.get(&self.at(&[id, "address"]), &[]).await?;
+        match address.get("request").filter(|request| request.is_object()) {
+            Some(request) => self.client.transfer(request, Vec::new()).await,
+            None => self.client.open(&self.at(&[id, "content"]), &[]).await,
+        }
     }
 
     async fn create(&self, path: &str, content: &[u8]) -> Result<Value, Failure> {
@@ -205,6 +224,16 @@ impl Files {
     }
 
     async fn write(&self, file_id: &str, content: Vec<u8>, version: Option<u64>) -> Result<Value, Failure> {
+        if content.len() as u64 > PAST {
+            let sha256 = Sha256::of(&content).to_string();
+            let wanted = json!({ "sha256": sha256, "size": content.len() });
+            let address = self.client.post(&["workspaces", &self.workspace, "uploads"], &wanted).await?;
+            if let Some(request) = address.get("request").filter(|request| request.is_object()) {
+                self.client.transfer(request, content).await?;
+                let body = Body::Json(json!({ "sha256": sha256 }));
+                return self.client.change(Method::PUT, &self.at(&[file_id]), body, version).await;
+            }
+        }
         self.client.change(Method::PUT, &self.at(&[file_id, "content"]), Body::Bytes(content), version).await
     }
 

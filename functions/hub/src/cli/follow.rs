@@ -46,6 +46,8 @@ pub(crate) enum Told {
     Lost(Failure),
     /// It is back.
     Back,
+    /// There is nothing more: the task has ended, and its last event came before.
+    Ended,
     /// It is over: the hub refuses, or does not come back.
     Over(Failure),
 }
@@ -92,7 +94,7 @@ impl Follower {
     pub(crate) async fn next(&mut self) -> Told {
         match self.told.recv().await {
             Some(told) => told,
-            None => std::future::pending().await, // after `Over` there is nothing more
+            None => std::future::pending().await, // after `Ended` and `Over` there is nothing more
         }
     }
 
@@ -111,7 +113,7 @@ impl Drop for Follower {
     }
 }
 
-/// Nobody listens any more.
+/// Nobody listens any more, or there is nothing more to hear.
 struct Unheard;
 
 struct Reader {
@@ -164,7 +166,11 @@ impl Reader {
     async fn read_once(&mut self) -> Result<Option<Failure>, Unheard> {
         let path = self.path.each_ref().map(String::as_str);
         let mut response = match self.client.events(&path, self.last).await {
-            Ok(response) => response,
+            Ok(Some(response)) => response,
+            Ok(None) => {
+                self.tell(Told::Ended).await?;
+                return Err(Unheard);
+            }
             Err(failure) => return Ok(Some(failure)),
         };
         self.opened = true;

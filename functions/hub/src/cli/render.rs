@@ -84,6 +84,13 @@ impl Renderer {
             "thought" => self.piece(Open::Thought, data, out)?,
             "chunk" => self.piece(Open::Text, data, out)?,
             "message" => self.message(data, out)?,
+            "waiting" => {
+                let why = match text(data, "message") {
+                    "" => "others go first",
+                    why => why,
+                };
+                self.line(out, style.paint(Look::Dim, format_args!("  waiting: {}", one_line(why, LINE))))?;
+            }
             "call" => self.call(data, out)?,
             "observation" => self.observation(data, out)?,
             "file_updated" => {

@@ -211,6 +211,12 @@ fn s10_7_a_task_is_paused_stepped_and_stopped() {
     let task = text(&hub.run(&run).stdout).trim().to_owned();
     assert_eq!(hub.run(&["task", "stop", &task]).status.code(), Some(0));
     assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(6));
+    // There is nothing more to stop, and after its last event nothing more to follow.
+    let again = hub.run(&["task", "stop", &task]);
+    assert_eq!((again.status.code(), text(&again.stdout).as_str()), (Some(0), "it had ended before: failure\n"));
+    let events = hub.json(6, &["task", "tail", &task, "--json"]);
+    let last = events.last().unwrap()["id"].to_string();
+    assert_eq!(hub.run(&["task", "tail", &task, "--after", &last]).status.code(), Some(6));
 }
 
 /// Runs the commands that a tail says answer what is asked, as they are.

@@ -1,4 +1,4 @@
-//! Commands on a hub: they really run, confined, beside the workspace's files (seed 000 §7, seed 001 §5).
+//! Commands on a hub: they really run, confined, beside the workspace's files (spec 000 §7, spec 001 §5).
 
 use crate::support::{Client, Hub, PATIENCE, Result, start};
 use reqwest::Method;
@@ -30,7 +30,7 @@ rules:
   - {text: 'It ended.'}
 "#;
 
-async fn scripted(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {
+pub async fn scripted(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {
     std::fs::create_dir_all(data)?;
     let script = data.join("commands.yaml");
     std::fs::write(&script, SCRIPT)?;

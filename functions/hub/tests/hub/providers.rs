@@ -1,5 +1,5 @@
 //! Flows with providers and keys of their own: who is asked with which key, and that no secret, wherever it comes from, is in
-//! anything that the hub says or writes down (seed 002 §10.6, §10.11).
+//! anything that the hub says or writes down (spec 002 §10.6, §10.11).
 
 use crate::support::{LOG, Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};
@@ -48,7 +48,10 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
     let secrets = data.path().join("secrets");
     std::fs::create_dir_all(&secrets)?;
     std::fs::write(secrets.join("house"), "the-first-key\n")?;
-    std::fs::write(data.path().join("buildscale.toml"), "[providers]\nvariables = [\"NO_SUCH_KEY\"]\n")?;
+    std::fs::write(
+        data.path().join("buildscale.toml"),
+        "[[grants]]\nnames = [\"NO_SUCH_KEY\"]\nworkspaces = [\"*\"]\nhosts = [\"127.0.0.1\"]\n",
+    )?;
     let allowed = [("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")];
     let hub = start(data.path(), &allowed).await?;
     let client = hub.client();
@@ -158,7 +161,7 @@ async fn s10_11_a_flow_sends_no_variable_of_the_hub_to_an_address_of_its_own() -
         client.flow(&api, &flow, &files).await?;
         let failed = client.run(&api, &flow, json!("x")).await?;
         let error = failed["error"]["message"].as_str().unwrap_or_default();
-        assert!(error.contains(name) && error.contains("providers.variables"), "{failed}");
+        assert!(error.contains(name) && error.contains("[[grants]]"), "{failed}");
         assert_eq!(stub.keys(), Vec::<String>::new(), "{name}");
     }
     Ok(())
@@ -168,7 +171,10 @@ async fn s10_11_a_flow_sends_no_variable_of_the_hub_to_an_address_of_its_own() -
 async fn s10_6_a_provider_in_a_private_network_is_refused_unless_allowed() -> Result {
     let stub = stub().await?;
     let data = tempfile::tempdir()?;
-    std::fs::write(data.path().join("buildscale.toml"), "[providers]\nvariables = [\"HOUSE_KEY\"]\n")?;
+    std::fs::write(
+        data.path().join("buildscale.toml"),
+        "[[grants]]\nnames = [\"HOUSE_KEY\"]\nworkspaces = [\"*\"]\nhosts = [\"127.0.0.1\"]\n",
+    )?;
     let hub = start(data.path(), &[("HOUSE_KEY", "some-house-key")]).await?;
     let client = hub.client();
     let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
@@ -217,7 +223,7 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
     std::fs::write(data.path().join(LOG), "")?;
     std::fs::create_dir_all(data.path().join("secrets"))?;
     std::fs::write(data.path().join("secrets/nobody-names-it"), "pl4nted-in-the-folder\n")?;
-    let file = "[ai.anthropic]\napi_key = \"pl4nted-in-the-file\"\n[ai.ollama]\nbase_url = \"http://u:pl4nted-in-an-address@127.0.0.1:1/v1\"\n[providers]\nvariables = [\"HOUSE_WORD\"]\n";
+    let file = "[ai.anthropic]\napi_key = \"pl4nted-in-the-file\"\n[ai.ollama]\nbase_url = \"http://u:pl4nted-in-an-address@127.0.0.1:1/v1\"\n[[grants]]\nnames = [\"HOUSE_WORD\"]\nworkspaces = [\"*\"]\nhosts = [\"127.0.0.1\"]\n";
     std::fs::write(data.path().join("buildscale.toml"), file)?;
     let environment = [
         ("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true"),

@@ -119,6 +119,13 @@ async fn a_queue_of_commands_holds_up_no_other_tenant_and_outlives_the_hub() -> 
     let task = client.task(&place, "tell", json!({ "input": numbers })).await?;
     // All that one tenant may run at once; none of them ends, and the others wait.
     outside.until(24).await?;
+    // Those are rows: their tasks rest, each with its place in the line.
+    let parent = task.rsplit('/').next().ok_or("a task without an id")?;
+    let rest = |tasks: &Value| {
+        let waits = |task: &&Value| task["phase"] == "suspended" && task["wait"]["reason"] == "place";
+        tasks["tasks"].as_array().is_some_and(|tasks| tasks.iter().filter(waits).count() == 16)
+    };
+    client.until(&format!("{place}/tasks?parent={parent}&limit=100"), rest).await?;
 
     let other = client.place().await?;
     client.flow(&other, "hello", &[("workflow.yaml", HELLO)]).await?;

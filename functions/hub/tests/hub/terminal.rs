@@ -1,6 +1,9 @@
-//! The REPL as a person meets it: on a terminal, with keys (seed 002 §10.9).
+//! The REPL as a person meets it: on a terminal, with keys (spec 002 §10.9).
 
-use crate::support::{Client, PATIENCE, Result, start};
+use crate::{
+    commands::scripted,
+    support::{Client, PATIENCE, Result, start},
+};
 use pty_process::{Command, Pty, Size};
 use std::{os::unix::fs::PermissionsExt, path::Path};
 use testkit::flows::APPROVAL;
@@ -167,6 +170,46 @@ async fn s10_9_ctrl_c_stops_the_task_that_runs_and_answers_are_typed_in_between(
     screen.until("the poem").await?;
     screen.prompt("default> ").await?;
     screen.keys(CTRL_D).await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_plan_is_read_approved_and_left_on_a_terminal() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let workspace = place.rsplit('/').next().ok_or("no workspace")?;
+    let talk = ["chat", "--workspace", workspace, "--mode", "plan"];
+    let mut screen = Screen::start(&client, &data.path().join("state"), &talk)?;
+    screen.until("What shall the agent do?").await?;
+    for line in ["/plan", "/approve 1"] {
+        screen.keys(&format!("{line}\r")).await?;
+        screen.until("there is no chat yet").await?;
+    }
+    screen.keys("plan it\r").await?;
+    screen.until("Planned.").await?;
+    screen.keys("/plan\r").await?;
+    screen.until("version 1").await?;
+    screen.until("- [ ] build it").await?;
+    screen.until("/approve 1 approves this version and starts the work").await?;
+    screen.keys("/approve\r").await?;
+    screen.until("which version?").await?;
+    // The approval starts the turn that carries the plan out, and its command is asked about by nobody.
+    screen.keys("/approve 1\r").await?;
+    screen.until("It said").await?;
+    screen.until("built").await?;
+    let chats = client.get(&format!("{place}/chats")).await?;
+    let id = chats["chats"][0]["chat_id"].as_str().ok_or("no chat")?;
+    let chat = format!("{place}/chats/{id}");
+    client.until(&chat, |view| view["mode"] == "build" && view["status"] == "idle").await?;
+    screen.keys("/mode plan\r").await?;
+    client.until(&chat, |view| view["mode"] == "plan").await?;
+    // A mode in which more is allowed is not to be had like this.
+    screen.keys("/mode build\r").await?;
+    screen.until("build mode begins with the approval of a plan").await?;
+    screen.keys("/quit\r").await?;
     assert_eq!(screen.ended().await?, Some(0));
     Ok(())
 }

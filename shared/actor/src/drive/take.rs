@@ -96,6 +96,7 @@ impl<M: Machine> Drive<'_, M> {
             self.add(&mut draft, decision, &stamp)?;
             taken += 1;
         }
+        self.compute(&mut draft).await?;
         self.commit(draft).await?;
         Ok(taken)
     }
@@ -116,37 +117,46 @@ impl<M: Machine> Drive<'_, M> {
     /// Takes in a command that ends the actor, whatever the actor is at. What was in flight is resumed after it, if any of
     /// it is left to complete.
     async fn take_in_last(&mut self, mail: Mail<M::Command>) -> Result<usize, Failure> {
-        if M::in_flight(&self.loaded.state) {
+        let was_in_flight = M::in_flight(&self.loaded.state);
+        if was_in_flight {
             self.skip_expired_numbers().await?;
         }
         let Content::Command { body: command } = mail.content else { return Ok(1) };
+        // What cannot be read for it keeps no actor from its end.
+        if let Err(error) = self.prepare(Some(&command)).await {
+            tracing::warn!(actor = %self.actor, %error, "an actor ends without what it decides by");
+        }
         let (stamp, mut draft) = self.draft();
         draft.consume(mail.id, 0);
         draft.parking = self.loaded.parked.then(|| Parking { parked: false, mail: Vec::new() });
         self.decide(&mut draft, Input::Command { id: mail.id, by: mail.by, at: mail.at, command }, &stamp)?;
         self.commit(draft).await?;
-        if M::in_flight(&self.loaded.state) {
+        // What the command itself has begun is running.
+        if was_in_flight && M::in_flight(&self.loaded.state) {
             self.step(Input::Resume, None).await?;
         }
         Ok(1)
     }
 
-    /// Puts the actor aside: `mail` failed too often. It is kept, unless it was consumed and what failed is its work.
+    /// Puts the actor aside: `mail` failed too often. It is kept, unless it was consumed and what failed is its work, or the machine
+    /// gives it up.
     pub async fn park(&mut self, mail: (CommandId, String), reason: String) -> Result<(), Failure> {
         let known =
             self.loaded.consumed.contains(&mail.0) || self.loaded.parked_mail.iter().any(|(id, _)| *id == mail.0);
         let (stamp, mut draft) = self.draft();
-        let (was_parked, was_in_flight) = (self.loaded.parked, M::in_flight(&self.loaded.state));
-        if !was_parked {
-            self.decide(&mut draft, Input::Park { reason }, &stamp)?;
+        if !self.loaded.parked {
+            let command = if known { None } else { command_in::<M>(&mail.1) };
+            let decision = self.ports.machine.handle(&self.loaded.state, Input::Park { reason, command }, &stamp);
+            let gives_up = decision.gives_up;
+            self.add(&mut draft, decision, &stamp)?;
+            if gives_up {
+                draft.commands.extend((!known).then_some(mail.0));
+                return self.commit(draft).await;
+            }
         }
         let mail = (mail.0, self.ports.secrets.redactor().text(&mail.1).into_owned());
         let mail = if known { Vec::new() } else { vec![mail] };
-        // A machine may give up what failed instead: then nothing is left to be resumed.
-        let was_given_up = was_in_flight && !M::in_flight(&self.loaded.state) && mail.is_empty();
-        if was_parked || !was_given_up {
-            draft.parking = Some(Parking { parked: true, mail });
-        }
+        draft.parking = Some(Parking { parked: true, mail });
         self.commit(draft).await
     }
 
@@ -190,5 +200,13 @@ impl<M: Machine> Drive<'_, M> {
             self.step(Input::Resume, None).await?;
         }
         Ok(())
+    }
+}
+
+/// The command that a message has, if it can be read.
+fn command_in<M: Machine>(body: &str) -> Option<M::Command> {
+    match Mail::<M::Command>::parse(body).ok()?.content {
+        Content::Command { body } => Some(body),
+        Content::Continue | Content::Unpark { .. } => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Blobs on S3: `{space}/archive/ab/cd/abcd…`, as seed 001 lays the archive out.
+//! Blobs on S3: `{space}/archive/ab/cd/abcd…`, as spec 001 §3A lays the archive out.
 //!
 //! S3 itself checks each content against its digest before it takes it, and writes it only if it is absent. It keeps that digest
 //! beside the content, so that whether what lies under a name was ever sent as that content is known without reading it: something
@@ -21,15 +21,13 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Blobs, Error, Result, validate};
+use ports::{Blobs, Error, Presigned, Result, Transfer, validate};
 use std::{
     collections::HashMap,
     ops::Range,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
-
-pub use presign::Presigned;
 
 const WHAT: &str = "the archive";
 /// From this size on it is asked whether a content is there before it is sent.
@@ -281,6 +279,20 @@ impl Blobs for S3Blobs {
             Stored::Intact => Ok(true),
             Stored::Other | Stored::Unknown => Err(sent_as_another(&key)),
         }
+    }
+
+    async fn presigned(
+        &self,
+        space: &str,
+        digest: Sha256,
+        to: Transfer,
+        valid_for: Duration,
+    ) -> Result<Option<Presigned>> {
+        let signed = match to {
+            Transfer::Read => self.presigned_get(space, digest, valid_for).await,
+            Transfer::Write { length } => self.presigned_put(space, digest, length, valid_for).await,
+        };
+        signed.map(Some)
     }
 
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {

@@ -4,19 +4,8 @@ use super::{S3Blobs, WHAT, checksum, key};
 use crate::fault::unavailable;
 use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};
 use domain::Sha256;
-use ports::{Error, Result, validate};
+use ports::{Error, Presigned, Result, validate};
 use std::time::Duration;
-
-/// A request that S3 takes from whoever has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Presigned {
-    /// `GET` or `PUT`.
-    pub method: String,
-    /// Where; a secret until it expires.
-    pub url: String,
-    /// The headers that must be sent as they are.
-    pub headers: Vec<(String, String)>,
-}
 
 impl S3Blobs {
     /// A request that reads a content, good for at most seven days.
@@ -24,7 +13,7 @@ impl S3Blobs {
         validate::space(space)?;
         let request = self.client.get_object().bucket(&self.bucket).key(key(space, digest));
         let signed = request.presigned(validity(valid_for)?).await;
-        signed.map(Presigned::from).map_err(|error| unavailable(WHAT, &error))
+        signed.map(presigned).map_err(|error| unavailable(WHAT, &error))
     }
 
     /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses what does not match,
@@ -41,17 +30,15 @@ impl S3Blobs {
         let request = self.client.put_object().bucket(&self.bucket).key(key(space, digest)).if_none_match("*");
         let request = request.content_length(length).checksum_sha256(checksum(digest));
         let signed = request.presigned(validity(valid_for)?).await;
-        signed.map(Presigned::from).map_err(|error| unavailable(WHAT, &error))
+        signed.map(presigned).map_err(|error| unavailable(WHAT, &error))
     }
 }
 
-impl From<PresignedRequest> for Presigned {
-    fn from(request: PresignedRequest) -> Self {
-        Self {
-            method: request.method().to_owned(),
-            url: request.uri().to_owned(),
-            headers: request.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        }
+fn presigned(request: PresignedRequest) -> Presigned {
+    Presigned {
+        method: request.method().to_owned(),
+        url: request.uri().to_owned(),
+        headers: request.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
     }
 }
 

@@ -77,6 +77,7 @@ impl Hub {
             gate: Arc::new(SimpleGate::default()),
             tools: tools.clone(),
             question_timeout: Duration::from_secs(60),
+            places: None,
         };
         let perform = Arc::new(ChatEffects { model, tools, workspaces: workspaces.clone(), clock: clock.clone() });
         let follow = Arc::new(Transcript::new(table.clone(), workspaces.clone()));

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent;
+mod backoff;
 mod breaks;
 mod cold;
 mod hub;

@@ -2,9 +2,10 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use chat::{Accepted, NewChat, Post, QueuedBehind, actor_id};
+use chat::{Accepted, Approve, NewChat, Post, QueuedBehind, actor_id};
 use domain::{
-    ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Message, Principal, QuestionId, StopReason, Usage,
+    ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, FilePath, Message, Mode, Principal, QuestionId,
+    StopReason, Usage,
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -149,6 +150,27 @@ async fn a_paused_chat_takes_messages_and_one_makes_it_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_approval_of_a_plan_makes_a_paused_chat_go_on() {
+    let talk = Talk::about("poison").await;
+    talk.hub.put("/projects/plan.md", "- [ ] one\n").await;
+    let files = talk.hub.workspaces.open(talk.hub.workspace).await.unwrap();
+    let plan = files.stat(&FilePath::parse("/projects/plan.md").unwrap()).await.unwrap().file_id;
+    talk.model.poisoned.store(false, SeqCst);
+    let (command, by) = (CommandId(talk.hub.clock.id()), Principal::local());
+    let approve = Approve { plan: Some(plan), v: 1, ..Approve::default() };
+    let accepted = talk.hub.chats.approve(talk.hub.workspace, talk.chat, command, approve, &by).await.unwrap();
+    assert_eq!(accepted.queued_behind, Some(QueuedBehind::PausedTurn));
+    assert!(accepted.paused_reason.is_some());
+    talk.hub.settle().await;
+    let view = talk.view().await;
+    assert_eq!(
+        (view.status, view.mode, view.approval.map(|approval| approval.v)),
+        (ChatStatus::Idle, Mode::Build, Some(1))
+    );
+    assert_eq!(talk.ends().await, ["EndTurn", "EndTurn"], "what failed came first");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_gives_up_what_a_chat_is_paused_for() {
     let talk = Talk::about("poison").await;
     talk.post("thanks").await;
@@ -190,7 +212,11 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
     assert_eq!((talk.queued().await, talk.notes()), (vec!["more".to_owned()], 1));
     let answers = Map::from_iter([("colour".to_owned(), Value::from("blue"))]);
     let command = CommandId(talk.hub.clock.id());
-    talk.hub.chats.answer(talk.hub.workspace, talk.chat, command, id, answers, &Principal::local()).await.unwrap();
+    talk.hub
+        .chats
+        .answer(talk.hub.workspace, talk.chat, command, id, answers, true, &Principal::local())
+        .await
+        .unwrap();
     talk.hub.settle().await;
     assert_eq!(talk.ends().await, ["EndTurn", "EndTurn"]);
     assert!(talk.queued().await.is_empty());

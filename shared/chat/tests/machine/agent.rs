@@ -150,6 +150,36 @@ fn what_is_given_up_is_reported() {
 }
 
 #[test]
+fn words_of_a_task_that_fail_before_they_are_taken_in_are_answered() {
+    let mut play = agent();
+    let words = play.words("go", false);
+    assert_eq!(play.park_before(words, "it panicked"), [] as [&str; 0], "a chat that never began is not paused");
+    let error = only(&play, "error").error.unwrap_or_else(|| panic!("no error"));
+    assert_eq!((error.code, error.message.as_str()), (Code::Paused, "the turn was given up: it panicked"));
+    assert!(error.hint.is_some_and(|hint| hint.contains("log of the server")));
+
+    let mut play = agent();
+    play.say("go");
+    play.answer("ok", &[]);
+    let words = play.words("once more", false);
+    play.park_before(words, "it panicked");
+    let rounds: Vec<_> = play.reports.iter().map(|report| (report.round, report.stop_reason.as_str())).collect();
+    assert_eq!(rounds, [(1, "end_turn"), (2, "error")]);
+    assert_eq!(play.state.paused, None);
+
+    // What is a person's is for a person to see, and to resume, also before the chat began.
+    let mut play = Play::new();
+    let words = play.words("go", false);
+    play.park_before(words, "it panicked");
+    assert_eq!((play.reports.len(), play.state.paused.as_deref()), (0, Some("it panicked")));
+    let view = ChatMachine::view(&play.state).and_then(|view| view.body).unwrap_or_default();
+    assert!(view.contains(r#""status":"paused""#), "{view}");
+    play.input(Input::Unpark { drop: false });
+    play.say("go");
+    assert!(play.state.turn.is_some() && play.state.paused.is_none());
+}
+
+#[test]
 fn a_crash_changes_nothing_about_what_is_reported() {
     let mut play = agent();
     play.say("go");
@@ -262,7 +292,7 @@ fn s5_a_tool_asks_people_and_is_gated_under_whatever_name() {
     assert!(play.running.is_empty(), "it waits for a person: {happened:?}");
     play.by = Principal::local();
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    play.command(ChatCommand::Answer { question_id: play.question(), answers });
+    play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false });
     play.command(ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined });
     play.answer("ok", &[]);
     let told: Vec<_> = only(&play, "end_turn").tools.iter().map(|used| (used.tool.clone(), used.status)).collect();
@@ -323,7 +353,7 @@ fn people_are_asked_as_in_other_chats() {
     play.by = Principal::local();
     play.now += 1_000;
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    play.command(ChatCommand::Answer { question_id: play.question(), answers });
+    play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false });
     let decline = ChatCommand::Decide { permission_id: play.permission(), outcome: PermissionOutcome::Declined };
     play.command(decline);
     play.answer("ok", &[]);

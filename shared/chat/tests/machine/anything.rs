@@ -19,6 +19,9 @@ enum Move {
         calls: Vec<u8>,
     },
     Fail,
+    Postpone {
+        ms: u16,
+    },
     Tool,
     Stop,
     Crash,
@@ -51,6 +54,7 @@ fn usual() -> impl Strategy<Value = Move> {
         Just(Move::Stream),
         proptest::collection::vec(0..4_u8, 0..4).prop_map(|calls| Move::Answer { calls }),
         Just(Move::Fail),
+        any::<u16>().prop_map(|ms| Move::Postpone { ms }),
         Just(Move::Tool),
         Just(Move::Tool),
         Just(Move::Stop),
@@ -84,13 +88,17 @@ fn make(play: &mut Play, step: Move) {
             let error = domain::Error::new(domain::Code::UpstreamUnavailable, "gone");
             play.input(Input::Report(Report::ModelFailed { message_id, error, timed_out: false }));
         }
+        Move::Postpone { ms } if runs_model => {
+            let failures = play.request.as_ref().map_or(0, |request| request.failures) + 1;
+            play.postpone(failures, std::time::Duration::from_millis(ms.into()));
+        }
         Move::Tool if runs_tool => drop(play.tool("output")),
         Move::Stop => drop(play.stop()),
         Move::Crash => drop(play.crash()),
         Move::Reply => {
             let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
             let question_id = play.question();
-            play.command(ChatCommand::Answer { question_id, answers });
+            play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
         }
         Move::Decide(yes) => {
             let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
@@ -115,7 +123,7 @@ fn make(play: &mut Play, step: Move) {
             let stop_id = StopId(play.id());
             play.stop_again(stop_id, Target::Everything);
         }
-        Move::Stream | Move::Answer { .. } | Move::Fail | Move::Tool => {}
+        Move::Stream | Move::Answer { .. } | Move::Fail | Move::Postpone { .. } | Move::Tool => {}
     }
 }
 

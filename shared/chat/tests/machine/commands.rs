@@ -1,8 +1,13 @@
 //! Commands: who lets them run, and how they are ended.
 
 use crate::play::{Play, ls};
-use domain::{AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Mode, Principal, event::PermissionOutcome};
+use actor::Machine;
+use chat::ChatMachine;
+use domain::{
+    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Mode, Principal, event::PermissionOutcome,
+};
 use serde_json::json;
+use slots::{Places, SlotsCommand};
 use std::sync::Arc;
 use tools::{Commands, Registry};
 
@@ -116,4 +121,77 @@ fn what_a_flow_lets_its_agent_run_asks_nobody() {
     assert_eq!(play.answer("", &[("count", json!({ "name": "a" }))])[2..], ["call count 1"]);
     play.tool("1");
     assert!(play.answer("", &[("exec", json!({ "command": "ls" }))]).iter().any(|word| word.contains("no tool")));
+}
+
+/// A chat whose command waits for its place.
+fn waits() -> Play {
+    let mut play = with(|_| {});
+    play.machine.places = Some(Places { at_once: 32, shared: true });
+    play.approve(1);
+    play.answer("", &[cargo_test(), ls()]);
+    assert_eq!(play.plan_is(None), ["place_awaited"]);
+    assert!(play.running.is_empty() && !ChatMachine::in_flight(&play.state));
+    play
+}
+
+/// What the machine's semaphore is told, in order.
+fn told(play: &Play) -> Vec<SlotsCommand> {
+    play.scheduled.iter().filter_map(|letter| serde_json::from_value(letter.clone()).ok()).collect()
+}
+
+fn command(letter: &serde_json::Value) -> ChatCommand {
+    serde_json::from_value(letter.clone()).unwrap_or(ChatCommand::Delete)
+}
+
+#[test]
+fn a_command_that_waits_for_a_place_is_a_row_and_gives_it_back_when_it_ends() {
+    let mut play = waits();
+    let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let (holder, grant, party) = (ask.holder.clone(), command(&ask.grant), ask.party.clone());
+    assert_eq!(party, play.config.workspace.to_string());
+    assert_eq!(play.crash(), [""; 0], "what rests needs nobody who goes on with it");
+    play.now += 3_600_000;
+    assert_eq!(play.command(grant.clone()), ["call exec 1"]);
+    assert_eq!(play.command(grant), [""; 0], "a letter that comes twice");
+    assert_eq!(play.crash(), ["turn_started 2", "call exec 2"], "it has its place still");
+    assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"], "its place is another's");
+    assert_eq!(play.tool("x"), ["observed true: x", "model_started 1"], "the hour is not the turn's");
+    assert_eq!(told(&play).get(1..), Some(&[SlotsCommand::Give { holder }][..]));
+}
+
+#[test]
+fn a_command_without_a_place_is_not_begun_and_the_turn_goes_on() {
+    let mut play = waits();
+    let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let refusal = ask.bound.as_ref().map(|bound| command(&bound.refusal)).unwrap_or(ChatCommand::Delete);
+    let happened = play.command(refusal);
+    assert!(happened.len() == 3 && happened[0] == "call exec 1" && happened[2] == "call ls 1", "{happened:?}");
+    let code = play.log.iter().rev().find_map(|event| match event {
+        ChatEvent::Observed { code, .. } => Some(*code),
+        _ => None,
+    });
+    assert_eq!(code, Some(Some(Code::NotBegun)));
+}
+
+#[test]
+fn a_stop_takes_a_command_out_of_the_line() {
+    let mut play = waits();
+    let happened = play.stop();
+    assert!(happened.contains(&"observed false: not run: the turn was stopped".to_owned()), "{happened:?}");
+    assert!(matches!(told(&play)[..], [_, SlotsCommand::Give { .. }]), "{:?}", play.scheduled);
+    assert_eq!(play.killed, [], "nothing of it had begun");
+}
+
+#[test]
+fn a_pause_gives_the_place_away_and_what_was_begun_is_ended_all_the_same() {
+    let mut play = waits();
+    let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let (grant, call) = (command(&ask.grant), play.state.turn.as_ref().and_then(|turn| turn.place));
+    play.command(grant.clone());
+    play.park("it fails");
+    assert!(matches!(told(&play)[..], [_, SlotsCommand::Give { .. }]));
+    assert_eq!(play.crash(), ["turn_started 2", "place_awaited"]);
+    let happened = play.stop();
+    assert!(happened.iter().any(|word| word.contains("may have taken effect")), "{happened:?}");
+    assert_eq!(play.killed, Vec::from_iter(call));
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod anything;
+mod backoff;
 mod commands;
 mod modes;
 mod play;
@@ -126,9 +127,12 @@ fn questions_suspend_the_turn_until_they_are_answered() {
     assert_eq!(play.answer("", &[ask(), ls()]), ["assistant:  -> ask_user, ls", "used", "call ask_user 1", "asked"]);
     let question_id = play.question();
     let wrong = Map::from_iter([("colour".to_owned(), json!(7))]);
-    assert_eq!(play.command(ChatCommand::Answer { question_id, answers: wrong }), ["failed INVALID_ARGUMENT"]);
+    assert_eq!(
+        play.command(ChatCommand::Answer { question_id, answers: wrong, may_approve: false }),
+        ["failed INVALID_ARGUMENT"]
+    );
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    let answer = ChatCommand::Answer { question_id, answers };
+    let answer = ChatCommand::Answer { question_id, answers, may_approve: false };
     assert_eq!(play.command(answer.clone()), [r#"observed true: {"colour":"red"}"#, "call ls 1"]);
     assert_eq!(play.command(answer), Vec::<String>::new(), "it is no longer asked");
     play.tool("x");

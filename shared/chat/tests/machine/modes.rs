@@ -1,8 +1,8 @@
-//! Modes: what an agent may do in them, what it is told of them, and who lets it do more (seed 000 §4).
+//! Modes: what an agent may do in them, what it is told of them, and who lets it do more (spec 000 §4).
 
-use crate::play::Play;
+use crate::play::{Play, ask};
 use domain::{ChatCommand, ChatConfig, ChatEvent, Mode, Principal, event::PermissionOutcome};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tools::{Commands, Registry};
 
@@ -191,6 +191,24 @@ fn who_may_not_approve_has_no_command_run_in_a_chat_whose_plan_is_approved() {
     assert_eq!(play.answer("", &[exec()])[2..], ["permission_required"]);
     play.crash();
     assert_eq!(play.state.turn.as_ref().map(|turn| turn.may_approve), Some(false));
+}
+
+#[test]
+fn an_answer_of_somebody_who_may_not_approve_has_no_command_run_unasked() {
+    for may_approve in [true, false] {
+        let mut play = with(|_| {});
+        play.approve(3);
+        play.answer("", &[ask(), exec()]);
+        let (question_id, answers) = (play.question(), Map::from_iter([("colour".to_owned(), json!("red"))]));
+        let told = play.command(ChatCommand::Answer { question_id, answers, may_approve });
+        let asks = told.iter().any(|word| word == "permission_required");
+        assert_eq!(asks, !may_approve, "the command that was called along with the question: {told:?}");
+        let right = play.state.turn.as_ref().map(|turn| turn.may_approve);
+        assert_eq!(right, Some(may_approve), "and those that follow");
+        if may_approve {
+            assert_eq!(play.plan_is(None), ["call exec 1"]);
+        }
+    }
 }
 
 #[test]

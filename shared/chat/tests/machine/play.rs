@@ -25,6 +25,8 @@ pub struct Play {
     /// The model requests so far, as (role, text) lists.
     pub asked: Vec<Vec<String>>,
     pub scheduled: Vec<Value>,
+    /// When the last of those is due.
+    pub due: Option<Timestamp>,
     /// Who talks to the chat: a person, or for the chat of an agent its task.
     pub by: Principal,
     /// What a task was told.
@@ -64,6 +66,7 @@ impl Play {
                 gate: Arc::new(SimpleGate { timeout: Duration::from_secs(60) }),
                 tools: Arc::new(Registry::builtin()),
                 question_timeout: Duration::from_secs(60),
+                places: None,
             },
             state: ChatState::default(),
             log: Vec::new(),
@@ -73,6 +76,7 @@ impl Play {
             ids: 1 << 64,
             asked: Vec::new(),
             scheduled: Vec::new(),
+            due: None,
             by: Principal::local(),
             reports: Vec::new(),
             request: None,
@@ -119,7 +123,7 @@ impl Play {
     pub fn input(&mut self, input: Input<ChatMachine>) -> Vec<String> {
         self.now += 10;
         let stamp = Stamp { at: self.at(), id: self.id() };
-        let Decision { events, send, effects, cancel } = self.machine.handle(&self.state, input, &stamp);
+        let Decision { events, send, effects, cancel, gives_up: _ } = self.machine.handle(&self.state, input, &stamp);
         for event in &events {
             self.log.push(event.clone());
             ChatMachine::apply(&mut self.state, self.log.len() as u64, event);
@@ -151,7 +155,10 @@ impl Play {
                     assert_eq!((letter.deliver_at, answer.chat), (None, self.config.chat));
                     self.reports.push(*answer);
                 }
-                _ => self.scheduled.push(letter.command),
+                _ => {
+                    self.due = letter.deliver_at;
+                    self.scheduled.push(letter.command);
+                }
             }
         }
         events.iter().map(word).collect()
@@ -172,9 +179,15 @@ impl Play {
     }
 
     pub fn say_with(&mut self, content: &str, interrupt: bool) -> Vec<String> {
+        let command = self.words(content, interrupt);
+        self.command(command)
+    }
+
+    /// The command to say something.
+    pub fn words(&self, content: &str, interrupt: bool) -> ChatCommand {
         let create = Some(self.config.clone());
         let (content, context) = (content.to_owned(), String::new());
-        self.command(ChatCommand::StartTurn {
+        ChatCommand::StartTurn {
             content,
             files: vec![],
             context,
@@ -184,7 +197,7 @@ impl Play {
             approval: None,
             may_approve: false,
             noted: false,
-        })
+        }
     }
 
     pub fn streamed(&mut self, text: &str) -> Vec<String> {
@@ -226,6 +239,20 @@ impl Play {
         self.running.clear();
         let error = domain::Error::new(code, "gone");
         self.input(Input::Report(Report::ModelFailed { message_id, error, timed_out: false }))
+    }
+
+    /// The model's provider fails for the so manyth time, and asks for patience.
+    pub fn postpone(&mut self, failures: u32, after: Duration) -> Vec<String> {
+        let message_id = self.message_id();
+        self.running.clear();
+        let error = domain::Error::new(Code::RateLimited, "slow down");
+        self.input(Input::Report(Report::ModelPostponed { message_id, error, failures, after }))
+    }
+
+    /// The last letter that the chat sent arrives.
+    pub fn letter(&mut self) -> Vec<String> {
+        let command = self.scheduled.last().cloned().map(serde_json::from_value);
+        self.command(command.and_then(Result::ok).unwrap_or_else(|| panic!("no letter: {:?}", self.scheduled)))
     }
 
     /// The running tool's outcome.
@@ -306,9 +333,14 @@ impl Play {
     pub fn park(&mut self, reason: &str) -> Vec<String> {
         self.running.clear();
         self.in_flight_is_what_runs = false;
-        let happened = self.input(Input::Park { reason: reason.into() });
+        let happened = self.input(Input::Park { reason: reason.into(), command: None });
         self.in_flight_is_what_runs = true;
         happened
+    }
+
+    /// A command failed too often before it was taken in.
+    pub fn park_before(&mut self, command: ChatCommand, reason: &str) -> Vec<String> {
+        self.input(Input::Park { reason: reason.into(), command: Some(command) })
     }
 
     /// The worker died: what ran is gone.

@@ -38,7 +38,7 @@ pub enum TaskEvent {
         /// What it is.
         context: Box<AssembledContext>,
     },
-    /// A policy refused something; the route is not changed by it (seed 002 §10.5).
+    /// A policy refused something; the route is not changed by it (spec 002 §10.5).
     Denied {
         /// The node.
         node: NodeId,
@@ -268,6 +268,18 @@ pub enum TaskEvent {
         /// When.
         at: Timestamp,
     },
+    /// It goes before others that wait, or after them, from here on.
+    Prioritized {
+        /// Higher ones go first.
+        priority: i8,
+    },
+    /// It is off the lists, and what it left behind goes once it has ended.
+    Deleted {
+        /// When.
+        at: Timestamp,
+    },
+    /// What it left behind is gone.
+    Cleared,
     /// A stop was asked for.
     StopRequested {
         /// The request.

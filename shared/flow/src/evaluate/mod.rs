@@ -1,4 +1,4 @@
-//! Evaluations: inputs whose outcomes are known, run as real tasks and compared (seed 002 §10.3).
+//! Evaluations: inputs whose outcomes are known, run as real tasks and compared (spec 002 §10.3).
 //!
 //! ```text
 //!   evaluations.yaml ─ plan ─ each case: a workspace of its own ─ a real task ─ assertions ─ record ─ report, JUnit

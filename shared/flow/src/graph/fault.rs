@@ -24,7 +24,7 @@ pub struct GraphFault {
     pub kind: GraphFaultKind,
 }
 
-/// The invariants of seed 002 §2.3 and §3.3, broken.
+/// The invariants of spec 002 §2.3 and §3.3, broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphFaultKind {
     /// There is nowhere to begin.

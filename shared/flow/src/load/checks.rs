@@ -69,7 +69,7 @@ impl Loader<'_> {
         self.check_engine_versions();
     }
 
-    /// A package is what it was when it was packed: each file that `deployment.yaml` has a fingerprint of, and no other (seed 002
+    /// A package is what it was when it was packed: each file that `deployment.yaml` has a fingerprint of, and no other (spec 002
     /// §10.13).
     pub(super) fn check_package(&mut self, files: &BTreeMap<String, String>) {
         let document = &self.docs.deployment;
@@ -90,7 +90,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The engine must be one that the flow was made for (seed 002 §10.2, §10.13).
+    /// The engine must be one that the flow was made for (spec 002 §10.2, §10.13).
     fn check_engine_versions(&mut self) {
         let metadata = &self.docs.engine_metadata;
         let deployment = &self.docs.deployment;
@@ -146,7 +146,7 @@ impl Loader<'_> {
         }
     }
 
-    /// How stores are kept, and how much of each (seed 002 §10.10). The smaller bound of the two manifests counts.
+    /// How stores are kept, and how much of each (spec 002 §10.10). The smaller bound of the two manifests counts.
     pub(super) fn store_bounds(&mut self) -> HashMap<StoreKind, Bounds> {
         let mut bounds: HashMap<StoreKind, Bounds> = HashMap::new();
         let memory = &self.docs.memory;

@@ -153,7 +153,7 @@ impl NodeCheck<'_, '_> {
         self.node.id.as_deref().unwrap_or("the node")
     }
 
-    /// Who does it must fit its role (seed 002 §3.3).
+    /// Who does it must fit its role (spec 002 §3.3).
     fn role(&mut self) {
         let node = self.node;
         let Some(role) = node.role else { return };

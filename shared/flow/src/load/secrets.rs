@@ -1,4 +1,4 @@
-//! Values of secrets where only references may be (seed 002 §10.11).
+//! Values of secrets where only references may be (spec 002 §10.11).
 
 use super::tree::{Place, Tree};
 use crate::manifest::SecretReference;

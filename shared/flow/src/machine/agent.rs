@@ -69,23 +69,9 @@ impl Step<'_> {
                 .hint("tools.yaml says what the tool may touch, and the node lists what its agent has");
             return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
         }
-        let schema =
-            self.agent_of(&node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
-        let schema = schema.and_then(|name| self.flow.schemas.get(name));
-        let role = self.flow.graph.node(&node).map(|node| node.role);
-        let wants_json = schema.is_some() || role == Some(crate::graph::Role::Decision);
-        let (output, errors) = match (parse(&answer.text), schema) {
-            (Some((output, json)), Some(schema)) => {
-                let mut errors = schema.errors(&output);
-                errors.extend(domain::exact::check("answer", json).err().map(inexact));
-                (output, errors)
-            }
-            (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
-            (Some((output, _)), None) if wants_json => (output, Vec::new()),
-            (_, None) => (Value::String(answer.text.clone()), Vec::new()),
-        };
+        let (output, errors) = self.read_answer(&node, &answer.text);
         if errors.is_empty() {
-            return self.done(Done { node: Some(node), output, ..Done::default() });
+            return self.end_with(node, output);
         }
         self.push(TaskEvent::OutputRejected { node: node.clone(), round, errors: errors.clone() });
         if round > SECOND_CHANCES {
@@ -100,6 +86,25 @@ impl Step<'_> {
         );
         self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(prompt.clone()) });
         self.say(chat, prompt, None);
+    }
+
+    /// The output that an answer is, and why it does not fit.
+    pub fn read_answer(&self, node: &NodeId, text: &str) -> (Value, Vec<String>) {
+        let schema =
+            self.agent_of(node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
+        let schema = schema.and_then(|name| self.flow.schemas.get(name));
+        let role = self.flow.graph.node(node).map(|node| node.role);
+        let wants_json = schema.is_some() || role == Some(crate::graph::Role::Decision);
+        match (parse(text), schema) {
+            (Some((output, json)), Some(schema)) => {
+                let mut errors = schema.errors(&output);
+                errors.extend(domain::exact::check("answer", json).err().map(inexact));
+                (output, errors)
+            }
+            (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
+            (Some((output, _)), None) if wants_json => (output, Vec::new()),
+            (_, None) => (Value::String(text.to_owned()), Vec::new()),
+        }
     }
 
     /// Stops the agent that is being asked: its answer is not wanted any more.
@@ -120,7 +125,7 @@ impl Step<'_> {
     }
 
     /// A use of a tool that was a misuse and that the agent did not put right: nothing that it called the tool for later went
-    /// well. A node inherits it (seed 002 §3.4). A name that the node does not list calls no tool, so any listed tool that goes well
+    /// well. A node inherits it (spec 002 §3.4). A name that the node does not list calls no tool, so any listed tool that goes well
     /// afterwards puts it right.
     fn misused<'t>(&self, node: &NodeId, tools: &'t [ToolUse]) -> Option<&'t ToolUse> {
         let listed = |tool: &String| self.node(node).is_some_and(|node| node.tools.contains(tool));

@@ -1,5 +1,5 @@
 //! A re-run on recorded answers follows its recorded task: it takes in what it is told in the same turns, sends off as many
-//! children, and ends by itself where that did. What chance decided then is not decided again (seed 002 §6, §10.7).
+//! children, and ends by itself where that did. What chance decided then is not decided again (spec 002 §6, §10.7).
 //!
 //! Its children follow their own records. So one that was not needed any more, and stopped, has to be none that ended this time,
 //! and one that ended although it was not needed has to come to its end.

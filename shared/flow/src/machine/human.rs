@@ -67,22 +67,32 @@ impl Step<'_> {
         let at = self.stamp.at;
         let declined = answers.get("approved") == Some(&Value::Bool(false));
         self.push(TaskEvent::Answered { node: node.clone(), answers: answers.clone(), by, at });
-        let approval = self.is_approval(node);
-        let role = self.flow.graph.node(node).map(|node| node.role);
         // A decision takes a no as one of its ways; anywhere else it is a failure.
-        let error = (approval && declined && role != Some(crate::graph::Role::Decision)).then(|| {
+        if self.is_approval(node) && declined && !self.decides(node) {
             let comment = answers.get("comment").and_then(Value::as_str).unwrap_or("no comment");
-            Error::new(Code::Forbidden, format!("not approved: {comment}"))
-        });
-        let output = match (approval, role) {
-            (true, Some(crate::graph::Role::Decision)) => {
+            let (error, output) =
+                (Error::new(Code::Forbidden, format!("not approved: {comment}")), self.output_of(node, &answers));
+            return self.done(Done { node: Some(node.clone()), error: Some(error), output, ..Done::default() });
+        }
+        let output = self.output_of(node, &answers);
+        self.end_with(node.clone(), output);
+    }
+
+    fn decides(&self, node: &NodeId) -> bool {
+        self.flow.graph.node(node).is_some_and(|node| node.role == crate::graph::Role::Decision)
+    }
+
+    /// The output that answers are.
+    pub fn output_of(&self, node: &NodeId, answers: &Map<String, Value>) -> Value {
+        match (self.is_approval(node), self.decides(node)) {
+            (true, true) => {
+                let declined = answers.get("approved") == Some(&Value::Bool(false));
                 serde_json::json!({ "selected_edge": if declined { "declined" } else { "approved" }, "answers": answers })
             }
             // An approval lets its input pass.
-            (true, _) => (*self.state.place.current).clone(),
-            (false, _) => Value::Object(answers),
-        };
-        self.done(Done { node: Some(node.clone()), error, output, ..Done::default() });
+            (true, false) => (*self.state.place.current).clone(),
+            (false, _) => Value::Object(answers.clone()),
+        }
     }
 
     /// Nobody answered in time.

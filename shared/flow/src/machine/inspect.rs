@@ -1,4 +1,4 @@
-//! The inspector: pausing between nodes and going on (seed 002 §10.7). It changes when a task goes on, never where.
+//! The inspector: pausing between nodes and going on (spec 002 §10.7). It changes when a task goes on, never where.
 //!
 //! What it is told holds for the whole tree below the task: children that are on their way are told by letters, which come after
 //! the one that made them, and those that are made later begin as their parent is (`Step::child`).
@@ -36,7 +36,7 @@ impl Step<'_> {
     }
 
     /// Tells all children that are on their way. One that has ended meanwhile does not listen.
-    fn tell_children(&mut self, command: &TaskCommand) {
+    pub(super) fn tell_children(&mut self, command: &TaskCommand) {
         let state = self.state;
         for child in state.place.forks.iter().flat_map(|(node, fork)| fork.live_names(node)) {
             self.hurry(actor_id(self.config.workspace, self.config.task.child(&child)), command);

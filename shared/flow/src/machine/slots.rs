@@ -1,17 +1,20 @@
-//! Waiting for slots: what a flow, a node or a provider may do at once (seed 002 §10.12). A node that waits is rows: the task has sent
-//! a request to the semaphore of its workspace and rests; a letter wakes it when the slots are its own.
+//! Waiting for slots: what a flow, a node or a provider may do at once (spec 002 §10.12), and then for a place on the machine that a
+//! node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a letter wakes it when the slots,
+//! or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
 
 use crate::{
     Flow,
     flow::{Node, Op},
-    machine::{Execution, actor_id, step::Step},
+    machine::{Execution, Mode, TaskState, actor_id, step::Step},
+    perform::runs_command,
 };
+use actor::Letter;
 use domain::{
-    NodeId, TaskCommand, TaskConfig, TaskEvent,
+    Code, Error, NodeId, TaskCommand, TaskConfig, TaskEvent,
     task::{FlowRef, Retry, Wait},
 };
 use serde_json::json;
-use slots::{Ask, SlotsCommand, semaphore};
+use slots::{Ask, Places, SlotsCommand, Wanted, semaphore};
 
 /// The slots that one execution of a node takes: of its flow, and its own.
 pub(crate) fn of_node(flow: &Flow, node: &Node) -> Vec<(String, u32)> {
@@ -59,20 +62,100 @@ impl Step<'_> {
         let names = wants.iter().map(|(name, _)| name.clone()).collect();
         let (at, wait) = (self.stamp.at, Wait::Slots { names, holder: holder.clone(), retry, queue_ms });
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+        self.ask_for_slots(node, attempt, holder, wants, self.config.priority);
+    }
+
+    fn ask_for_slots(&mut self, node: &NodeId, attempt: u32, holder: String, wants: Vec<(String, u32)>, priority: i8) {
         let ask = Ask {
             holder,
             wants,
             party: self.config.workspace.to_string(),
-            priority: self.config.priority,
+            priority,
+            share: None,
             to: actor_id(self.config.workspace, self.config.task),
             grant: json!(TaskCommand::Wake { node: node.clone(), attempt }),
+            bound: None,
         };
         self.send(semaphore(self.config.workspace), &SlotsCommand::Ask { ask: Box::new(ask) }, None);
     }
 
+    /// Whether the node is a command that has no place yet.
+    pub(super) fn needs_place(&self, node: &NodeId) -> bool {
+        let current = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+        let has_one = current.is_some_and(|execution| execution.place.is_some());
+        !has_one && self.node(node).is_some_and(|node| runs_command(self.flow, node))
+    }
+
+    /// Asks for a place, and rests until it is there. `attempt` is the one that begins then.
+    pub(super) fn wait_for_place(
+        &mut self,
+        places: Places,
+        node: &NodeId,
+        attempt: u32,
+        retry: Option<Retry>,
+        queue_ms: u64,
+    ) {
+        let holder = holder(self.config, node, attempt);
+        let (at, wait) = (self.stamp.at, Wait::Place { holder: holder.clone(), retry, queue_ms });
+        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+        let wanted = Wanted {
+            holder,
+            priority: self.config.priority,
+            to: actor_id(self.config.workspace, self.config.task),
+            grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt }),
+            refusal: json!(TaskCommand::RefuseCommand { node: node.clone(), attempt }),
+        };
+        self.decision.send.push(places.ask(self.config.workspace, wanted));
+    }
+
+    /// The node that waits for a place, if it is this one.
+    fn placed(&self, node: &NodeId, attempt: u32) -> Option<(Option<Retry>, u64)> {
+        let execution = self.state.execution.as_ref()?;
+        match &execution.mode {
+            Mode::Waiting { wait: Wait::Place { retry, queue_ms, .. } }
+                if execution.node == *node && execution.attempt == attempt =>
+            {
+                Some((retry.clone(), queue_ms + execution.waited_ms(self.stamp.at)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place is there. A letter that comes twice, or after a stop, begins nothing.
+    pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32) {
+        if let Some((retry, queue_ms)) = self.placed(node, attempt) {
+            self.start_node(node, self.state.place.current.clone(), attempt, retry, queue_ms);
+        }
+    }
+
+    /// There is no place, and too many wait for one: the command has not begun.
+    pub(super) fn refuse_command(&mut self, node: &NodeId, attempt: u32) {
+        if self.placed(node, attempt).is_some() {
+            let error =
+                Error::new(Code::NotBegun, "too many commands of this workspace wait already, so it did not run");
+            self.fail(error.hint("try again when some of them have ended, or run fewer at once"));
+        }
+    }
+
+    /// Goes before others that wait, or after them, from here on; and so do all tasks below. What waits in the queue already is brought
+    /// to the front with this command, and a request for slots gets the place of its new priority.
+    pub(super) fn prioritize(&mut self, priority: i8) {
+        if self.state.finished.is_some() || self.config.priority == priority {
+            return;
+        }
+        self.push(TaskEvent::Prioritized { priority });
+        self.tell_children(&TaskCommand::Prioritize { priority });
+        let Some(Execution { node, attempt, mode: Mode::Waiting { wait: Wait::Slots { holder, .. } }, .. }) =
+            &self.state.execution
+        else {
+            return;
+        };
+        let wants = self.slots_of(node);
+        self.ask_for_slots(node, *attempt, holder.clone(), wants, priority);
+    }
+
     /// Gives back what the node had or waited for, if this step has ended it or has it wait for something else.
     pub(super) fn give_slots(&mut self) {
-        let Some(Execution { slots: Some(holder), .. }) = &self.state.execution else { return };
         let gives = |event: &TaskEvent| {
             matches!(
                 event,
@@ -83,8 +166,20 @@ impl Step<'_> {
             )
         };
         if self.decision.events.iter().any(gives) {
-            let give = SlotsCommand::Give { holder: holder.clone() };
-            self.send(semaphore(self.config.workspace), &give, None);
+            self.decision.send.extend(given_back(self.state, self.config, self.places));
         }
     }
+}
+
+/// The letters that give back what a task has or waits for.
+pub(super) fn given_back(state: &TaskState, config: &TaskConfig, places: Option<Places>) -> Vec<Letter> {
+    let Some(Execution { slots, place, .. }) = &state.execution else { return Vec::new() };
+    let slots = slots.as_ref().map(|holder| Letter {
+        to: semaphore(config.workspace),
+        command: json!(SlotsCommand::Give { holder: holder.clone() }),
+        deliver_at: None,
+        priority: config.priority,
+    });
+    let place = place.as_ref().zip(places).map(|(holder, places)| places.give(config.workspace, holder));
+    slots.into_iter().chain(place).collect()
 }

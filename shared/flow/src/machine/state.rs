@@ -34,6 +34,12 @@ pub struct TaskState {
     pub stopping: Option<(StopId, String)>,
     /// How it ended.
     pub finished: Option<Finished>,
+    /// Whether somebody wants it gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// Whether what it left behind is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cleared: bool,
     /// Whether its artifacts are still to be stored.
     pub archiving: bool,
     /// Whether something happened that artifacts are kept of.
@@ -72,9 +78,25 @@ pub struct Execution {
     /// Under which name it has slots or waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
+    /// Under which name its command has a place on its machine or waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// Since when it waits, or waited last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Timestamp>,
+    /// What its agent has said, or people have answered: it is not asked for again, whatever becomes of the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Given>,
+}
+
+/// What a node got from those that it asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Given {
+    /// The text of its agent.
+    Said(String),
+    /// The answers of people.
+    Answers(Map<String, Value>),
 }
 
 /// What an executing node does.
@@ -106,7 +128,7 @@ pub enum Mode {
     },
 }
 
-/// What the inspector wants of a task (seed 002 §10.7).
+/// What the inspector wants of a task (spec 002 §10.7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inspector {
     /// Pause before the next node.
@@ -140,8 +162,15 @@ impl Execution {
             usage: Usage::default(),
             tool_calls: 0,
             slots: None,
+            place: None,
             waiting_since: None,
+            given: None,
         }
+    }
+
+    /// Milliseconds of its last wait, when that ends at `at`.
+    pub(super) fn waited_ms(&self, at: Timestamp) -> u64 {
+        self.waiting_since.map_or(0, |since| at.since(since).as_millis() as u64)
     }
 }
 
@@ -162,6 +191,11 @@ impl TaskState {
     pub fn is_running(&self) -> bool {
         self.finished.is_none()
             && self.execution.as_ref().is_some_and(|execution| matches!(execution.mode, Mode::Running))
+    }
+
+    /// Whether it was deleted and has ended, and what it left behind is still there.
+    pub fn is_clearing(&self) -> bool {
+        self.deleted && self.finished.is_some() && !self.archiving && !self.cleared
     }
 
     /// Folds one event.
@@ -185,6 +219,7 @@ impl TaskState {
                 self.has_artifacts = true;
                 if let Some(execution) = &mut self.execution {
                     execution.mode = Mode::Agent { chat: *chat, round: *round };
+                    execution.given = None;
                 }
             }
             TaskEvent::AgentReplied { answer, .. } => {
@@ -192,6 +227,7 @@ impl TaskState {
                 if let Some(execution) = &mut self.execution {
                     execution.usage += answer.usage;
                     execution.tool_calls += answer.tools.len() as u32;
+                    (execution.mode, execution.given) = (Mode::Running, Some(Given::Said(answer.text.clone())));
                 }
             }
             TaskEvent::ToolUsed { .. } => {
@@ -210,12 +246,14 @@ impl TaskState {
             TaskEvent::HeldBack { command } => self.held.push((**command).clone()),
             TaskEvent::Diverged { .. } => self.diverged = true,
             TaskEvent::Answered { node, answers, by, .. } => {
-                let waits = self
-                    .execution
-                    .as_ref()
-                    .is_some_and(|execution| execution.node == *node && matches!(execution.mode, Mode::Asking { .. }));
-                if !waits {
-                    self.early.insert(node.clone(), (answers.clone(), by.clone()));
+                let asks = |execution: &&mut Execution| {
+                    execution.node == *node && matches!(execution.mode, Mode::Asking { .. })
+                };
+                match self.execution.as_mut().filter(asks) {
+                    Some(execution) => {
+                        (execution.mode, execution.given) = (Mode::Running, Some(Given::Answers(answers.clone())));
+                    }
+                    None => drop(self.early.insert(node.clone(), (answers.clone(), by.clone()))),
                 }
             }
             TaskEvent::NodeFinished { node, status, output, .. } => {
@@ -236,6 +274,13 @@ impl TaskState {
                 self.inspector.next = *step;
                 self.inspector.paused_at = None;
             }
+            TaskEvent::Prioritized { priority } => {
+                if let Some(config) = &mut self.config {
+                    Arc::make_mut(config).priority = *priority;
+                }
+            }
+            TaskEvent::Deleted { .. } => self.deleted = true,
+            TaskEvent::Cleared => self.cleared = true,
             TaskEvent::StopRequested { stop_id, reason } => self.stopping = Some((*stop_id, reason.clone())),
             TaskEvent::Finished { error, at, .. } => {
                 self.execution = None;
@@ -249,7 +294,7 @@ impl TaskState {
             TaskEvent::Parked { reason, .. } => {
                 self.parked = Some(reason.clone());
                 if let Some(execution) = self.execution.as_mut().filter(|execution| execution.mode == Mode::Running) {
-                    execution.slots = None;
+                    (execution.slots, execution.place) = (None, None);
                 }
             }
             TaskEvent::Unparked { .. } => self.parked = None,
@@ -280,7 +325,9 @@ impl TaskState {
                 let waited = std::mem::replace(&mut execution.mode, Mode::Running) != Mode::Running;
                 execution.attempt = attempt;
                 match retry {
-                    Some(retries) => (execution.retries, execution.crashes) = (retries, 0),
+                    Some(retries) => {
+                        (execution.retries, execution.crashes, execution.given) = (retries, 0, None);
+                    }
                     None if waited => {}
                     None => execution.crashes += 1,
                 }
@@ -302,8 +349,9 @@ impl TaskState {
         execution.mode = mode;
         execution.waiting_since = Some(at);
         match wait {
-            Wait::Backoff { .. } => execution.slots = None,
+            Wait::Backoff { .. } => (execution.slots, execution.place) = (None, None),
             Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),
+            Wait::Place { holder, .. } => (execution.attempt, execution.place) = (attempt, Some(holder.clone())),
         }
     }
 }

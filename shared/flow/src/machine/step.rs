@@ -4,21 +4,20 @@ use crate::{
     Flow,
     failure::Verdict,
     flow::{Node, Op},
-    machine::{Done, Execution, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, follow::NOT_NEEDED, run_key},
+    machine::{
+        Done, Execution, Given, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, follow::NOT_NEEDED, run_key,
+    },
     perform::{call_of, runs_command},
     router::{Next, Outcome, Post, Record, Route, selected},
 };
 use actor::{ActorId, Decision, EffectKey, Letter};
 use domain::{
     Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    task::{ChildKind, ChildName, NodeMetrics, Origin, Retry, Wait, stopped},
+    task::{ChildName, NodeMetrics, Replay, Retry, Wait, stopped},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
+use slots::Places;
 use std::{sync::Arc, time::Duration};
-
-/// Children that are sent off in one step; the others follow in steps of their own, so that no entry grows without bound and
-/// a stop is heard in between.
-const SPAWNED_AT_ONCE: u32 = 100;
 
 pub(crate) struct Step<'a> {
     pub state: &'a TaskState,
@@ -27,6 +26,8 @@ pub(crate) struct Step<'a> {
     pub stamp: &'a Stamp,
     /// What a re-run follows.
     pub record: Option<Arc<Record>>,
+    /// The places of the machine that commands run on.
+    pub places: Option<Places>,
     pub decision: Decision<TaskMachine>,
 }
 
@@ -38,7 +39,7 @@ impl<'a> Step<'a> {
         stamp: &'a Stamp,
         record: Option<Arc<Record>>,
     ) -> Self {
-        Self { state, config, flow, stamp, record, decision: Decision::default() }
+        Self { state, config, flow, stamp, record, places: None, decision: Decision::default() }
     }
 
     pub fn push(&mut self, event: TaskEvent) {
@@ -110,14 +111,42 @@ impl<'a> Step<'a> {
         let current = self.state.execution.as_ref().filter(|execution| execution.node == *node);
         let has_them = current.is_some_and(|execution| execution.slots.is_some());
         if wants.is_empty() || has_them {
-            return self.start_node(node, input, attempt, retry, queue_ms);
+            return self.begin_with_slots(node, input, attempt, retry, queue_ms);
         }
         self.wait_for_slots(node, attempt, retry, queue_ms, wants);
     }
 
-    fn start_node(&mut self, node: &NodeId, input: Arc<Value>, attempt: u32, retry: Option<Retry>, queue_ms: u64) {
+    /// Begins a node that has its slots; one that is a command once it has a place on its machine, too.
+    fn begin_with_slots(
+        &mut self,
+        node: &NodeId,
+        input: Arc<Value>,
+        attempt: u32,
+        retry: Option<Retry>,
+        queue_ms: u64,
+    ) {
+        match self.places.filter(|_| self.needs_place(node)) {
+            None => self.start_node(node, input, attempt, retry, queue_ms),
+            Some(places) => self.wait_for_place(places, node, attempt, retry, queue_ms),
+        }
+    }
+
+    pub(super) fn start_node(
+        &mut self,
+        node: &NodeId,
+        input: Arc<Value>,
+        attempt: u32,
+        retry: Option<Retry>,
+        queue_ms: u64,
+    ) {
         let number = retry.as_ref().map_or_else(|| self.retries_of(node), |retry| retry.number);
+        let given = if retry.is_none() { self.given(node) } else { None };
         self.push(TaskEvent::NodeStarted { node: node.clone(), attempt, retry, queue_ms, at: self.stamp.at });
+        let run = self.run_of(node, attempt, number, input, given);
+        self.decision.effects.push((run_key(node, attempt), TaskEffect::Run(Box::new(run))));
+    }
+
+    fn run_of(&self, node: &NodeId, attempt: u32, retry: u32, input: Arc<Value>, given: Option<Value>) -> Run {
         let mut outputs = self.state.outputs.clone();
         if self.config.keep_outputs {
             // What this very step has ended is not in the state yet.
@@ -127,8 +156,30 @@ impl<'a> Step<'a> {
                 }
             }
         }
-        let run = Run { config: self.config.clone(), node: node.clone(), attempt, retry: number, input, outputs };
-        self.decision.effects.push((run_key(node, attempt), TaskEffect::Run(Box::new(run))));
+        Run { config: self.config.clone(), node: node.clone(), attempt, retry, input, outputs, given }
+    }
+
+    /// What the node that executes was given by those that it asked, as its output.
+    fn given(&self, node: &NodeId) -> Option<Value> {
+        let execution = self.state.execution.as_ref().filter(|execution| execution.node == *node)?;
+        Some(match execution.given.as_ref()? {
+            Given::Said(text) => self.read_answer(node, text).0,
+            Given::Answers(answers) => self.output_of(node, answers),
+        })
+    }
+
+    /// Ends the node that executes with what it was given; after that is remembered, where the node says so.
+    pub fn end_with(&mut self, node: NodeId, output: Value) {
+        let repeats = self.config.replay.as_ref().is_some_and(Replay::repeats);
+        let remembers = self.node(&node).is_some_and(|node| node.remember.is_some()) && !repeats;
+        let execution = self.state.execution.as_ref().filter(|_| remembers && self.state.stopping.is_none());
+        let Some(execution) = execution else {
+            return self.done(Done { node: Some(node), output, ..Done::default() });
+        };
+        let (attempt, retries, input) = (execution.attempt, execution.retries, self.state.place.current.clone());
+        let run = self.run_of(&node, attempt, retries, input, Some(output));
+        let key = EffectKey(format!("remember/{node}/{attempt}"));
+        self.decision.effects.push((key, TaskEffect::Run(Box::new(run))));
     }
 
     fn retries_of(&self, node: &NodeId) -> u32 {
@@ -266,9 +317,10 @@ impl<'a> Step<'a> {
         match wait.clone() {
             Wait::Backoff { retry, .. } => self.begin_node(node, input, attempt + 1, Some(retry), 0),
             Wait::Slots { retry, queue_ms, .. } => {
-                let waited = execution.waiting_since.map_or(0, |since| self.stamp.at.since(since).as_millis() as u64);
-                self.start_node(node, input, attempt, retry, queue_ms + waited);
+                let queue_ms = queue_ms + execution.waited_ms(self.stamp.at);
+                self.begin_with_slots(node, input, attempt, retry, queue_ms);
             }
+            Wait::Place { .. } => {}
         }
     }
 
@@ -282,93 +334,6 @@ impl<'a> Step<'a> {
     pub fn fail(&mut self, error: Error) {
         let node = self.state.execution.as_ref().map(|execution| execution.node.clone());
         self.done(Done { node, error: Some(error), ..Done::default() });
-    }
-
-    fn spawn_first(&mut self, node: &NodeId) {
-        // The fork and the output it is over are in this very step, not in the state.
-        let current = self.decision.events.iter().rev().find_map(|event| match event {
-            TaskEvent::NodeFinished { node: ended, status, output, .. }
-                if ended == node && *status != Status::Failure =>
-            {
-                Some(Arc::new(output.clone()))
-            }
-            _ => None,
-        });
-        let forked = self.decision.events.iter().rev().find_map(|event| match event {
-            TaskEvent::Forked { node: forked, kind, to, total } if forked == node => Some((*kind, to.clone(), *total)),
-            _ => None,
-        });
-        if let Some((kind, to, total)) = forked {
-            let current = current.unwrap_or_else(|| self.state.place.current.clone());
-            self.spawn(node, kind, &to, total, 0, &current);
-        }
-    }
-
-    /// Sends off the next children of a large split.
-    pub fn spawn_more(&mut self, node: &NodeId) {
-        let Some(fork) = self.state.place.forks.get(node) else { return };
-        let waits = self.state.place.last_fork.as_ref() == Some(node) && self.state.finished.is_none();
-        let recorded = self.record.as_ref().and_then(|record| record.spawns(node));
-        if waits && fork.spawned < recorded.unwrap_or(fork.total).min(fork.total) {
-            let current = self.state.place.current.clone();
-            self.spawn(node, fork.kind, &fork.to.clone(), fork.total, fork.spawned, &current);
-        }
-    }
-
-    fn spawn(&mut self, node: &NodeId, kind: ChildKind, to: &[NodeId], total: u32, from: u32, current: &Value) {
-        let rule = self.node(node).and_then(|node| node.split.as_ref());
-        // A split that failed and is gone past gives its input on, which is no list.
-        let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some()) && current.is_array();
-        let item = rule.and_then(|rule| rule.item.clone());
-        let until = total.min(from + SPAWNED_AT_ONCE);
-        for index in from..until {
-            let Some(target) = (index as usize).checked_rem(to.len()).and_then(|edge| to.get(edge)) else { return };
-            let input = match (over, &item) {
-                (false, _) => current.clone(),
-                (true, None) => current.get(index as usize).cloned().unwrap_or_default(),
-                (true, Some(name)) => {
-                    let element = current.get(index as usize).cloned().unwrap_or_default();
-                    Value::Object(Map::from_iter([(name.clone(), element)]))
-                }
-            };
-            let config = self.child(node, kind, target, index, input);
-            let task = config.task;
-            self.tell(task, &TaskCommand::Start { config: Box::new(config) });
-        }
-        self.push(TaskEvent::Spawned { node: node.clone(), until });
-        if until < total {
-            self.tell(self.config.task, &TaskCommand::SpawnMore { node: node.clone() });
-        }
-    }
-
-    fn child(&self, node: &NodeId, kind: ChildKind, to: &NodeId, index: u32, input: Value) -> TaskConfig {
-        let name = ChildName::of(node, to, index, kind);
-        let (mut ancestors, mut line, mut place) = match &self.config.origin {
-            None => (Vec::new(), Vec::new(), Vec::new()),
-            Some(origin) => (origin.ancestors.clone(), origin.line.clone(), origin.place.clone()),
-        };
-        ancestors.push(self.config.task);
-        line.push(name.clone());
-        place.push(index);
-        let parent = self.config.task;
-        let origin = Origin { parent, ancestors, line, place, kind, node: node.clone(), to: to.clone(), index };
-        let mut replay = self.config.replay.clone();
-        if let Some(replay) = &mut replay {
-            replay.of = replay.of.child(&name);
-        }
-        TaskConfig {
-            task: self.config.task.child(&name),
-            input,
-            start: to.clone(),
-            origin: Some(origin),
-            replay,
-            // As the inspector has it now, not as it was when this task was made.
-            stepping: self.state.inspector.next,
-            breakpoints: self.state.inspector.before.clone(),
-            counted: false,
-            created_at: self.stamp.at,
-            ..(**self.config).clone()
-        }
     }
 
     /// Has the artifacts of a task that has ended stored.

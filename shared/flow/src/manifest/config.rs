@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// `policy.yaml`: what is permitted (seed 002 §10.5). The first rule that matches decides; none that matches permits.
+/// `policy.yaml`: what is permitted (spec 002 §10.5). The first rule that matches decides; none that matches permits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["rules"]))]
@@ -38,7 +38,7 @@ pub struct PolicyManifest {
     pub reason: Option<String>,
 }
 
-/// `execution.yaml` or `scheduler.yaml`: how much runs at once (seed 002 §10.8, §10.12).
+/// `execution.yaml` or `scheduler.yaml`: how much runs at once (spec 002 §10.8, §10.12).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Execution {
@@ -67,7 +67,7 @@ pub enum QueuePolicy {
     Fifo,
 }
 
-/// `inspector.yaml`: where tasks pause for people to look (seed 002 §10.7).
+/// `inspector.yaml`: where tasks pause for people to look (spec 002 §10.7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Inspector {
@@ -81,7 +81,7 @@ pub struct Inspector {
     pub stepping: bool,
 }
 
-/// `cli_profiles.yaml`: how the command line behaves (seed 002 §10.9).
+/// `cli_profiles.yaml`: how the command line behaves (spec 002 §10.9).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["profiles"]))]
@@ -185,7 +185,7 @@ pub struct CustomCommand {
     pub input: Option<Value>,
 }
 
-/// `engine_metadata.yaml`: what this flow was made for (seed 002 §10.2).
+/// `engine_metadata.yaml`: what this flow was made for (spec 002 §10.2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineMetadata {
@@ -206,7 +206,7 @@ pub struct EngineMetadata {
     pub metadata: Map<String, Value>,
 }
 
-/// `deployment.yaml`: how to put this flow somewhere, reproducibly (seed 002 §10.13).
+/// `deployment.yaml`: how to put this flow somewhere, reproducibly (spec 002 §10.13).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deployment {

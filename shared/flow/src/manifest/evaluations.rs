@@ -1,4 +1,4 @@
-//! `evaluations.yaml`: inputs whose outcomes are known (seed 002 §10.3).
+//! `evaluations.yaml`: inputs whose outcomes are known (spec 002 §10.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -165,7 +165,7 @@ pub struct RetryManifest {
     /// How often, at most.
     #[schemars(range(min = 1, max = 100))]
     pub times: u32,
-    /// Which failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN and TIMEOUT), `any`, `exit`
+    /// Which failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN, STORAGE_FULL and TIMEOUT), `any`, `exit`
     /// (a command that ends with another code than 0), `exit:22` (with this one), or codes of errors. OUTCOME_UNKNOWN, of a command
     /// that was interrupted, is tried again only where it is named: the command may have taken effect.
     pub on: Vec<String>,
@@ -352,8 +352,8 @@ pub struct QuestionManifest {
 pub struct RememberManifest {
     /// In which store.
     pub store: StoreKind,
-    /// Under which key, a text with {{expressions}}; the node's id when nothing is said, in a clone or subtask with its name, as
-    /// `work@items/work[3]`. Of several executions of one run that use the same key the last one in the order of the flow stays.
+    /// Under which key, a text with {{expressions}}, which know the `context` of operations only; the node's id when
+    /// nothing is said, in a clone or subtask with its name, as `work@items/work[3]`. Of several executions of one run that use the same key the last one in the order of the flow stays.
     pub key: Option<String>,
     /// With which tags.
     #[serde(default)]

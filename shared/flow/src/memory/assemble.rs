@@ -1,4 +1,4 @@
-//! The context assembler (seed 002 §4): candidates from the layers, put in an order, cut to a budget of tokens.
+//! The context assembler (spec 002 §4): candidates from the layers, put in an order, cut to a budget of tokens.
 
 use super::{
     GLOBAL_TOKENS, Memory, Scope,

@@ -1,4 +1,4 @@
-//! Memory (seed 002 §4, §10.10): what nodes remember, in three layers, and the read-only context that is made of it.
+//! Memory (spec 002 §4, §10.10): what nodes remember, in three layers, and the read-only context that is made of it.
 //!
 //! ```text
 //!   task     of one root task with its clones and subtasks      {workspace}/memory/task/{root}

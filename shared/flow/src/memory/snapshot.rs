@@ -1,4 +1,4 @@
-//! Snapshots (seed 002 §10.10): what a task could remember when it ended, kept for replay and auditing.
+//! Snapshots (spec 002 §10.10): what a task could remember when it ended, kept for replay and auditing.
 
 use super::{
     Memory, Scope, port,

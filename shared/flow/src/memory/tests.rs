@@ -281,3 +281,24 @@ async fn of_a_store_with_a_limit_the_newest_are_given() {
     let context = world.assemble(&memory, "").await;
     assert_eq!((keys(&context), context.left_out), (vec!["k4", "k3"], 0));
 }
+
+#[tokio::test]
+async fn a_large_store_is_pruned_in_steps_and_never_far_beyond_its_bound() {
+    let world = world();
+    let bounds = Bounds { max_items: Some(320), retention: None };
+    let partition = format!("{}/memory/global", world.scope.workspace);
+    let (mut most, mut least_after) = (0, usize::MAX);
+    for n in 0..1000 {
+        world.remember_within(StoreKind::Global, &format!("k{n:04}"), json!(n), &[], n, bounds).await;
+        let items = world.table.partition(&partition);
+        let kept = items.iter().filter(|item| item.key.sk.starts_with("at/")).count();
+        let keys = items.iter().filter(|item| item.key.sk.starts_with("key/")).count();
+        assert_eq!(kept, keys, "an item goes with its key");
+        most = most.max(kept);
+        if n >= 320 {
+            least_after = least_after.min(kept);
+        }
+    }
+    assert_eq!(least_after, 320, "the newest stay");
+    assert!((321..=400).contains(&most), "it is not looked at with every write, and soon enough: {most}");
+}

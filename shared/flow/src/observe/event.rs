@@ -2,7 +2,7 @@
 
 use crate::{Flow, flow::Op, machine::TaskState};
 use domain::{
-    NodeId, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId,
+    NodeId, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId, json_length,
     task::{FlowRef, Origin},
     task_native,
 };
@@ -73,7 +73,7 @@ impl TaskFact {
     ) -> Self {
         let origin = config.origin.as_ref();
         let root = origin.and_then(|origin| origin.ancestors.first().copied());
-        let bytes = length(&data);
+        let bytes = json_length(&data);
         Self {
             workspace_id: config.workspace,
             task_id: config.task,
@@ -130,24 +130,6 @@ fn path(origin: &Origin) -> String {
     origin.line.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("/")
 }
 
-/// The length of a value as JSON, without making it.
-fn length(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting does not fail.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -168,7 +150,7 @@ pub(super) mod tests {
             number,
             at: Timestamp::default(),
             event: "node_finished",
-            bytes: length(&data),
+            bytes: json_length(&data),
             data,
             about: None,
             created_at: Timestamp::default(),

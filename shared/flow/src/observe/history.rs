@@ -1,4 +1,4 @@
-//! The history of a task, rebuilt from its log (seed 002 §2.1, §6): inputs are not written twice, so they come from the same
+//! The history of a task, rebuilt from its log (spec 002 §2.1, §6): inputs are not written twice, so they come from the same
 //! fold that the router decides by, and are exact because of it.
 
 use super::{
@@ -44,6 +44,8 @@ pub(super) struct History<'a> {
     state: TaskState,
     /// Stages that have begun.
     begun: u64,
+    /// The node of the stage that has begun last and not ended.
+    open: Option<NodeId>,
     stages: Vec<Stage>,
     /// Answers to what is not asked yet.
     early: BTreeMap<NodeId, AnswerGiven>,
@@ -60,6 +62,7 @@ impl<'a> History<'a> {
             last: after.saturating_add(limit.max(1) as u64),
             state: TaskState::default(),
             begun: 0,
+            open: None,
             stages: Vec::new(),
             early: BTreeMap::new(),
             pauses: Vec::new(),
@@ -81,8 +84,8 @@ impl<'a> History<'a> {
     pub fn see(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::NodeStarted { node, attempt, retry, at, .. } => {
-                // The same node again while it executes: a crash, or a retry.
-                if self.state.execution.as_ref().is_some_and(|execution| execution.node == *node) {
+                // The same node again while it executes: a crash, or a retry. One that only waited until now has no stage yet.
+                if self.open.as_ref() == Some(node) {
                     self.on(node, |stage| {
                         stage.attempt = *attempt;
                         match retry {
@@ -135,6 +138,7 @@ impl<'a> History<'a> {
                 self.answered(node, AnswerGiven { answers: answers.clone(), by: by.clone(), at: *at });
             }
             TaskEvent::NodeFinished { node, attempt, status, output, error, metrics, at } => {
+                self.open = None;
                 if let Some(early) = self.early.remove(node) {
                     self.on(node, |stage| {
                         if let Some(asked) = stage.questions.last_mut().filter(|asked| asked.answer.is_none()) {
@@ -186,6 +190,9 @@ impl<'a> History<'a> {
             }
             TaskEvent::Created { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::Prioritized { .. }
+            | TaskEvent::Deleted { .. }
+            | TaskEvent::Cleared
             | TaskEvent::PlanStep { .. }
             | TaskEvent::Waiting { .. }
             | TaskEvent::Caught { .. }
@@ -205,6 +212,7 @@ impl<'a> History<'a> {
     /// A stage begins, on the current output of the task, or on what came to its merge.
     fn begin(&mut self, node: &NodeId) {
         self.begun += 1;
+        self.open = Some(node.clone());
         let pauses = std::mem::take(&mut self.pauses);
         let merge = self.merge.take_if(|(merge, _)| merge == node).map(|(_, merge)| merge);
         if self.begun > self.after && self.begun <= self.last {

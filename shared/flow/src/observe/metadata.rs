@@ -1,4 +1,4 @@
-//! With what a run was made (seed 002 §10.2), so that anybody can verify the exact code and configuration later.
+//! With what a run was made (spec 002 §10.2), so that anybody can verify the exact code and configuration later.
 //!
 //! The engine's version and the fingerprints of its adapters are written down when the task is made. All else follows from
 //! the bundle of manifests, which is kept under its hash and never changes.

@@ -1,4 +1,4 @@
-//! What tasks use, counted by flow, node, tool and provider (seed 002 §10.4), in Prometheus' text format; and what those that
+//! What tasks use, counted by flow, node, tool and provider (spec 002 §10.4), in Prometheus' text format; and what those that
 //! have not ended do. Which of it, with which labels and buckets, is what a flow's `metrics.yaml` says.
 //!
 //! The counters follow what is committed. They never fail, never wait, and change no route.

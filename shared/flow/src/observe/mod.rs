@@ -1,4 +1,4 @@
-//! What is known of a run, and who is told (seed 002 §6, §10.1, §10.2, §10.4, §10.7). Nothing here changes a task.
+//! What is known of a run, and who is told (spec 002 §6, §10.1, §10.2, §10.4, §10.7). Nothing here changes a task.
 //!
 //! ```text
 //!   log ─┬─ history    every stage with all that it was given, did and decided

@@ -1,4 +1,4 @@
-//! Observers of tasks (seed 002 §6, "telemetry sinks (plugins)"): what a flow's `plugins.yaml` lists, and what the host adds.
+//! Observers of tasks (spec 002 §6 (11)): what a flow's `plugins.yaml` lists, and what the host adds.
 
 use super::{
     event::{self, TaskFact},

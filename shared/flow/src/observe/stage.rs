@@ -1,4 +1,4 @@
-//! What the history of a task tells of one execution of a node (seed 002 §3.2, §6).
+//! What the history of a task tells of one execution of a node (spec 002 §3.2, §6).
 
 use crate::{Flow, flow::Op, graph::Role};
 use domain::{
@@ -115,7 +115,7 @@ pub struct RetryMade {
     pub at: Timestamp,
 }
 
-/// What a policy refused (seed 002 §10.5).
+/// What a policy refused (spec 002 §10.5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
     /// What was refused.

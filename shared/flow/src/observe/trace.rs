@@ -1,4 +1,4 @@
-//! The trace of a run: what a task and all its descendants did, in one order that no race changes (seed 002 §6, §10.7).
+//! The trace of a run: what a task and all its descendants did, in one order that no race changes (spec 002 §6, §10.7).
 //!
 //! JSON Lines, without ids, times, durations and money. Children come right after the fork that made them, each with all that
 //! it did, by their places; the merge that takes them follows. So a trace reads from cause to effect, the first line in which
@@ -168,6 +168,9 @@ impl Open {
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::Prioritized { .. }
+            | TaskEvent::Deleted { .. }
+            | TaskEvent::Cleared
             | TaskEvent::Waiting { .. }
             | TaskEvent::Caught { .. }
             | TaskEvent::StatusSet { .. }

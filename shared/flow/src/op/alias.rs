@@ -1,4 +1,4 @@
-//! The field's usual names for tools and their arguments, as our built-in tools have them (engine.md, "Manifests").
+//! The field's usual names for tools and their arguments, as our built-in tools have them (spec 002 §5).
 
 use serde_json::{Map, Value, json};
 

@@ -9,7 +9,7 @@ use super::{
     expr::shown,
     signature::{self, Signature},
 };
-use domain::{Code, Error};
+use domain::{Code, Error, json_length};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -146,6 +146,16 @@ fn list(input: &Value) -> Result<&Vec<Value>, Error> {
     list.ok_or_else(|| wrong("a list, nor an object with one under `list`", input))
 }
 
+/// That a function makes no more than fits, before it makes it.
+fn fits(function: &str, bytes: usize) -> Result<(), Error> {
+    const MOST: usize = 16 * 1024 * 1024;
+    if bytes <= MOST {
+        return Ok(());
+    }
+    let message = format!("{function} would make {bytes} bytes; {MOST} fit");
+    Err(Error::new(Code::PayloadTooLarge, message).hint("repeat or join less"))
+}
+
 /// A text, or the one under `text`.
 fn text(input: &Value) -> Result<&str, Error> {
     let text = input.as_str().or_else(|| input.get("text")?.as_str());
@@ -193,6 +203,7 @@ fn repeat(input: &Value) -> Result<Value, Error> {
     let count = input.get("count").and_then(Value::as_u64).filter(|count| *count <= MOST);
     let count = count.ok_or_else(|| Error::invalid("count", format!("count has to be a number from 0 to {MOST}")))?;
     let value = input.get("value").unwrap_or(&Value::Null);
+    fits("list:repeat", (json_length(value) + 1).saturating_mul(usize::try_from(count).unwrap_or(usize::MAX)))?;
     Ok((0..count).map(|_| value.clone()).collect())
 }
 
@@ -230,6 +241,7 @@ fn by_node(input: &Value) -> Result<Value, Error> {
 
 fn join(input: &Value) -> Result<Value, Error> {
     let separator = input.get("separator").and_then(Value::as_str).unwrap_or("\n");
+    fits("text:join", json_length(input).saturating_add(separator.len().saturating_mul(list(input)?.len())))?;
     let item = |item: &Value| item.as_str().map_or_else(|| item.to_string(), str::to_owned);
     Ok(Value::String(list(input)?.iter().map(item).collect::<Vec<_>>().join(separator)))
 }
@@ -293,5 +305,14 @@ mod tests {
         assert_eq!(functions.call("my.app:twice", &json!(1), &scope).unwrap(), json!([1, 1]));
         assert_eq!(functions.call("my.app:panics", &json!(1), &scope).unwrap_err().code, Code::Internal);
         assert!(functions.known().any(|name| name == "my.app:twice") && functions.contains("text:lines"));
+    }
+
+    #[test]
+    fn the_size_of_an_answer_is_known_before_it_is_made() {
+        let functions = Functions::builtin();
+        let code = |name: &str, input: Value| functions.call(name, &input, &Scope::of(&input)).unwrap_err().code;
+        let long = "x".repeat(10_000);
+        assert_eq!(code("list:repeat", json!({ "value": long, "count": 100_000 })), Code::PayloadTooLarge);
+        assert_eq!(code("text:join", json!({ "list": vec![1; 10_000], "separator": long })), Code::PayloadTooLarge);
     }
 }

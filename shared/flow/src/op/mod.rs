@@ -1,4 +1,4 @@
-//! Deterministic operations (seed 002 §2.2): the same scope always gives the same value.
+//! Deterministic operations (spec 002 §2.2): the same scope always gives the same value.
 //!
 //! ```text
 //!   expr      CEL over `input`, `context`, `outputs`, `task`         bounded, cached, integers stay integers

@@ -1,4 +1,4 @@
-//! What models are told of registered functions, so that agents can call them as tools (seed 002 §5).
+//! What models are told of registered functions, so that agents can call them as tools (spec 002 §5).
 
 use domain::Error;
 use serde_json::{Value, json};

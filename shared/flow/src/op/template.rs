@@ -4,12 +4,12 @@
 //! it is when it is a text, as JSON when it is not, and not at all when it is null. `{{'{{'}}` writes two braces.
 
 use super::{Scope, expr};
-use domain::{Code, Error};
+use domain::{Code, Error, json_length};
 use serde_json::{Map, Value};
 
 /// How deep a template's objects and lists may nest, as JSON itself.
 const MAX_DEPTH: usize = 128;
-/// The longest text that one template gives, in bytes.
+/// The most that one template gives, in bytes of JSON and text.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
 /// A part of a text.
@@ -84,7 +84,11 @@ fn fill(template: &Value, scope: &Scope<'_>, depth: usize, room: &mut usize) -> 
     let Some(depth) = depth.checked_sub(1) else { return Err(broken("it nests too deep".into())) };
     match template {
         Value::String(text) => match parts(text).map_err(broken)?.as_slice() {
-            [Part::Expr(source)] => expr::eval(source, scope),
+            [Part::Expr(source)] => {
+                let value = expr::eval(source, scope)?;
+                spend(room, json_length(&value))?;
+                Ok(value)
+            }
             parts => {
                 let mut text = String::new();
                 parts.iter().try_for_each(|part| write(&mut text, part, scope, room))?;
@@ -112,10 +116,13 @@ fn write(into: &mut String, part: &Part<'_>, scope: &Scope<'_>, room: &mut usize
             value => into.push_str(&value.to_string()),
         },
     }
-    let written = into.len() - before;
-    *room = room.checked_sub(written).ok_or_else(|| {
-        Error::new(Code::PayloadTooLarge, format!("a template gives more than {MAX_TEXT} bytes of text"))
-    })?;
+    spend(room, into.len() - before)
+}
+
+fn spend(room: &mut usize, bytes: usize) -> Result<(), Error> {
+    *room = room
+        .checked_sub(bytes)
+        .ok_or_else(|| Error::new(Code::PayloadTooLarge, format!("a template gives more than {MAX_TEXT} bytes")))?;
     Ok(())
 }
 
@@ -214,6 +221,8 @@ mod tests {
         let input = json!("x".repeat(1024 * 1024));
         let template = json!(vec!["{{input}}{{input}}"; 9]);
         assert_eq!(render(&template, &Scope::of(&input)).unwrap_err().code, Code::PayloadTooLarge);
+        let values = json!(vec!["{{input}}"; 17]);
+        assert_eq!(render(&values, &Scope::of(&input)).unwrap_err().code, Code::PayloadTooLarge);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

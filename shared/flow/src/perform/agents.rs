@@ -31,7 +31,7 @@ impl TaskEffects {
         // What cannot be reached is known before anything is said, and before tools have been at work for it.
         let own_provider = match agent.model.as_deref().filter(|model| flow.declares_provider_of(model)) {
             Some(model) => {
-                self.flows.providers().open(flow, model).await?;
+                self.flows.providers().open(run.config.workspace, flow, model).await?;
                 Some(run.config.flow.clone())
             }
             None => None,

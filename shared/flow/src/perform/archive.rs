@@ -1,4 +1,4 @@
-//! What is kept of a task that has ended: its artifacts and what it remembered (seed 002 §10.1, §10.10).
+//! What is kept of a task that has ended: its artifacts and what it remembered (spec 002 §10.1, §10.10).
 
 use crate::perform::{TaskEffects, memory_scope};
 use domain::TaskConfig;

@@ -1,4 +1,4 @@
-//! Commands in the workspace's sandbox: nodes that are one, and tools that run one (seed 002 §5).
+//! Commands in the workspace's sandbox: nodes that are one, and tools that run one (spec 002 §5).
 //!
 //! What a command gives on is its standard output as JSON, where that is one value and the node has a schema that it fits; else
 //! an object with `exit_code`, `stdout`, `stderr`, `signal`, `timed_out`, `duration_ms` and `dropped_bytes`.

@@ -1,4 +1,4 @@
-//! Re-runs: what a recorded task was answered is taken from its log instead of asking again (seed 002 §6, §10.7).
+//! Re-runs: what a recorded task was answered is taken from its log instead of asking again (spec 002 §6, §10.7).
 //!
 //! A retry takes what stands: a node that did not fail, and that is given now exactly what it was given then. So what failed
 //! runs again, and what comes of it where it comes to something else, in this task as in the tasks above; everything else

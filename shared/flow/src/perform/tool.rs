@@ -1,4 +1,4 @@
-//! Deterministic nodes that call a tool (seed 002 §5).
+//! Deterministic nodes that call a tool (spec 002 §5).
 
 use crate::{
     Flow,

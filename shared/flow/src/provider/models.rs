@@ -2,7 +2,7 @@
 
 use crate::{Flow, Flows};
 use async_trait::async_trait;
-use domain::{Code, Error};
+use domain::{Code, Error, WorkspaceId};
 use futures::{StreamExt, stream};
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use std::sync::Arc;
@@ -22,9 +22,15 @@ impl FlowModels {
         Self { own, flows }
     }
 
-    async fn ask(&self, flow: &Flow, asked: &str, request: ModelRequest) -> Result<ModelStream, ModelError> {
+    async fn ask(
+        &self,
+        workspace: WorkspaceId,
+        flow: &Flow,
+        asked: &str,
+        request: ModelRequest,
+    ) -> Result<ModelStream, ModelError> {
         let providers = self.flows.providers();
-        let (model, name) = providers.open(flow, asked).await.map_err(told)?;
+        let (model, name) = providers.open(workspace, flow, asked).await.map_err(told)?;
         let request = ModelRequest { model: Some(name.to_owned()), ..request };
         let mut answer = model.stream(request.clone()).await;
         let first = match &mut answer {
@@ -33,7 +39,7 @@ impl FlowModels {
         };
         // A key that was replaced a moment ago is refused until it is looked up again.
         if matches!(first, Some(Err(ModelError::Unauthorized(_))))
-            && let Ok(Some((renewed, name))) = providers.renewed(flow, asked, &model).await
+            && let Ok(Some((renewed, name))) = providers.renewed(workspace, flow, asked, &model).await
         {
             return renewed.stream(ModelRequest { model: Some(name.to_owned()), ..request }).await;
         }
@@ -47,7 +53,7 @@ impl Model for FlowModels {
         let Some((workspace, reference)) = request.flow.take() else { return self.own.stream(request).await };
         let flow = self.flows.by_hash(workspace, &reference).await.map_err(told)?;
         match request.model.take() {
-            Some(asked) if flow.declares_provider_of(&asked) => self.ask(&flow, &asked, request).await,
+            Some(asked) if flow.declares_provider_of(&asked) => self.ask(workspace, &flow, &asked, request).await,
             asked => self.own.stream(ModelRequest { model: asked, ..request }).await,
         }
     }

@@ -5,9 +5,9 @@ use crate::{
     Flow,
     flow::Op,
     manifest::ProviderManifest,
-    secret::{Recipient, Vault},
+    secret::{Address, Recipient, Vault},
 };
-use domain::{Code, Error, NodeId, Sha256};
+use domain::{Code, Error, NodeId, Sha256, WorkspaceId};
 use ports::{Endpoint, Model, ModelAdapters, ModelError, Secrets};
 use std::{
     collections::HashMap,
@@ -31,8 +31,8 @@ pub struct FlowProviders {
     open: Mutex<HashMap<Place, Opened>>,
 }
 
-/// A provider of a flow.
-type Place = (Sha256, String);
+/// A provider of a flow, in a workspace: another one that has the same flow may have no right to its key.
+type Place = (WorkspaceId, Sha256, String);
 
 #[derive(Clone)]
 struct Opened {
@@ -68,22 +68,27 @@ impl FlowProviders {
     /// `UNPROCESSABLE` for a provider that cannot be used: no such adapter, a key that is not there, an address that may not be
     /// reached. `FORBIDDEN` for a model that the provider does not list and a key that the host does not give to flows.
     /// `UPSTREAM_UNAVAILABLE` when the host's secrets do not answer.
-    pub async fn open<'a>(&self, flow: &Flow, model: &'a str) -> Result<(Arc<dyn Model>, &'a str), Error> {
-        self.opened(flow, model, FRESH).await
+    pub async fn open<'a>(
+        &self,
+        workspace: WorkspaceId,
+        flow: &Flow,
+        model: &'a str,
+    ) -> Result<(Arc<dyn Model>, &'a str), Error> {
+        self.opened(workspace, flow, model, FRESH).await
     }
 
     /// Opens the provider of every agent that a task may come to from `start`, so that a key that is missing is found before any
-    /// model is asked and any tool is called (seed 002 §10.11).
+    /// model is asked and any tool is called (spec 002 §10.11).
     ///
     /// # Errors
     /// As [`FlowProviders::open`], of the first that cannot be used.
-    pub async fn bind(&self, flow: &Flow, start: &NodeId) -> Result<(), Error> {
+    pub async fn bind(&self, workspace: WorkspaceId, flow: &Flow, start: &NodeId) -> Result<(), Error> {
         let reached = flow.graph.nodes().iter().filter(|node| flow.graph.reaches(start, &node.id));
         for node in reached.filter_map(|node| flow.nodes.get(&node.id)) {
             let Op::Agent { agent, .. } = &node.op else { continue };
             let model = flow.agents.get(agent).and_then(|agent| agent.model.as_deref());
             if let Some(model) = model.filter(|model| flow.declares_provider_of(model)) {
-                self.open(flow, model).await?;
+                self.open(workspace, flow, model).await?;
             }
         }
         Ok(())
@@ -92,16 +97,18 @@ impl FlowProviders {
     /// The same with a key that is looked up now; none when it is the one that was used already.
     pub(super) async fn renewed<'a>(
         &self,
+        workspace: WorkspaceId,
         flow: &Flow,
         model: &'a str,
         used: &Arc<dyn Model>,
     ) -> Result<Option<(Arc<dyn Model>, &'a str)>, Error> {
-        let (renewed, name) = self.opened(flow, model, Duration::ZERO).await?;
+        let (renewed, name) = self.opened(workspace, flow, model, Duration::ZERO).await?;
         Ok((!Arc::ptr_eq(&renewed, used)).then_some((renewed, name)))
     }
 
     async fn opened<'a>(
         &self,
+        workspace: WorkspaceId,
         flow: &Flow,
         model: &'a str,
         fresh: Duration,
@@ -117,14 +124,14 @@ impl FlowProviders {
         let Some(manifest) = flow.settings.providers.iter().find(|provider| provider.id == id) else {
             return Err(Error::new(Code::NotFound, format!("the flow declares no provider {id}")));
         };
-        let place = (flow.reference.hash, id.to_owned());
+        let place = (workspace, flow.reference.hash, id.to_owned());
         let known = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.looked_up.elapsed() < fresh) {
             return Ok((known.model.clone(), named(&known.bound, model)?));
         }
         let is_its = |credential: &&crate::manifest::Credential| manifest.credentials.as_ref() == Some(&credential.id);
         let credentials: Vec<_> = flow.settings.credentials.iter().filter(is_its).cloned().collect();
-        let vault = Vault::open(&credentials, recipient(manifest), &**secrets).await.map_err(|error| {
+        let vault = Vault::open(&credentials, recipient(workspace, manifest), &**secrets).await.map_err(|error| {
             let message = format!("the provider {id} cannot be used: {}", error.message);
             Error { message, ..error }
         })?;
@@ -147,11 +154,12 @@ impl FlowProviders {
 }
 
 /// Where the key of a provider goes: to the adapter's own address, unless the manifest names another.
-fn recipient(provider: &ProviderManifest) -> Recipient<'_> {
-    match provider.base_url {
-        None => Recipient::Provider(adapter_name(provider)),
-        Some(_) => Recipient::Address,
-    }
+fn recipient(workspace: WorkspaceId, provider: &ProviderManifest) -> Recipient<'_> {
+    let address = match &provider.base_url {
+        None => Address::Provider(adapter_name(provider)),
+        Some(url) => Address::Url(url),
+    };
+    Recipient { workspace, address }
 }
 
 fn endpoint(bound: &Bound, id: &str) -> Endpoint {

@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::secret::{Recipient, SecretRef, Secrets};
+use crate::secret::{Address, Recipient, SecretRef, Secrets};
 use async_trait::async_trait;
 use serde_json::json;
 
@@ -24,7 +24,16 @@ fn credential(id: &str, env: &str) -> Credential {
 
 async fn bind(providers: &[ProviderManifest], secret: &'static str) -> Result<Bound, Error> {
     let credentials = [credential("key", "A_KEY"), credential("lost", "NO_KEY")];
-    let vault = Vault::open(&credentials, Recipient::Address, &Host(secret)).await.unwrap();
+    let vault = Vault::open(
+        &credentials,
+        Recipient {
+            workspace: domain::WorkspaceId(uuid::Uuid::nil()),
+            address: Address::Url("https://models.example"),
+        },
+        &Host(secret),
+    )
+    .await
+    .unwrap();
     Adapters::builtin().bind(providers, &credentials, &vault)
 }
 

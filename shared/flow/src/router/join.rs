@@ -352,7 +352,7 @@ impl Router<'_> {
         fork.is_some_and(|(at, fork)| self.graph.goes_above(at, fork.forks.len() + 1))
     }
 
-    /// No merge is left, and no child: the task is as its children are (seed 002 §2.1).
+    /// No merge is left, and no child: the task is as its children are (spec 002 §2.1).
     fn complete(&self, change: &Change<'_>) -> Join {
         let Some((node, fork)) = self.place.last_fork.as_ref().and_then(|node| self.place.forks.get_key_value(node))
         else {

@@ -349,6 +349,9 @@ impl Place {
             | TaskEvent::Asked { .. }
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
+            | TaskEvent::Prioritized { .. }
+            | TaskEvent::Deleted { .. }
+            | TaskEvent::Cleared
             | TaskEvent::Waiting { .. }
             | TaskEvent::HeldBack { .. }
             | TaskEvent::Diverged { .. }

@@ -1,4 +1,4 @@
-//! Admission (seed 002 §10.8, §10.12): a task that would wait for ever is refused at once, with a time to come again, instead of
+//! Admission (spec 002 §10.8, §10.12): a task that would wait for ever is refused at once, with a time to come again, instead of
 //! being put at the end of a queue without bound.
 //!
 //! Two bounds. What a tenant's lane has waiting is bounded for everybody ([`MOST_WAITING`]), by what the queue says, which is
@@ -92,7 +92,7 @@ impl Tasks {
         let key = view_key(config.workspace, config.task);
         let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
         let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
-        // With what it is made is written down now: later it may be another engine that reads it (seed 002 §10.2). And what it is
+        // With what it is made is written down now: later it may be another engine that reads it (spec 002 §10.2). And what it is
         // begun with is kept until it has begun, for when this process dies before it has sent it.
         let begun = Start { at: self.clock.now(), message: start.clone() };
         let task = [put, observe::record(config, flow), begun.write(config).map_err(internal)?];

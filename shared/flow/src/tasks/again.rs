@@ -1,4 +1,4 @@
-//! Running a task again, as a new one (seed 002 §10.7). What it looks at is never changed.
+//! Running a task again, as a new one (spec 002 §10.7). What it looks at is never changed.
 
 use super::{AcceptedTask, Tasks, node_of};
 use crate::Flow;

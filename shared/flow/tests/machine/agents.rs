@@ -133,3 +133,20 @@ fn a_stop_before_the_question_is_asked_asks_nothing() {
     assert_eq!(play.agent_ready(), ["finished failure"]);
     assert!(play.prompts().is_empty());
 }
+
+#[test]
+fn an_answer_that_is_to_be_remembered_is_not_asked_for_again_after_a_crash() {
+    let mut play = agent(json!({ "schema_out": "number", "remember": { "store": "task" } }));
+    play.agent_ready();
+    play.prompts();
+    let chat = play.chat("write", 0);
+    assert_eq!(play.says(chat, 1, "seven"), ["replied", "rejected 1", "asked 2"]);
+    assert_eq!(play.says(chat, 2, r#"{"n": 7}"#), ["replied"], "it is remembered first");
+    assert_eq!(play.run().given, Some(json!({ "n": 7 })));
+    play.prompts();
+    assert_eq!(play.dies(), ["write 2"]);
+    assert_eq!((play.run().given, play.prompts().len()), (Some(json!({ "n": 7 })), 0));
+    assert_eq!(play.gives(json!({ "n": 7 })), ["write success", "write > done", "done 1"]);
+    assert_eq!(*play.run().input, json!({ "n": 7 }));
+    play.check_fold();
+}

@@ -1,4 +1,4 @@
-//! The inspector (seed 002 §10.7): it changes when a task goes on, never where.
+//! The inspector (spec 002 §10.7): it changes when a task goes on, never where.
 
 use crate::play::{Play, node};
 use domain::{Status, TaskCommand, TaskConfig, TaskId, TaskPhase, task::ChildName};

@@ -4,10 +4,11 @@ use crate::play::{Play, node};
 use actor::Machine;
 use domain::{Code, Error, Status, TaskCommand, TaskEvent, TaskPhase, TaskView, task::Wait};
 use flow::{
-    TaskMachine,
+    FlowCache, TaskMachine,
     machine::{Done, Mode},
 };
-use serde_json::json;
+use serde_json::{Value, json};
+use slots::{Places, SlotsCommand};
 
 fn two() -> Play {
     Play::chain(json!([node("a", "linear", json!({ "retries": 2 }))]))
@@ -270,4 +271,71 @@ fn s3_3_a_decision_that_selects_no_edge_is_a_node_failure() {
     assert_eq!(play.gives(json!({ "selected_edge": "c" })), ["which failure", "finished failure"]);
     let error = play.end().unwrap().2.unwrap();
     assert!(error.hint.unwrap().contains("a, b"));
+}
+
+/// A task whose second node is a command that waits for its place, with the letters that tell it of the place or of none.
+fn command_that_waits() -> (Play, TaskCommand, TaskCommand) {
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "op": { "command": ["true"] }, "retries": 1 }))]));
+    play.machine.places = Some(Places { at_once: 32, shared: true });
+    play.start();
+    assert_eq!(play.gives(json!("s")), ["s success", "s > a", "a waits"]);
+    assert!(!TaskMachine::in_flight(&play.state), "no worker is held");
+    let Some(SlotsCommand::Ask { ask }) = to_semaphore(&mut play).pop() else { panic!("nothing was asked for") };
+    let told = |command: &Value| serde_json::from_value(command.clone()).unwrap();
+    let refusal = told(&ask.bound.as_ref().unwrap().refusal);
+    (play, told(&ask.grant), refusal)
+}
+
+/// What the machine's semaphore was told since the last look.
+fn to_semaphore(play: &mut Play) -> Vec<SlotsCommand> {
+    std::mem::take(&mut play.sent)
+        .into_iter()
+        .filter_map(|letter| serde_json::from_value(letter.command).ok())
+        .collect()
+}
+
+#[test]
+fn a_command_that_waits_for_a_place_is_rows_and_gives_it_back_when_its_node_ends() {
+    let (mut play, begin, refuse) = command_that_waits();
+    let view = TaskMachine::view(&play.state).and_then(|view| view.body).unwrap();
+    let view: TaskView = serde_json::from_str(&view).unwrap();
+    assert!(matches!(view.wait, Some(Wait::Place { .. })), "{:?}", view.wait);
+    assert!(play.dies().is_empty(), "a worker that finds it so has nothing to run");
+    assert_eq!(play.command(begin.clone()), ["a 1"]);
+    assert!(play.command(begin).is_empty() && play.command(refuse).is_empty(), "letters that come too late");
+    assert_eq!(play.dies(), ["a 2"], "it has its place still");
+    assert!(to_semaphore(&mut play).is_empty());
+    play.gives(json!("done"));
+    assert!(matches!(to_semaphore(&mut play)[..], [SlotsCommand::Give { .. }]));
+    play.check_fold();
+}
+
+#[test]
+fn a_command_without_a_place_is_not_begun_and_is_tried_again_later() {
+    let (mut play, _, refuse) = command_that_waits();
+    assert_eq!(play.command(refuse), ["a waits"]);
+    let Some(Mode::Waiting { wait: Wait::Backoff { retry, .. } }) = play.state.execution.clone().map(|it| it.mode)
+    else {
+        panic!("{:?}", play.state.execution)
+    };
+    assert_eq!(retry.error.code, Code::NotBegun);
+    assert_eq!(play.wakes(), ["a waits"], "for a place, again");
+    assert!(matches!(to_semaphore(&mut play)[..], [SlotsCommand::Give { .. }, SlotsCommand::Ask { .. }]));
+    play.check_fold();
+}
+
+#[test]
+fn a_stop_takes_a_command_out_of_the_line() {
+    let (mut play, begin, _) = command_that_waits();
+    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert!(matches!(to_semaphore(&mut play)[..], [SlotsCommand::Give { .. }]));
+    assert!(play.command(begin).is_empty() && play.killed.is_empty());
+}
+
+#[test]
+fn a_task_whose_manifests_are_gone_gives_back_what_it_had() {
+    let (mut play, begin, _) = command_that_waits();
+    play.machine.flows = FlowCache::default();
+    assert_eq!(play.command(begin), ["finished failure"]);
+    assert!(matches!(to_semaphore(&mut play)[..], [SlotsCommand::Give { .. }]));
 }

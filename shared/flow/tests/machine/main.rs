@@ -4,6 +4,7 @@
 
 mod agents;
 mod crashes;
+mod gone;
 mod inspect;
 mod life;
 mod people;

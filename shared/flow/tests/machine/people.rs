@@ -200,3 +200,19 @@ fn nobody_in_time_takes_the_edge_for_it() {
     assert_eq!(play.end().unwrap().0, Status::Success, "what has a way of its own is no failure of the task");
     play.check_fold();
 }
+
+#[test]
+fn an_answer_that_is_to_be_remembered_is_not_asked_for_again() {
+    let ask = json!({ "questions": [{ "name": "colour", "question": "Which?" }] });
+    let mut play =
+        Play::chain(json!([node("which", "linear", json!({ "ask": ask, "remember": { "store": "task" } }))]));
+    play.start();
+    play.gives(json!("s"));
+    asks(&mut play, "which", None);
+    assert_eq!(play.answer("which", json!({ "colour": "red" })), ["answered"]);
+    assert!(play.answer("which", json!({ "colour": "blue" })).len() <= 1);
+    assert_eq!(play.dies(), ["which 2"]);
+    assert_eq!(play.run().given, Some(json!({ "colour": "red" })));
+    assert_eq!(play.gives(json!({ "colour": "red" })), ["which success", "which > done", "done 1"]);
+    play.check_fold();
+}

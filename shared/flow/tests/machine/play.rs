@@ -51,7 +51,8 @@ impl Play {
             ),
         ];
         let files = files.into_iter().map(|(path, content)| (path.to_owned(), content.to_string())).collect();
-        let flow = load("test", files, &Known::default()).unwrap_or_else(|report| panic!("{report:?}"));
+        let flow = load("test", files, &Known { sandbox: true, ..Known::default() })
+            .unwrap_or_else(|report| panic!("{report:?}"));
         Self::of(flow)
     }
 
@@ -62,7 +63,7 @@ impl Play {
         let config = TaskConfig { input: json!({ "in": 1 }), ..config };
         flows.put(Arc::new(flow));
         Self {
-            machine: TaskMachine { flows },
+            machine: TaskMachine { flows, places: None },
             state: TaskState::default(),
             log: Vec::new(),
             running: BTreeMap::new(),
@@ -90,7 +91,7 @@ impl Play {
     pub fn input(&mut self, input: Input<TaskMachine>) -> Vec<String> {
         self.now += 10;
         let stamp = Stamp { at: self.at(), id: self.id().0 };
-        let Decision { events, send, effects, cancel } = self.machine.handle(&self.state, input, &stamp);
+        let Decision { events, send, effects, cancel, gives_up: _ } = self.machine.handle(&self.state, input, &stamp);
         assert!(cancel.is_empty());
         for event in &events {
             self.log.push(event.clone());
@@ -134,7 +135,10 @@ impl Play {
     pub fn run(&self) -> Run {
         let run = self.running.values().find_map(|effect| match effect {
             TaskEffect::Run(run) => Some((**run).clone()),
-            TaskEffect::Archive(_) | TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => None,
+            TaskEffect::Archive(_)
+            | TaskEffect::StopAgent(..)
+            | TaskEffect::KillCommand(..)
+            | TaskEffect::Clear(..) => None,
         });
         run.unwrap_or_else(|| panic!("no node runs: {:?}", self.log))
     }
@@ -309,6 +313,9 @@ fn word(event: &TaskEvent) -> String {
         TaskEvent::Finished { status, .. } => format!("finished {status}"),
         TaskEvent::Archived { .. } => "archived".into(),
         TaskEvent::Waiting { node, .. } => format!("{node} waits"),
+        TaskEvent::Deleted { .. } => "deleted".into(),
+        TaskEvent::Cleared => "cleared".into(),
+        TaskEvent::Prioritized { priority } => format!("priority {priority}"),
         TaskEvent::Caught { node, error, .. } => format!("{node} caught {}", error.code),
         other => format!("{other:?}"),
     }

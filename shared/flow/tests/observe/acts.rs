@@ -1,4 +1,4 @@
-//! Keys of manifests that act on tasks: bounds of memory (seed 002 §10.10), and the inspector (§10.7).
+//! Keys of manifests that act on tasks: bounds of memory (spec 002 §10.10), and the inspector (§10.7).
 
 use crate::rig::Rig;
 use domain::TaskPhase;

@@ -1,4 +1,4 @@
-//! Providers that flows configure themselves: opened when they are needed, with the key that there is then (seed 002 §10.6,
+//! Providers that flows configure themselves: opened when they are needed, with the key that there is then (spec 002 §10.6,
 //! §10.11).
 
 use crate::{flows::SPLIT, rig::Rig};
@@ -157,8 +157,9 @@ async fn s10_6_who_is_asked_is_said_by_the_flow_alone() {
     *host.takes.lock().unwrap() = "one".into();
     let (rig, flows, flow) = ready(&host).await;
     let loaded = flows.by_hash(rig.workspace, &flow).await.unwrap();
-    let open =
-        async |model: &str| flows.providers().open(&loaded, model).await.err().map(|error| (error.code, error.message));
+    let open = async |model: &str| {
+        flows.providers().open(rig.workspace, &loaded, model).await.err().map(|error| (error.code, error.message))
+    };
     assert_eq!(open("house/large").await, None);
     assert_eq!(open("house/huge").await.unwrap().0, Code::Forbidden, "it is not listed");
     let (code, message) = open("lost/any").await.unwrap();

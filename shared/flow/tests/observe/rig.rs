@@ -82,7 +82,7 @@ impl Rig {
         };
         let followers = All::default();
         let runtime = Runtime::new(
-            TaskMachine { flows: cache.clone() },
+            TaskMachine { flows: cache.clone(), places: None },
             Arc::new(effects),
             table.clone(),
             queue.clone(),

@@ -1,4 +1,4 @@
-//! The router of seed 002 §3: every role and rule by itself, against a second model of the semantics on random graphs, and
+//! The router of spec 002 §3: every role and rule by itself, against a second model of the semantics on random graphs, and
 //! with many tasks.
 
 #![expect(clippy::unwrap_used, reason = "tests")]

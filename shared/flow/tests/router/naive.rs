@@ -1,7 +1,7 @@
-//! The semantics of seed 002 §3 a second time, as plainly as possible: all tasks of a flow in one tree that everybody can look
+//! The semantics of spec 002 §3 a second time, as plainly as possible: all tasks of a flow in one tree that everybody can look
 //! into. Nothing is counted and nothing is sent; whatever has to be decided is decided by going through the tree again.
 //!
-//! What remains open in the seed is the order in which tasks that run beside each other get on, and that is all that this
+//! What remains open in the specification is the order in which tasks that run beside each other get on, and that is all that this
 //! model takes from the run that it checks: which task ended its node next, and who learned of whose end next.
 //!
 //! The rules, by role (`own` merges are those that belong to the task, by the forks around them):

@@ -1,4 +1,4 @@
-//! What each role does (seed 002 §3.3), each case in several orders and beside the model.
+//! What each role does (spec 002 §3.3), each case in several orders and beside the model.
 
 use crate::{
     agree,

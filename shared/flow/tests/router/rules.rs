@@ -1,4 +1,4 @@
-//! Status and failure (seed 002 §2.1, §3.4, §3.5, §7.2, §7.3), and the rules that the seed leaves open.
+//! Status and failure (spec 002 §2.1, §3.4, §3.5, §7.2, §7.3), and the rules that it leaves open.
 
 use crate::{
     roles::{always, brought, joined},

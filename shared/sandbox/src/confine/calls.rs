@@ -15,8 +15,8 @@ use std::{collections::BTreeMap, sync::OnceLock};
 /// The newest call that was looked at (`mseal`, Linux 6.10). All architectures have the same numbers from 424 on.
 const NEWEST: i64 = 462;
 
-/// Calls that do not exist here. Their arguments are in memory, where no filter sees them, or they are new; every C library and
-/// runtime has another way.
+/// Calls that do not exist here. Their arguments are in memory, where no filter sees them, they are new, or what they make is counted
+/// nowhere (memory as files that have no folder); every C library and runtime has another way.
 const ABSENT: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_pidfd_open,
@@ -25,6 +25,8 @@ const ABSENT: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
+    libc::SYS_memfd_create,
+    SYS_MEMFD_SECRET,
 ];
 
 /// Calls that are refused, whatever their arguments.
@@ -53,6 +55,8 @@ const REFUSED: &[i64] = &[
     // attributes of files, lists of who may read them among those: Landlock does not know of them
     libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr, libc::SYS_removexattr, libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
+    // what others do with files: it tells names of folders that nobody may list
+    libc::SYS_inotify_add_watch,
 ];
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[i64] = &[
@@ -256,6 +260,10 @@ impl Rules {
                 refused.when(call, &[masked(place, bit, bit)])?;
             }
         }
+        // A lease makes others wait for whoever has it, in `open`; a notice tells what others do.
+        for command in [libc::F_SETLEASE, libc::F_NOTIFY] {
+            refused.when(libc::SYS_fcntl, &[equal(1, command)])?;
+        }
         if self.landlock < 3 {
             refused.always(libc::SYS_truncate);
             let (mask, cut) = (libc::O_TRUNC | libc::O_ACCMODE, libc::O_TRUNC | libc::O_RDONLY);
@@ -276,3 +284,4 @@ const SIOCSPGRP: i32 = 0x8902;
 const TIOCSTI: i32 = 0x5412;
 const TIOCLINUX: i32 = 0x541c;
 const SYS_FCHMODAT2: i64 = 452;
+const SYS_MEMFD_SECRET: i64 = 447;

@@ -46,6 +46,9 @@ use std::{
     thread,
 };
 
+/// The first descriptor behind the three that every process has.
+const FIRST: i32 = 3;
+
 /// What one command is confined to.
 #[derive(Debug)]
 pub(crate) struct Fence {
@@ -62,8 +65,10 @@ pub(crate) struct Fence {
 }
 
 /// Keeps commands from looking into this process: what they are started by shares its memory, so Landlock sees no border there.
-/// There is no core dump of it any more, and no debugger without privileges. To do so again changes nothing.
+/// There is no core dump of it any more, and no debugger without privileges. And keeps what this process has open from them: whoever
+/// started it may have left it files without the mark that closes them. To do so again changes nothing.
 pub(crate) fn harden() -> io::Result<()> {
+    close_fds::set_fds_cloexec_threadsafe(FIRST, &[]);
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 

@@ -76,6 +76,8 @@ async fn there_are_no_sockets_but_those_that_are_asked_for() {
 async fn the_kernel_is_not_asked_for_more_than_a_command_needs() {
     let calls: BTreeMap<&str, i64> = BTreeMap::from([
         ("unshare", libc::SYS_unshare),
+        ("inotify_add_watch", libc::SYS_inotify_add_watch),
+        ("memfd_create", libc::SYS_memfd_create),
         ("setns", libc::SYS_setns),
         ("clone3", libc::SYS_clone3),
         ("mount", libc::SYS_mount),

@@ -1,7 +1,11 @@
 //! Files.
 
 use crate::cage::{Cage, VERSIONS, all_done, all_refused};
-use std::{fs, os::unix::fs::symlink};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::{
+    fs,
+    os::{fd::AsRawFd, unix::fs::symlink},
+};
 
 /// Of what is there and nobody's business here.
 const READS: &str = r#"
@@ -71,6 +75,32 @@ async fn nothing_is_written_but_scratch() {
         free.retain(|name, _| !name.starts_with("attribute"));
         all_done(&free, 29);
     }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_command_and_it_hears_of_nobody() {
+    let script = r#"
+file, folder = os.open("a.md", os.O_RDONLY), os.open(".", os.O_RDONLY)
+tries("lease", lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK))
+tries("notice", lambda: fcntl.fcntl(folder, fcntl.F_NOTIFY, fcntl.DN_CREATE))
+"#;
+    for version in VERSIONS {
+        let cage = Cage::new(version);
+        all_refused(&cage.attempts(false, script, &[]).await, 2);
+        all_done(&cage.unconfined(script, &[]), 2);
+    }
+}
+
+#[tokio::test]
+async fn what_the_host_was_left_open_is_closed() {
+    let cage = Cage::new(u8::MAX);
+    let secret = fs::File::open(cage.root().join("secret")).unwrap();
+    // As whoever starts a hub may leave it, without the mark.
+    fcntl_setfd(&secret, FdFlags::empty()).unwrap();
+    let number = secret.as_raw_fd();
+    let read = format!("cat /proc/self/fd/{number}; python3 -I -c 'import os; print(os.read({number}, 99))'");
+    let did = cage.run(cage.command(&["bash", "-c", &read])).await;
+    assert!(did.end.code != Some(0) && !did.output.contains("of the host"), "{did:?}");
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ fn questions_are_checked_and_answers_have_to_fit_them() {
         (json!({ "questions": [{ "name": "a" }] }), "\"question\" is missing in questions.0"),
         (json!({ "questions": [{ "name": "a", "question": "?", "kind": 1 }] }), "no argument \"kind\""),
         (json!({ "questions": [{ "name": "a", "question": "?" }, { "name": "a", "question": "?" }] }), "two questions"),
-        (json!({ "questions": [{ "name": "a", "question": "?", "schema": { "type": "text" } }] }), "not a JSON Schema"),
+        (json!({ "questions": [{ "name": "a", "question": "?", "schema": { "type": "text" } }] }), "no JSON Schema"),
         (json!({ "questions": [{ "name": "a", "question": "?", "buttons": [1] }] }), "button 1 does not fit"),
     ] {
         let error = parse_questions(&wrong.to_string()).unwrap_err();

@@ -200,3 +200,27 @@ async fn searches_show_no_file_that_the_workspace_has_not_got() {
     let outcome = hands.call("grep", r#"{"pattern": "haystack", "mode": "files", "limit": 2000}"#).await;
     assert_eq!(outcome.result["total"], 600);
 }
+
+#[tokio::test]
+async fn patterns_are_bounded_before_a_library_sees_them() {
+    let mut hands = with_files().await;
+    let braces = |depth: usize| format!("{}b{}", "{a,".repeat(depth), "}".repeat(depth));
+    let (deep, fits) = (braces(20_000), braces(8));
+    for (tool, args) in [
+        ("glob", json!({ "pattern": deep })),
+        ("glob", json!({ "pattern": braces(300) })),
+        ("glob", json!({ "pattern": braces(9) })),
+        ("glob", json!({ "pattern": "a".repeat(1025) })),
+        ("find", json!({ "name": deep })),
+        ("grep", json!({ "pattern": "needle", "glob": deep })),
+        ("grep", json!({ "pattern": "a{100000}" })),
+        ("grep", json!({ "pattern": r"\pL{5000}" })),
+        ("grep", json!({ "pattern": "(".repeat(1000) + "a" + &")".repeat(1000) })),
+        ("grep", json!({ "pattern": "a".repeat(5000) })),
+    ] {
+        let (code, message) = hands.refused(tool, &args.to_string()).await;
+        assert_eq!(code, Code::InvalidArgument, "{tool}: {message}");
+        assert!(message.len() < 12_000, "{tool}: {} bytes of message", message.len());
+    }
+    assert_eq!(hands.ok("glob", &json!({ "pattern": fits }).to_string()).await, "nothing matches");
+}

@@ -76,6 +76,53 @@ pub(super) async fn long_contents_are_bytes_with_ranges(stage: Stage) -> Result 
     Ok(())
 }
 
+/// What is too long to come through a function goes to the archive and comes from there; a hub takes and gives it itself.
+pub(super) async fn a_long_content_travels_past_the_server(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let content: Vec<u8> = (0..9_000_000_u32).map(|n| (n % 241) as u8).collect();
+    let sha256 = identity_of(&content);
+    let wanted = json!({ "sha256": sha256, "size": content.len() });
+    let upload = client.ask(Method::POST, &format!("{place}/uploads"), wanted).await?.is(201)?.json();
+    let by_digest = json!({ "path": "/data/long.bin", "sha256": sha256 });
+    let early = client.ask(Method::POST, &format!("{place}/files"), by_digest.clone()).await?;
+    early.refuses(404, "NOT_FOUND")?;
+    let file = match upload["request"].as_object() {
+        Some(_) => {
+            // Nothing else is taken for it.
+            let mut other = content.clone();
+            other[17] ^= 1;
+            assert!(!client.transfer(&upload["request"], other).await?.0.is_success());
+            assert!(client.transfer(&upload["request"], content.clone()).await?.0.is_success());
+            let made = client.post(&format!("{place}/files"), by_digest).await?;
+            format!("{place}/files/{}", made["file_id"].as_str().ok_or("no file_id")?)
+        }
+        None => {
+            let file = client.file(&place, "/data/long.bin", "").await?;
+            client
+                .send(client.request(Method::PUT, &format!("{file}/content")).body(content.clone()))
+                .await?
+                .is(200)?;
+            file
+        }
+    };
+    assert_eq!(client.get(&file).await?["size"], content.len());
+    let address = client.get(&format!("{file}/address")).await?;
+    let (read, whole) = match address["request"].as_object() {
+        Some(_) => {
+            (client.transfer(&address["request"], Vec::new()).await?.1, client.look(&format!("{file}/content")).await?)
+        }
+        None => (client.look(&format!("{file}/content")).await?.is(200)?.bytes.to_vec(), client.look(&file).await?),
+    };
+    assert!(read == content, "it came back as it was");
+    if address["request"].is_object() {
+        whole.refuses(413, "PAYLOAD_TOO_LARGE")?;
+    }
+    let range = client.request(Method::GET, &format!("{file}/content")).header("range", "bytes=8000000-8000003");
+    assert_eq!(client.send(range).await?.is(206)?.bytes, content[8_000_000..=8_000_003]);
+    Ok(())
+}
+
 pub(super) async fn the_tools_of_agents_are_there_for_people(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;
@@ -101,4 +148,8 @@ pub(super) async fn the_tools_of_agents_are_there_for_people(stage: Stage) -> Re
     let missing = call("read", json!({ "path": "/none" })).await?;
     assert_eq!(missing["success"], false, "{missing}");
     Ok(())
+}
+
+fn identity_of(content: &[u8]) -> String {
+    domain::Sha256::of(content).to_string()
 }

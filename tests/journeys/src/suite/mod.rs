@@ -2,6 +2,7 @@
 //! they are made in have one to themselves.
 
 mod chats;
+mod commands;
 mod deaths;
 mod doors;
 mod files;
@@ -77,6 +78,7 @@ pub const JOURNEYS: &[Journey] = {
         chats::what_is_said_right_after_a_post_counts [Script];
         chats::several_chats_go_on_at_once [Script];
         chats::an_agent_that_asks_for_permission_waits_for_a_person [Script];
+        commands::the_command_line_talks_watches_and_runs_flows [];
         streams::a_stream_goes_on_wherever_it_was_left [];
         streams::one_connection_sees_turn_after_turn [Script];
         streams::a_ticket_opens_its_stream_and_nothing_else [];
@@ -89,6 +91,7 @@ pub const JOURNEYS: &[Journey] = {
         tasks::an_agent_in_a_flow_is_a_chat [Script];
         files::a_file_is_changed_moved_removed_and_found_again [];
         files::long_contents_are_bytes_with_ranges [];
+        files::a_long_content_travels_past_the_server [];
         files::the_tools_of_agents_are_there_for_people [];
         doors::workspaces_are_made_renamed_and_removed [];
         doors::refusals_come_in_one_envelope [];

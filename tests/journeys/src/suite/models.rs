@@ -91,7 +91,9 @@ pub(super) async fn an_agent_has_the_provider_and_the_key_that_its_flow_names(st
         vec![piece("Your key is "), piece(one), piece(other), piece("!"), Stub::piece(json!({}), json!("stop"))]
     });
     let stub = stub.await?;
-    let deployment = stage.another(&[("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true")]).await?;
+    let grants = r#"[{ names = ["secret:*"], workspaces = ["*"], hosts = ["127.0.0.1"] }]"#;
+    let settings = [("BUILDSCALE__PROVIDERS__ALLOW_PRIVATE", "true"), ("BUILDSCALE__GRANTS", grants)];
+    let deployment = stage.another(&settings).await?;
     deployment.put_secret("house", KEY).await?;
     let client = deployment.client();
     let place = client.place().await?;

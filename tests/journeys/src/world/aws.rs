@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::QueueAttributeName::{
     ApproximateNumberOfMessages as Visible, ApproximateNumberOfMessagesNotVisible as Taken,
 };
 use emulators::{Calls, Emulator, Role, account};
-use lambda::{Function, Gateway, Mapping, MappingSettings};
+use lambda::{Front, Function, Gateway, Mapping, MappingSettings, Origins, RecursiveLoop};
 use ports::SystemClock;
 use std::{
     path::{Path, PathBuf},
@@ -31,6 +31,10 @@ pub(super) const BINARIES: [&str; 4] = ["buildscale-api", "buildscale-worker", "
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// How many instances of a function there may be at once, where nothing is said.
 const CONCURRENCY: usize = 6;
+/// How many streams there may be at once, each of an instance of its own, until it ends by itself.
+const WATCHERS: usize = 32;
+/// What the public address names itself by.
+const ORIGIN: &str = "the public address of these tests";
 /// What the names of secrets begin with that flows may refer to.
 const SECRETS_OF_FLOWS: &str = "buildscale/flows";
 
@@ -69,13 +73,24 @@ pub struct Options<'a> {
     pub timeout: Duration,
     /// How many instances of a function there may be at once.
     pub concurrency: usize,
+    /// Whether workers may call themselves, as `infra/functions.yaml` says that they may.
+    pub recursive_loop: RecursiveLoop,
+    /// Whether a function holds the event streams, as in the smallest stack; else a container does.
+    pub streams_by_function: bool,
     /// Variables of all functions.
     pub settings: Settings<'a>,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { script: SCRIPT.to_owned(), timeout: TIMEOUT, concurrency: CONCURRENCY, settings: &[] }
+        Self {
+            script: SCRIPT.to_owned(),
+            timeout: TIMEOUT,
+            concurrency: CONCURRENCY,
+            recursive_loop: RecursiveLoop::Allow,
+            streams_by_function: false,
+            settings: &[],
+        }
     }
 }
 
@@ -99,12 +114,15 @@ pub struct Aws {
     pub worker: Function,
     /// The function of what is due, and of sweeps.
     pub timer: Function,
+    /// What feeds the worker.
+    pub commands: Mapping,
     url: watch::Receiver<String>,
     /// Ended in this order.
-    _commands: Mapping,
     _delays: Mapping,
-    _gateway: Gateway,
-    _stream: Child,
+    /// In front of the API, and of the streams where a function holds them.
+    pub gateways: Vec<Gateway>,
+    _front: Front,
+    _stream: Option<Child>,
     _role: Role,
     /// Where all of it is kept.
     pub emulators: Arc<Emulators>,
@@ -118,6 +136,7 @@ impl Aws {
     /// When something cannot be made or started.
     pub async fn deploy(binaries: &Binaries, emulators: Arc<Emulators>, options: Options<'_>) -> Result<Self> {
         static DEPLOYMENTS: AtomicUsize = AtomicUsize::new(1);
+        crate::client::tls();
         let name = format!("buildscale-{}", DEPLOYMENTS.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir()?;
         let script = folder.path().join("script.yaml");
@@ -160,32 +179,42 @@ impl Aws {
         let role = Role::serve().await?;
         let of_task = environment.iter().filter(|(name, _)| !name.starts_with("AWS_") || !name.contains("_ACCESS_KEY"));
         let of_task: Vec<_> = of_task.cloned().chain([role.variable()]).collect();
-        let (stream, address) = launch_stream(&binaries.get("buildscale-stream")?, &of_task).await?;
+        let behind = owned(&[("BUILDSCALE__AWS__ORIGIN_TOKEN", ORIGIN)]);
         let own = owned(&[
-            ("BUILDSCALE__AWS__STREAM_URL", address.as_str()),
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_of_api.endpoint()),
             ("AWS_ENDPOINT_URL_SQS", sqs_of_api.endpoint()),
         ]);
-        let environment_of_api = [environment.clone(), own].concat();
-        let function = |name: &str, environment: &[(String, String)], timeout| -> Result<Function> {
+        let environment_of_api = [environment.clone(), behind.clone(), own].concat();
+        let function = |name: &str, environment: &[(String, String)], timeout, concurrency| -> Result<Function> {
             Ok(Function::new(lambda::Settings {
                 name: name.into(),
                 binary: binaries.get(&format!("buildscale-{name}"))?,
                 environment: environment.to_vec(),
                 timeout,
-                concurrency: options.concurrency,
+                concurrency,
                 log: Some(log_of(folder.path(), name)),
             }))
         };
-        let api = function("api", &environment_of_api, TIMEOUT)?;
-        let worker = function("worker", &environment, options.timeout)?;
-        let timer = function("timer", &environment, TIMEOUT)?;
-        let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency: options.concurrency };
+        let api = function("api", &environment_of_api, TIMEOUT, options.concurrency)?;
+        let worker = function("worker", &environment, options.timeout, options.concurrency)?;
+        let timer = function("timer", &environment, TIMEOUT, options.concurrency)?;
+        let (concurrency, recursive_loop) = (options.concurrency, options.recursive_loop);
+        let queue_of = |queue_url: String| MappingSettings { queue_url, batch: 10, concurrency, recursive_loop };
         let client = aws_sdk_sqs::Client::new(&sdk);
         let commands = Mapping::start(client.clone(), worker.clone(), queue_of(queues.queue_url));
         let delays = Mapping::start(client, timer.clone(), queue_of(queues.delay_queue_url));
-        let gateway = Gateway::start(api.clone()).await;
-        let (_, url) = watch::channel(format!("http://{}", gateway.address));
+        let mut gateways = vec![Gateway::start(api.clone()).await];
+        let (stream, streams) = if options.streams_by_function {
+            let streams = function("stream", &[environment.clone(), behind].concat(), TIMEOUT, WATCHERS)?;
+            gateways.push(Gateway::start(streams).await);
+            (None, gateways[1].address.to_string())
+        } else {
+            let (stream, address) = launch_stream(&binaries.get("buildscale-stream")?, &of_task).await?;
+            (Some(stream), address)
+        };
+        let origins = Origins { api: gateways[0].address.to_string(), streams, token: ORIGIN.into() };
+        let front = Front::start(origins).await;
+        let (_, url) = watch::channel(format!("http://{}", front.address));
         Ok(Self {
             name,
             dynamodb,
@@ -196,10 +225,11 @@ impl Aws {
             api,
             worker,
             timer,
+            commands,
             url,
-            _commands: commands,
             _delays: delays,
-            _gateway: gateway,
+            gateways,
+            _front: front,
             _stream: stream,
             _role: role,
             emulators,
@@ -299,7 +329,7 @@ async fn launch_stream(binary: &Path, environment: &[(String, String)]) -> Resul
         let line = lines.next_line().await?.ok_or("the stream server ended before it served")?;
         let line: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
         if let Some(address) = line["fields"]["address"].as_str() {
-            break format!("http://{address}");
+            break address.to_owned();
         }
     };
     // It has to be able to go on saying things.

@@ -11,7 +11,7 @@ pub use hub::{Hub, LOG};
 use crate::{Binaries, Client, Result};
 use identity::{Trust, mint};
 use ports::{Clock, Secret, SystemClock};
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// What signs the tokens of the people of these tests.
 const SIGNS_TOKENS: &str = "a secret that signs the tokens of these tests";
@@ -76,6 +76,17 @@ impl World {
             }
             "account" => Ok(Self::Account(Account::of_environment()?)),
             _ => Err(format!("BUILDSCALE_WORLD={name}: there are hub, aws and account").into()),
+        }
+    }
+
+    /// One of the binaries of this build.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn binary(&self, name: &str) -> Result<PathBuf> {
+        match self {
+            Self::Hub(binaries) | Self::Aws(binaries, _) => binaries.get(name),
+            Self::Account(_) => Binaries::find()?.get(name),
         }
     }
 

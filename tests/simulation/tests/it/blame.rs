@@ -2,6 +2,7 @@
 
 use crate::common::on_all_cores;
 use simulation::{Life, Plan, play, scenario};
+use std::time::Duration;
 use testkit::{Random, crash::Side, fakes::Faults};
 
 /// In each of these something runs that takes a while.
@@ -20,15 +21,50 @@ fn deaths(seed: u64) -> Plan {
 }
 
 #[test]
-fn processes_that_die_again_and_again_lose_nothing() {
+fn processes_that_die_again_and_again_pause_nobody() {
     let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
     on_all_cores(
         0..SEEDS,
         |seed| format!("the seed {seed} ({})", scenario(*seed).name),
         |seed| {
             let outcome = play(scenario(*seed), &deaths(*seed));
-            // An actor that six deaths found computing alone, without a step forward, is paused: that is evidence.
-            (!outcome.violations.is_empty()).then(|| format!("{} pauses\n{outcome}", outcome.pauses))
+            let is_wrong = outcome.pauses > 0 || !outcome.violations.is_empty();
+            is_wrong.then(|| format!("{} pauses\n{outcome}", outcome.pauses))
+        },
+    );
+}
+
+#[test]
+fn invocations_that_time_out_in_the_middle_of_a_step_pause_nobody_and_lose_nothing() {
+    let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
+    on_all_cores(
+        0..SEEDS / 2,
+        |seed| format!("the seed {seed} ({})", scenario(*seed).name),
+        |seed| {
+            let mut random = Random::new(seed ^ 0x0dd);
+            let lives = (0..DEATHS).map(|_| Life::TimesOut(Duration::from_millis(20 + random.below(1_500)))).collect();
+            // Each call takes its time, so that a time-out comes in the middle of one.
+            let faults = Faults { slow: 1.0, latency: Duration::from_millis(10), ..Faults::none() };
+            let plan = Plan { faults, lives, ..deaths(*seed) };
+            let outcome = play(scenario(*seed), &plan);
+            let is_wrong = outcome.pauses > 0 || !outcome.violations.is_empty();
+            is_wrong.then(|| format!("{} pauses\n{outcome}", outcome.pauses))
+        },
+    );
+}
+
+#[test]
+fn a_seed_decides_a_run() {
+    let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
+    on_all_cores(
+        0..SEEDS / 4,
+        |seed| format!("the seed {seed} ({})", scenario(*seed).name),
+        |seed| {
+            let plan =
+                Plan { faults: [Faults::none(), Faults::some()][(seed / 4 % 2) as usize].clone(), ..deaths(*seed) };
+            let [one, other] = [play(scenario(*seed), &plan), play(scenario(*seed), &plan)];
+            let differ = one.trace != other.trace || one.calls != other.calls;
+            differ.then(|| format!("{} and {} calls\n{one}\n{other}", one.calls.len(), other.calls.len()))
         },
     );
 }

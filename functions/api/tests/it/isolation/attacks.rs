@@ -2,12 +2,13 @@
 
 use super::{
     rows::{ALSO, Needs, ROWS, Row},
-    world::{HOUR, Tenant, World, expired, secret, token, token_of, uuid},
+    world::{HOUR, Tenant, World, expired, secret, token, token_of, user_id, uuid},
 };
 use crate::support::Reply;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, Mac};
 use http::header::{AUTHORIZATION, HeaderName};
-use identity::Action;
+use identity::{Action, Role};
 use ports::Secret;
 use serde_json::{Value, json};
 
@@ -36,6 +37,56 @@ fn unsigned(claims: &Value) -> String {
     format!("{}.{}.", encoded(&json!({ "alg": "none", "typ": "JWT" })), encoded(claims))
 }
 
+/// A good token but for its header, which asks for an extension that the verifier has to know (RFC 7515 §4.1.11).
+fn with_a_critical_extension(subject: &str) -> String {
+    let claims = token(subject).split('.').nth(1).unwrap().to_owned();
+    let header = json!({ "alg": "HS256", "typ": "JWT", "crit": ["exp2"], "exp2": 1 }).to_string();
+    let signed = format!("{}.{claims}", URL_SAFE_NO_PAD.encode(header));
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret().expose().as_bytes()).unwrap();
+    mac.update(signed.as_bytes());
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+}
+
+#[tokio::test]
+async fn who_may_not_write_blesses_no_golden_file() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    let row = ROWS.iter().find(|row| row.route.starts_with("POST") && row.route.ends_with("/evaluations")).unwrap();
+    let (target, _) = ann.filled(row, None);
+    let reply = world.call(Some(&member), "POST", &target, r#"{"bless": true}"#).await.refuses(403, "FORBIDDEN");
+    assert_eq!(reply.json["error"]["details"]["needs"], "write");
+    let key = world.key("ann", &[Action::Run], None).await;
+    world.call(Some(&key), "POST", &target, r#"{"bless": true}"#).await.refuses(403, "FORBIDDEN");
+    let editor = world.key("ann", &[Action::Run, Action::Write], None).await;
+    let reply = world.call(Some(&editor), "POST", &target, r#"{"bless": true}"#).await;
+    assert_ne!(reply.status, 403, "{}", reply.json);
+}
+
+#[tokio::test]
+async fn an_answer_is_not_given_again_to_a_lower_role() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let name = world.person_as(&ann, Role::Editor).await;
+    let post = async || {
+        let headers = vec![
+            (AUTHORIZATION, format!("Bearer {}", token(&name))),
+            (HeaderName::from_static("idempotency-key"), "k".to_owned()),
+        ];
+        world.call_with(headers, "POST", &format!("{}/files", ann.workspace), r#"{"path": "/projects/x.md"}"#).await
+    };
+    let role = async |role: &str| {
+        let at = format!("{}/members/{}", ann.workspace, user_id(&name));
+        world.call(Some(&ann.token), "PATCH", &at, &json!({ "role": role }).to_string()).await.is(200);
+    };
+    let made = post().await.is(201);
+    assert_eq!(post().await.is(201).json, made.json);
+    role("viewer").await;
+    post().await.refuses(403, "FORBIDDEN");
+    role("admin").await;
+    assert_eq!(post().await.is(201).json, made.json, "the key still makes the same file");
+}
+
 #[tokio::test]
 async fn no_route_opens_for_a_credential_that_is_not_valid() {
     let world = World::open();
@@ -53,7 +104,7 @@ async fn no_route_opens_for_a_credential_that_is_not_valid() {
     };
     let (issuer, audience) = ("https://issuer.example", "buildscale");
     let elsewhere = Secret::new("the secret of a quite different issuer");
-    let bearers: [(&str, String); 9] = [
+    let bearers: [(&str, String); 10] = [
         ("an expired token", expired("ann")),
         ("a token for another audience", token_of(&secret(), issuer, "another", "ann", HOUR)),
         ("a token of another issuer", token_of(&secret(), "https://other.example", audience, "ann", HOUR)),
@@ -62,6 +113,7 @@ async fn no_route_opens_for_a_credential_that_is_not_valid() {
             "an unsigned token",
             unsigned(&json!({ "sub": "ann", "iss": issuer, "aud": audience, "exp": 9_999_999_999_u64 })),
         ),
+        ("a token with a critical extension", with_a_critical_extension("ann")),
         ("a revoked API key", revoked),
         ("half an API key", world.key("ann", &Action::ALL, None).await[..40].to_owned()),
         ("a ticket as a token", ticket.clone()),

@@ -1,4 +1,4 @@
-//! A mode in which an agent may do more is a right: every role and every key, by every way in (seed 000 §4.2).
+//! A mode in which an agent may do more is a right: every role and every key, by every way in (spec 000 §4.2).
 
 use super::world::{Tenant, World, token};
 use crate::support::Reply;
@@ -106,6 +106,28 @@ async fn a_message_says_whether_it_comes_from_somebody_who_may_approve() {
     }
     let rights = told(&world).await.into_iter().map(|command| match command {
         ChatCommand::StartTurn { may_approve, .. } => may_approve,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(rights.collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test]
+async fn an_answer_says_whether_it_comes_from_somebody_who_may_approve() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    let id = super::world::uuid();
+    let question = json!({ "name": "colour", "question": "Which?", "schema": { "type": "string" } });
+    let asked = json!({ "event": "question", "data": { "question_id": id, "questions": [question] } });
+    world.door.put_view(&chat.path, json!({ "mode": "build", "waiting_for": [asked] })).await;
+    told(&world).await;
+    for bearer in [&member, &ann.token] {
+        let path = format!("{}/answers/{id}", chat.path);
+        world.call(Some(bearer), "POST", &path, r#"{"answers": {"colour": "red"}}"#).await.is(202);
+    }
+    let rights = told(&world).await.into_iter().map(|command| match command {
+        ChatCommand::Answer { may_approve, .. } => may_approve,
         other => panic!("{other:?}"),
     });
     assert_eq!(rights.collect::<Vec<_>>(), [false, true]);

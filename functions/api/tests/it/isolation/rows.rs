@@ -135,6 +135,13 @@ pub const ROWS: &[Row] = {
         row("PUT /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Write), "", r#"{"content": "other"}"#),
         row("PATCH /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Write), "", r#"{"path": "/moved.md"}"#),
         row("DELETE /api/v1/workspaces/{workspace_id}/files/{file_id}", In(Write), "", ""),
+        row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/address", In(Read), "", ""),
+        row(
+            "POST /api/v1/workspaces/{workspace_id}/uploads",
+            In(Write),
+            "",
+            r#"{"sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "size": 20000}"#,
+        ),
         row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/content", In(Read), "", ""),
         row("PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content", In(Write), "", "as it is"),
         like("POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore", In(Write), &[("file_id", "trashed_id")]),
@@ -168,6 +175,8 @@ pub const ROWS: &[Row] = {
         // Tasks.
         row("GET /api/v1/workspaces/{workspace_id}/tasks", In(Read), "parent={task_id}", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}", In(Read), "", ""),
+        row("PATCH /api/v1/workspaces/{workspace_id}/tasks/{task_id}", In(Run), "", r#"{"priority": 3}"#),
+        row("DELETE /api/v1/workspaces/{workspace_id}/tasks/{task_id}", In(Run), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", In(Read), "after=0", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/history", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/tasks/{task_id}/artifacts", In(Read), "", ""),

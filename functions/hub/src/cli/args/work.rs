@@ -289,6 +289,19 @@ pub(crate) enum TaskCommand {
         /// The task
         task: TaskRef,
     },
+    /// Let a task, its clones and its subtasks go before others that wait, or after them
+    Priority {
+        /// The task
+        task: TaskRef,
+        /// Higher ones go first
+        #[arg(value_name = "-100..100", allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-100..=100))]
+        priority: i8,
+    },
+    /// Delete a task with its clones, subtasks, artifacts and the chats of its agents; one that runs is stopped first
+    Delete {
+        /// The task
+        task: TaskRef,
+    },
     /// Run a finished task again as a new one: with its recorded answers, or for real from a node on
     Replay {
         /// The task

@@ -210,7 +210,7 @@ impl Session {
     fn hear(&mut self, told: Told, out: &mut Output) -> Result<(), Failure> {
         let event = match told {
             Told::Event(event) => event,
-            Told::Ready => return Ok(()),
+            Told::Ready | Told::Ended => return Ok(()),
             Told::Over(failure) => return Err(failure),
             Told::Lost(failure) => {
                 self.renderer.end_line(out)?;

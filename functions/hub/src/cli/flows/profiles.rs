@@ -1,4 +1,4 @@
-//! `cli_profiles.yaml`: how lines of the REPL become tasks (seed 002 §10.9).
+//! `cli_profiles.yaml`: how lines of the REPL become tasks (spec 002 §10.9).
 
 use super::input;
 use crate::cli::failure::Failure;

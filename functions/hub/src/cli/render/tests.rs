@@ -93,6 +93,9 @@ fn a_turn_in_colours() {
 fn a_turn_for_one_who_looks_on() {
     let mut events = turn();
     events.truncate(4);
+    events.push(("waiting", json!({ "reason": "slots", "message_id": "m2" })));
+    events
+        .push(("waiting", json!({ "reason": "model", "code": "RATE_LIMITED", "message": "the provider is limiting" })));
     events.push(("question", json!({ "question_id": "q", "questions": [{ "name": "n", "question": "Which?" }] })));
     events.push(("error", json!({ "code": "UPSTREAM_UNAVAILABLE", "message": "no answer", "hint": "try again" })));
     events.push(("done", json!({ "turn_id": "t1", "message": "", "stop_reason": "error" })));

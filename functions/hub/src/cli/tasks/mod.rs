@@ -11,7 +11,7 @@ pub(crate) use watch::{Manner, Watch};
 
 use crate::cli::{
     args::{TaskArgs, TaskCommand, TaskRef},
-    client::Client,
+    client::{Body, Client},
     failure::{Exit, Failure},
     input::Lines,
     lists::moment,
@@ -20,6 +20,7 @@ use crate::cli::{
     value::text,
 };
 use flow::observe::TaskDiff;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 /// Runs one of the commands.
@@ -52,7 +53,11 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failur
         TaskCommand::Pause { before, .. } => desk.tell("pause", &json!({ "before": before }), "will pause", out).await,
         TaskCommand::Step { .. } => desk.step(out).await,
         TaskCommand::Resume { drop, .. } => desk.tell("resume", &json!({ "drop": drop }), "goes on", out).await,
-        TaskCommand::Stop { .. } => desk.tell("stop", &json!({}), "stopped", out).await,
+        TaskCommand::Stop { .. } => desk.stop(out).await,
+        TaskCommand::Priority { priority, .. } => {
+            desk.change(Method::PATCH, Body::Json(json!({ "priority": priority })), "accepted", out).await
+        }
+        TaskCommand::Delete { .. } => desk.change(Method::DELETE, Body::None, "deleted", out).await,
         TaskCommand::Replay { from, follow, .. } => {
             let body = from.map_or_else(|| json!({}), |node| json!({ "from": node }));
             desk.again("replay", &body, follow, out).await
@@ -78,6 +83,8 @@ fn task_of(command: &TaskCommand) -> Option<&TaskRef> {
         | TaskCommand::Step { task }
         | TaskCommand::Resume { task, .. }
         | TaskCommand::Stop { task }
+        | TaskCommand::Priority { task, .. }
+        | TaskCommand::Delete { task }
         | TaskCommand::Replay { task, .. }
         | TaskCommand::Retry { task, .. }
         | TaskCommand::Answer { task, .. }
@@ -164,6 +171,26 @@ impl Desk {
             out.json(&answer)?
         } else {
             out.line(done)?
+        }
+        Ok(Exit::Done)
+    }
+
+    async fn change(&self, method: Method, body: Body, done: &str, out: &mut Output) -> Result<Exit, Failure> {
+        let answer = self.client.change(method, &self.at(&[]), body, None).await?;
+        if out.is_json() && !answer.is_null() {
+            out.json(&answer)?
+        } else if !out.is_json() {
+            out.line(done)?
+        }
+        Ok(Exit::Done)
+    }
+
+    async fn stop(&self, out: &mut Output) -> Result<Exit, Failure> {
+        let answer = self.client.post(&self.at(&["stop"]), &json!({})).await?;
+        match text(&answer, "status") {
+            _ if out.is_json() => out.json(&answer)?,
+            "finished" => out.line(format_args!("it had ended before: {}", text(&self.view().await?, "status")))?,
+            _ => out.line("stopped")?,
         }
         Ok(Exit::Done)
     }

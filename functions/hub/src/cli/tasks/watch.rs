@@ -178,8 +178,11 @@ impl Watch {
                 self.prompt(out)?;
             }
             tokio::select! {
-                told = self.follower.next() => if let Some(ended) = self.hear(told, out)? {
-                    return Ok(ended);
+                told = self.follower.next() => match told {
+                    Told::Ended => return self.as_it_ended().await,
+                    told => if let Some(ended) = self.hear(told, out)? {
+                        return Ok(ended);
+                    },
                 },
                 line = lines.next(), if listening => {
                     if std::mem::take(&mut self.prompted) && line.is_none() {
@@ -214,6 +217,15 @@ impl Watch {
         }
     }
 
+    /// How a task ended whose last event was not asked for.
+    async fn as_it_ended(&self) -> Result<Ended, Failure> {
+        let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
+        let was_stopped = text(view.get("error").unwrap_or(&Value::Null), "code") == "CANCELLED";
+        let name = if was_stopped { "stopped" } else { "done" };
+        let last = Event { number: None, name: name.into(), data: view };
+        Ok(ending(&last).unwrap_or(Ended { exit: Exit::Done, output: Value::Null }))
+    }
+
     /// What the task itself asks.
     fn open(&self) -> Vec<Waiting> {
         self.asks.iter().filter_map(|ask| Waiting::of(&self.task, ask)).collect()
@@ -246,7 +258,7 @@ impl Watch {
                 self.heard = true;
                 event
             }
-            Told::Ready => return Ok(None),
+            Told::Ready | Told::Ended => return Ok(None),
             Told::Over(failure) => return Err(failure),
             Told::Lost(failure) => return out.notice(format_args!("{failure}; trying again")).map(|()| None),
             Told::Back => return out.notice("the hub is back").map(|()| None),

@@ -1,0 +1,54 @@
+//! Where the disk has no room, requests that add are refused in front of their handlers, before anything of them is stored; those
+//! that read, delete, stop or pause are not.
+
+use crate::{Context, error::Answer};
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::Response,
+};
+use domain::Error;
+use http::Method;
+use std::sync::Arc;
+
+/// Whether there is room for more; asked with each request that adds.
+pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
+const ADD_NOTHING: [&str; 4] = ["/stop", "/pause", "/check", "/stream-tickets"];
+
+/// The middleware.
+pub(crate) async fn demand(State(context): State<Arc<Context>>, request: Request, next: Next) -> Answer<Response> {
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if adds(request.method(), route) && !(context.has_room)() {
+        return Err(Error::storage_full().into());
+    }
+    Ok(next.run(request).await)
+}
+
+fn adds(method: &Method, route: &str) -> bool {
+    let is_post = method == Method::POST && !ADD_NOTHING.iter().any(|end| route.ends_with(end));
+    is_post || method == Method::PUT || method == Method::PATCH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_reads_and_stops_need_no_room() {
+        for (method, route, needs) in [
+            (Method::GET, "/api/v1/workspaces", false),
+            (Method::HEAD, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", false),
+            (Method::DELETE, "/api/v1/workspaces/{workspace_id}/files/{file_id}/purge", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/stream-tickets", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", true),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", true),
+            (Method::PUT, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", true),
+            (Method::PATCH, "/api/v1/workspaces/{workspace_id}", true),
+        ] {
+            assert_eq!(adds(&method, route), needs, "{method} {route}");
+        }
+    }
+}

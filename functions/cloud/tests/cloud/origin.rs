@@ -1,0 +1,51 @@
+//! One public address: the API and the streams behind it, and nobody by another way.
+
+use crate::world::{Options, Result, World};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+/// The smallest stack: a function holds the streams, too, and its answers come piece by piece.
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_behind_one_address_answer_and_stream_and_nobody_else_reaches_them() -> Result {
+    let world = World::deploy(Options { streams_by_function: true, ..Options::default() }).await?;
+    let client = &world.client;
+    let place = client.place().await?;
+    let chat = client.chat(&place, "hello").await?;
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+    let seen = watch.events();
+    let resumed = client.open(&format!("{chat}/events?after={}", seen[0].id)).await?.until_event("done").await?;
+    assert_eq!(resumed, seen[1..]);
+
+    // Live: it is open before anything happens, and what happens comes while the answer goes on.
+    let last = seen.last().map_or(0, |event| event.id);
+    let live = client.open(&format!("{chat}/events?after={last}")).await?;
+    client.post(&chat, json!({ "content": "hello again" })).await?;
+    live.until_event("done").await?;
+
+    // A browser has a ticket, and its address is a path of the one that it knows.
+    let id = chat.rsplit('/').next().unwrap_or_default();
+    let made = client.ask(Method::POST, &format!("{place}/stream-tickets"), json!({ "chat_id": id })).await?.is(201)?;
+    let url = made.json()["url"].as_str().ok_or("no url")?.to_owned();
+    client.with_token(None).open(&format!("{url}&after=0")).await?.until_event("done").await?;
+    client.with_token(None).look(&format!("{chat}/events")).await?.refuses(401, "UNAUTHORIZED")?;
+
+    // The origins' own addresses are closed, whatever is asked with whichever token.
+    for gateway in &world.gateways {
+        for path in ["/health", "/api/v1/workspaces", &format!("{chat}/events?after=0"), &url] {
+            for forged in [None, Some("another")] {
+                let request = client.request(Method::GET, path).build()?;
+                let mut direct = reqwest::Client::new().get(format!("http://{}{path}", gateway.address));
+                direct = direct.headers(request.headers().clone());
+                if let Some(forged) = forged {
+                    direct = direct.header("x-buildscale-origin", forged);
+                }
+                let refused = direct.send().await?;
+                assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
+                let body: Value = refused.json().await?;
+                assert_eq!(body["error"]["code"], "FORBIDDEN", "{body}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Deletion of a chat: its file goes into the trash, it is off the list, and nothing of it runs or begins any more. Its log stays.
+
+use crate::{
+    Chats, cancel,
+    chats::internal,
+    machine::{actor_id, view_key},
+    transcript,
+};
+use actor::{Content, Mail, Mailbox, StopRequest, Target};
+use domain::{ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
+use ports::{Clock, Expect, Write};
+use workspace::Workspaces;
+
+impl Chats {
+    /// Takes a chat off the list and puts its file into the trash; its log is kept. What runs in it is stopped, and what was
+    /// asked for before and has not begun never begins, whether it is paused or not. `NOT_FOUND` when there is no such chat.
+    pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
+        self.get(workspace, chat).await?;
+        delete(&self.workspaces, &self.mailbox, &*self.clock, workspace, chat, by).await
+    }
+}
+
+/// The same for whoever knows of a chat, such as the task that it was an agent of. Again is harmless.
+pub async fn delete(
+    workspaces: &Workspaces,
+    mailbox: &Mailbox,
+    clock: &dyn Clock,
+    workspace: WorkspaceId,
+    chat: ChatId,
+    by: &Principal,
+) -> Result<(), Error> {
+    // The file goes first: the command takes the view away, and without that nobody could ask again.
+    let files = workspaces.open(workspace).await?;
+    match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
+        Ok(_) => {}
+        Err(error) if error.code == Code::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // The command makes it durable. It queues behind turns that may take long, so whichever of them is at work is told
+    // to give way; after the command, so that it gives way to a deletion that does come.
+    let (actor, id, at) = (actor_id(workspace, chat), clock.id(), clock.now());
+    let content = Content::Command { body: ChatCommand::Delete };
+    let mail = Mail { id: CommandId(id), at, by: by.clone(), content }.to(&actor).map_err(internal)?;
+    mailbox.send(mail).await.map_err(internal)?;
+    let everything = Target::Everything;
+    let request = StopRequest { stop_id: StopId(id), target: everything, at, reason: cancel::DELETED.into() };
+    mailbox.stop(&actor, &request).await.map_err(internal)?;
+    // At once, for lists; a step that was under way may write it again, until the deletion removes it for good.
+    let removed = mailbox.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
+    removed.map_err(internal)
+}

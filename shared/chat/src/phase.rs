@@ -1,0 +1,100 @@
+//! What a turn does at a moment, and what it rests for.
+
+use domain::{CallId, ChatEvent, MessageId, PermissionId, QuestionId, Timestamp, event::Question};
+use serde::{Deserialize, Serialize};
+
+/// What a turn does now.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// It was begun; nothing is asked of anybody yet.
+    Begun,
+    /// The call of the model waits for slots.
+    Slots {
+        /// The message to come.
+        message_id: MessageId,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// The call of the model waits until its provider can be asked again.
+    Backoff {
+        /// The message to come.
+        message_id: MessageId,
+    },
+    /// The model answers.
+    Model {
+        /// The message to come.
+        message_id: MessageId,
+        /// Counts from 1.
+        attempt: u32,
+        /// The text so far.
+        text: String,
+    },
+    /// A command waits for a place on its machine: the first of `calls`.
+    Place {
+        /// The call.
+        call_id: CallId,
+        /// The attempt that starts then.
+        attempt: u32,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A tool runs: the first of `calls`.
+    Tool {
+        /// The call.
+        call_id: CallId,
+        /// Counts from 1.
+        attempt: u32,
+    },
+    /// A person is asked for permission for the first of `calls`.
+    Permission {
+        /// The permission.
+        permission_id: PermissionId,
+        /// Its event, for the view.
+        asked: Box<ChatEvent>,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A person is asked questions by the first of `calls`.
+    Question {
+        /// The questions' id.
+        question_id: QuestionId,
+        /// The questions.
+        questions: Vec<Question>,
+        /// Their event, for the view.
+        asked: Box<ChatEvent>,
+        /// Since when.
+        since: Timestamp,
+    },
+}
+
+impl Phase {
+    /// Whether nothing runs: it waits for a person, for slots, for a place, or for a provider that is to be asked again later.
+    pub fn is_suspended(&self) -> bool {
+        match self {
+            Self::Permission { .. }
+            | Self::Question { .. }
+            | Self::Slots { .. }
+            | Self::Backoff { .. }
+            | Self::Place { .. } => true,
+            Self::Begun | Self::Model { .. } | Self::Tool { .. } => false,
+        }
+    }
+
+    /// Whether it waits for somebody's answer.
+    pub fn asks_people(&self) -> bool {
+        matches!(self, Self::Permission { .. } | Self::Question { .. })
+    }
+
+    /// Since when it waits for what takes nothing of the turn's time. A provider that is slow takes it, and so does one that
+    /// has to be asked again.
+    pub fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Permission { since, .. }
+            | Self::Question { since, .. }
+            | Self::Slots { since, .. }
+            | Self::Place { since, .. } => Some(*since),
+            Self::Begun | Self::Backoff { .. } | Self::Model { .. } | Self::Tool { .. } => None,
+        }
+    }
+}

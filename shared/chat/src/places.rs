@@ -1,0 +1,83 @@
+//! Waiting for a place on the machine that a command runs on. The call rests as rows: the chat has sent a request to the machine's
+//! semaphore, and a letter starts the command when the place is its own.
+
+use crate::{
+    account::Account,
+    machine::{ChatMachine, actor_id},
+    phase::Phase,
+    state::ChatState,
+    turn::{Step, describe},
+};
+use actor::Decision;
+use domain::{CallId, ChatCommand, ChatEvent, Code, Error, ToolCall};
+use serde_json::json;
+use slots::{Places, Wanted};
+use tools::Kind;
+
+impl Step<'_> {
+    /// Whether the call is a command that has to wait for a place first; it has asked for one then.
+    pub(crate) fn waits_for_place(&mut self, call: &ToolCall, attempt: u32) -> bool {
+        let (Some(places), Some(config)) = (self.machine.places, self.config.clone()) else { return false };
+        let has_one = self.state.turn.as_ref().is_some_and(|turn| turn.place == Some(call.call_id));
+        if has_one || self.kind(&call.tool) != Some(Kind::Exec) {
+            return false;
+        }
+        let call_id = call.call_id;
+        self.push(ChatEvent::PlaceAwaited { call_id, attempt, at: self.stamp.at });
+        let wanted = Wanted {
+            holder: call_id.to_string(),
+            priority: config.agent.as_ref().map_or(0, |agent| agent.priority),
+            to: actor_id(config.workspace, config.chat),
+            grant: json!(ChatCommand::BeginCall { call_id }),
+            refusal: json!(ChatCommand::RefuseCall { call_id }),
+        };
+        self.decision.send.push(places.ask(config.workspace, wanted));
+        true
+    }
+
+    /// The call that waits for a place, if it is this one, with the attempt that starts then.
+    fn placed(&self, call: CallId) -> Option<(ToolCall, u32)> {
+        let turn = self.state.turn.as_ref()?;
+        match turn.phase {
+            Phase::Place { call_id, attempt, .. } if call_id == call => {
+                Some((turn.calls.iter().find(|known| known.call_id == call)?.clone(), attempt))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place is there. A letter that comes twice, or after a stop, begins nothing.
+    pub(crate) fn begin_call(&mut self, call: CallId) {
+        if let Some((call, attempt)) = self.placed(call) {
+            self.run_tool(call, attempt);
+        }
+    }
+
+    /// There is no place, and too many wait for one: the command has not begun.
+    pub(crate) fn refuse_call(&mut self, call: CallId) {
+        let (Some((call, attempt)), Some(turn)) = (self.placed(call), &self.state.turn) else { return };
+        let error = Error::new(Code::NotBegun, "too many commands of this workspace wait already, so it did not run")
+            .hint("try again when some of them have ended, or run fewer at once");
+        self.started(&call, attempt);
+        self.failed(&call, describe(&error), error.code);
+        let mut account = Account::of(turn);
+        account.waited(turn, self.stamp.at);
+        self.next_call(&account, turn.calls.iter().filter(|other| other.call_id != call.call_id).cloned());
+    }
+}
+
+/// Gives back the place of a command that this decision has ended. It is added to a finished decision, so that no way of ending a command
+/// can forget it.
+pub(crate) fn give(places: &Places, state: &ChatState, decision: &mut Decision<ChatMachine>) {
+    let (Some(config), Some(turn)) = (&state.config, &state.turn) else { return };
+    let Some(holder) = turn.place else { return };
+    let ends = |event: &ChatEvent| match event {
+        ChatEvent::Observed { call_id, .. } => *call_id == holder,
+        ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => true,
+        ChatEvent::Paused { .. } => !turn.phase.is_suspended(),
+        _ => false,
+    };
+    if decision.events.iter().any(ends) {
+        decision.send.push(places.give(config.workspace, &holder.to_string()));
+    }
+}

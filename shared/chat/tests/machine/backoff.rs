@@ -1,0 +1,105 @@
+//! Providers that have to be asked again later: the chat rests meanwhile.
+
+use crate::play::Play;
+use actor::Machine;
+use chat::ChatMachine;
+use domain::{ChatCommand, ChatEvent, Code, Limits, StopReason};
+use serde_json::json;
+use slots::SlotsCommand;
+use std::time::Duration;
+
+const AFTER: Duration = Duration::from_secs(17);
+
+fn status(play: &Play) -> String {
+    let body = ChatMachine::view(&play.state).and_then(|view| view.body).unwrap_or_default();
+    let view: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    view["status"].as_str().unwrap_or_default().to_owned()
+}
+
+fn failures(play: &Play) -> Option<u32> {
+    play.request.as_ref().map(|request| request.failures)
+}
+
+#[test]
+fn a_call_that_is_postponed_rests_and_is_made_again_when_it_is_due() {
+    let mut play = Play::new();
+    play.say("go");
+    assert_eq!(failures(&play), Some(0));
+    assert_eq!(play.postpone(2, AFTER), ["model_postponed"]);
+    assert!(play.running.is_empty() && !ChatMachine::in_flight(&play.state));
+    assert_eq!((play.due, status(&play)), (Some(play.at() + AFTER), "running".into()));
+    assert_eq!(play.crash(), [""; 0], "what rests needs nobody who goes on with it");
+    assert_eq!(play.letter(), ["model_started 2"]);
+    assert_eq!(failures(&play), Some(2));
+    assert_eq!(play.letter(), [""; 0], "a letter that comes twice");
+    assert_eq!(play.crash(), ["turn_started 2", "model_started 3"]);
+    assert_eq!(failures(&play), Some(2), "the death of a worker is no failure of the provider");
+    play.postpone(3, AFTER);
+    play.letter();
+    let ended = play.answer("done", &[]);
+    assert_eq!(ended.last().map(String::as_str), Some("done EndTurn: done"));
+    assert_eq!(play.asked.windows(2).filter(|pair| pair[0] != pair[1]).count(), 0, "the same request each time");
+    play.say("more");
+    assert_eq!(failures(&play), Some(0), "another call has its own failures");
+}
+
+#[test]
+fn a_stop_ends_a_turn_that_waits_for_its_provider() {
+    let mut play = Play::new();
+    play.say("go");
+    play.postpone(1, AFTER);
+    let stopped = play.stop();
+    assert_eq!(stopped.last().map(String::as_str), Some("stopped user_cancelled: "));
+    assert_eq!(play.letter(), [""; 0], "the letter comes too late");
+    play.say("again");
+    play.postpone(1, AFTER);
+    let interrupted = play.say_with("no, this", true);
+    assert_eq!(interrupted.last().map(String::as_str), Some("model_started 1"));
+}
+
+#[test]
+fn a_wait_that_outlasts_the_turns_time_is_not_begun() {
+    let mut play = Play::with(|config| config.limits = Limits { max_wall_ms: 60_000, ..Limits::default() });
+    play.say("go");
+    assert_eq!(play.postpone(1, AFTER), ["model_postponed"], "17 of 60 s");
+    play.now += 17_000;
+    play.letter();
+    play.now += 30_000;
+    assert_eq!(play.postpone(2, AFTER), ["failed RATE_LIMITED", "done Error: "]);
+    let why = play.log.iter().rev().find_map(|event| match event {
+        ChatEvent::Failed { error } => Some(error.code),
+        _ => None,
+    });
+    assert_eq!(why, Some(Code::RateLimited));
+    let ended = |event: &ChatEvent| matches!(event, ChatEvent::Done { stop_reason: StopReason::Error, .. });
+    assert_eq!(play.count(ended), 1);
+}
+
+#[test]
+fn slots_are_given_back_for_the_wait_and_asked_for_anew() {
+    let mut play = Play::agent(&[]);
+    if let Some(agent) = &mut play.config.agent {
+        agent.turns = vec![("provider".into(), 1)];
+    }
+    let sent = |play: &Play| {
+        play.scheduled
+            .iter()
+            .filter_map(|letter| serde_json::from_value(letter.clone()).ok())
+            .collect::<Vec<SlotsCommand>>()
+    };
+    assert_eq!(play.say("go").last().map(String::as_str), Some("slots_awaited"));
+    let [SlotsCommand::Ask { ask }] = &sent(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let (holder, wake) = (ask.holder.clone(), ask.grant.clone());
+    let wake = |play: &mut Play| play.command(serde_json::from_value(wake.clone()).unwrap_or(ChatCommand::Delete));
+    assert_eq!(wake(&mut play), ["model_started 1"]);
+    play.postpone(1, AFTER);
+    assert_eq!(sent(&play).get(1), Some(&SlotsCommand::Give { holder }));
+    let due = play.scheduled.iter().find(|letter| letter["command"] == json!("ask_again")).cloned();
+    let due: ChatCommand = due.and_then(|due| serde_json::from_value(due).ok()).unwrap_or(ChatCommand::Delete);
+    assert_eq!(play.command(due), ["slots_awaited"]);
+    assert!(matches!(sent(&play)[..], [_, _, SlotsCommand::Ask { .. }]), "{:?}", play.scheduled);
+    assert_eq!(wake(&mut play), ["model_started 2"]);
+    assert_eq!(failures(&play), Some(1));
+    play.answer("done", &[]);
+    assert!(matches!(sent(&play)[..], [.., SlotsCommand::Give { .. }]));
+}

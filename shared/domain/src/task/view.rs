@@ -1,0 +1,79 @@
+//! A task as lists and clients see it.
+
+use super::{FlowRef, NodeId, Origin, Status, Wait};
+use crate::{Error, TaskId, Timestamp, Usage, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskPhase {
+    /// Accepted, not begun.
+    Queued,
+    /// A node is executing, or children are.
+    Running,
+    /// A node waits for an agent's or a person's answer, until it is tried again, or for its turn.
+    Suspended,
+    /// Paused by the inspector.
+    Paused,
+    /// A command failed again and again; see `parked_reason`.
+    Parked,
+    /// It has a status.
+    Finished,
+}
+
+/// A task as lists and clients see it; written with the log entries that change it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its id.
+    pub task_id: TaskId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its flow, with the hash of the manifests it began with.
+    pub flow: FlowRef,
+    /// What it is doing.
+    pub phase: TaskPhase,
+    /// How it is or was: `success` until something says otherwise. Final once it is finished.
+    pub status: Status,
+    /// The node that executes or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// Why it is parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_reason: Option<String>,
+    /// What is asked, as its event, while it waits for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<Value>,
+    /// What its node waits for, where that is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+    /// Where it comes from, for a child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Its output, once it is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
+    /// Which tasks go first when not all can run: higher ones do. Left out where it is 0.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub priority: i8,
+    /// Nodes executed.
+    pub steps: u64,
+    /// Children made.
+    pub children: u64,
+    /// What it used, without its children.
+    pub usage: Usage,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_usual(priority: &i8) -> bool {
+    *priority == 0
+}

@@ -1,0 +1,48 @@
+//! What a node waits for, and why it is begun anew.
+
+use crate::{Error, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Why a node was begun anew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Counts from 1.
+    pub number: u32,
+    /// What went wrong before.
+    pub error: Error,
+}
+
+/// What a node waits for that holds no worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Wait {
+    /// It failed, and is tried again then.
+    Backoff {
+        /// When.
+        until: Timestamp,
+        /// The retry that follows, with what went wrong.
+        retry: Retry,
+    },
+    /// Its flow or the node itself has as many at work as may be (`max_concurrency`). It begins when its turn comes.
+    Slots {
+        /// What it waits for, such as `flow/<name>/<hash>`.
+        names: Vec<String>,
+        /// Under which name it waits.
+        holder: String,
+        /// The retry that it begins with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        /// How long the task waited in the queue before, in milliseconds.
+        queue_ms: u64,
+    },
+    /// The machine that its command runs on has as many as it takes. It begins when its turn comes.
+    Place {
+        /// Under which name it waits.
+        holder: String,
+        /// The retry that it begins with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        /// How long it waited before, in milliseconds.
+        queue_ms: u64,
+    },
+}

@@ -1,0 +1,122 @@
+//! What waits for the writer, and which of it goes into the next transaction.
+//!
+//! Parties take turns, a request each, and a transaction has an end: so a tenant with a thousand commits holds up the single
+//! commit of another one for a transaction, and not for a thousand commits. Requests of one party stay in order.
+
+use crate::writer::Request;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+/// The most rows of one transaction, unless one request has more: a few milliseconds of work.
+const ROWS: usize = 256;
+/// The most bytes of their bodies.
+const BYTES: usize = 256 * 1024;
+
+#[derive(Default)]
+pub(crate) struct Waiting {
+    parties: HashMap<Arc<str>, VecDeque<Request>>,
+    /// Parties that have a request, the next one first.
+    turns: VecDeque<Arc<str>>,
+    requests: usize,
+}
+
+impl Waiting {
+    /// A request, behind the others of its party.
+    pub fn add(&mut self, request: Request) {
+        let party = party(request.place());
+        self.requests += 1;
+        if let Some(queue) = self.parties.get_mut(party) {
+            return queue.push_back(request);
+        }
+        let party: Arc<str> = party.into();
+        self.turns.push_back(party.clone());
+        self.parties.insert(party, VecDeque::from([request]));
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.requests
+    }
+
+    /// Takes out what goes into one transaction; nothing when nothing waits.
+    pub fn take(&mut self) -> Vec<Request> {
+        let (mut taken, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while rows < ROWS
+            && bytes < BYTES
+            && let Some(request) = self.next()
+        {
+            let (more_rows, more_bytes) = request.weight();
+            (rows, bytes) = (rows + more_rows, bytes + more_bytes);
+            taken.push(request);
+        }
+        taken
+    }
+
+    fn next(&mut self) -> Option<Request> {
+        let party = self.turns.pop_front()?;
+        let queue = self.parties.get_mut(&party)?;
+        let request = queue.pop_front()?;
+        self.requests -= 1;
+        if queue.is_empty() {
+            self.parties.remove(&party);
+        } else {
+            self.turns.push_back(party);
+        }
+        Some(request)
+    }
+}
+
+/// Whose a partition or a group is: the workspace of `task/<workspace>/<task>` and of `<workspace>/tasks`.
+fn party(place: &str) -> &str {
+    let mut parts = place.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (_, Some(second), Some(_)) => second,
+        (first, _, _) => first.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::{Expect, Key, Outgoing, Write};
+    use tokio::sync::oneshot;
+
+    fn commit(pk: &str, bytes: usize) -> Request {
+        let put = Write::put(Key::new(pk, "log/1"), "x".repeat(bytes), Expect::Absent);
+        Request::Commit { writes: vec![put], answer: oneshot::channel().0 }
+    }
+
+    fn places(requests: &[Request]) -> Vec<&str> {
+        requests.iter().map(Request::place).collect()
+    }
+
+    #[test]
+    fn one_commit_of_a_tenant_goes_with_the_next_transaction_whatever_another_one_has_waiting() {
+        let mut waiting = Waiting::default();
+        (0..1_000).for_each(|number| waiting.add(commit(&format!("task/many/{number}"), 10)));
+        let first = waiting.take();
+        assert_eq!(first.len(), ROWS);
+        let message = Outgoing { group: "chat/few/1".into(), ..Outgoing::default() };
+        waiting.add(Request::Send { messages: vec![message], answer: oneshot::channel().0 });
+        waiting.add(commit("few/chats", 10));
+        let second = waiting.take();
+        assert_eq!(
+            places(&second)[..5],
+            ["task/many/256", "chat/few/1", "task/many/257", "few/chats", "task/many/258"]
+        );
+        let rest: usize = std::iter::from_fn(|| Some(waiting.take().len()).filter(|taken| *taken > 0)).sum();
+        assert_eq!((first.len() + second.len() + rest, waiting.len()), (1_002, 0));
+    }
+
+    #[test]
+    fn a_transaction_ends_with_its_bytes_and_a_large_request_goes_all_the_same() {
+        let mut waiting = Waiting::default();
+        (0..3).for_each(|number| waiting.add(commit(&format!("task/a/{number}"), BYTES)));
+        assert_eq!(
+            [waiting.take().len(), waiting.take().len(), waiting.take().len(), waiting.take().len()],
+            [1, 1, 1, 0]
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes what it left behind. Its log
+//! stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too.
+
+use super::{TaskEffect, TaskMachine, TaskState, just};
+use actor::{Decision, EffectKey};
+use domain::{Stamp, StopId, TaskEvent, TaskId};
+
+/// Why a task ends that was deleted.
+const DELETED: &str = "deleted";
+
+impl TaskMachine {
+    /// Somebody wants the task gone.
+    pub(super) fn delete(&self, state: &TaskState, stamp: &Stamp) -> Decision<Self> {
+        if state.deleted {
+            return Decision::default();
+        }
+        let mut decision = just(TaskEvent::Deleted { at: stamp.at });
+        if state.finished.is_none() {
+            let stopped = self.with(state, stamp, |step| step.stop(StopId(stamp.id(1)), DELETED));
+            decision.events.extend(stopped.events);
+            decision.send.extend(stopped.send);
+            decision.effects.extend(stopped.effects);
+        }
+        decision
+    }
+}
+
+/// The same decision, with the effect that removes what the task has left behind when that is due: once the task is deleted and
+/// has ended, and again when the worker that did so is gone.
+pub(super) fn clear(
+    state: &TaskState,
+    mut decision: Decision<TaskMachine>,
+    stamp: &Stamp,
+    resumes: bool,
+) -> Decision<TaskMachine> {
+    let is_new = decision.events.iter().any(|event| matches!(event, TaskEvent::Deleted { .. }));
+    if !is_new && !state.deleted {
+        return decision;
+    }
+    let mut then = state.clone();
+    decision.events.iter().for_each(|event| then.apply(event));
+    let is_due = then.is_clearing() && (resumes || !state.is_clearing());
+    if let Some(config) = then.config.clone().filter(|_| is_due) {
+        let forks = then.place.forks.iter();
+        let names = forks.flat_map(|(node, fork)| (0..fork.spawned).filter_map(move |index| fork.name(node, index)));
+        let children: Vec<TaskId> = names.map(|name| config.task.child(&name)).collect();
+        decision.effects.push((EffectKey(format!("clear/{}", stamp.id(3))), TaskEffect::Clear(config, children)));
+    }
+    decision
+}

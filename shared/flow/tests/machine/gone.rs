@@ -1,0 +1,111 @@
+//! Deletion and priority: what a task does about them, whatever it is at.
+
+use crate::play::{Play, node};
+use actor::Machine;
+use domain::{Status, TaskCommand, TaskId, task::ChildName};
+use flow::{
+    TaskMachine,
+    machine::{TaskEffect, TaskReport},
+};
+use serde_json::json;
+use slots::SlotsCommand;
+
+/// The children that the effect in flight is to delete.
+fn clears(play: &Play) -> Vec<TaskId> {
+    let cleared = play.running.values().find_map(|effect| match effect {
+        TaskEffect::Clear(_, children) => Some(children.clone()),
+        _ => None,
+    });
+    cleared.unwrap_or_else(|| panic!("nothing is cleared: {:?}", play.log))
+}
+
+fn is_listed(play: &Play) -> bool {
+    TaskMachine::view(&play.state).is_some_and(|view| view.body.is_some())
+}
+
+fn split() -> Play {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("each", "split", json!({ "split": { "over": "input" } })),
+        node("work", "linear", json!({})),
+        node("join", "merge", json!({})),
+        node("done", "exit", json!({})),
+    ]);
+    let mut play = Play::new(nodes, &[("s", "each"), ("each", "work"), ("work", "join"), ("join", "done")]);
+    play.start();
+    play.gives(json!([1, 2]));
+    play.ends(flow::machine::Done { output: json!([1, 2]), elements: Some(2), ..Default::default() });
+    play
+}
+
+#[test]
+fn a_task_that_has_ended_is_off_the_lists_at_once_and_clears_up_again_after_a_crash() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    play.start();
+    for _ in 0..3 {
+        play.gives(json!(1));
+    }
+    assert!(play.end().is_some() && is_listed(&play));
+    assert_eq!(play.command(TaskCommand::Delete), ["deleted"]);
+    assert!(!is_listed(&play) && clears(&play).is_empty());
+    assert!(play.dies().is_empty());
+    clears(&play);
+    assert_eq!(play.reports(TaskReport::Cleared), ["cleared"]);
+    assert!(play.command(TaskCommand::Delete).is_empty() && play.running.is_empty());
+    play.check_fold();
+}
+
+#[test]
+fn a_task_that_runs_is_stopped_before_it_clears_up() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    play.start();
+    assert_eq!(play.command(TaskCommand::Delete), ["deleted", "stop"]);
+    assert!(!is_listed(&play), "the node that runs comes to its end");
+    assert_eq!(play.gives(json!(1)), ["s success", "finished failure"]);
+    clears(&play);
+    play.reports(TaskReport::Cleared);
+    play.check_fold();
+}
+
+#[test]
+fn the_children_of_a_deleted_task_are_told_those_that_have_ended_too() {
+    let mut play = split();
+    play.child_ends("each/work[0]", Status::Failure, json!(null));
+    let told = play.command(TaskCommand::Delete);
+    assert_eq!(told, ["deleted", "stop", "finished failure"]);
+    let child = |name: &str| play.config.task.child(&ChildName(name.into()));
+    assert_eq!(clears(&play), [child("each/work[0]"), child("each/work[1]")]);
+}
+
+#[test]
+fn a_task_that_is_deleted_before_its_beginning_never_begins() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    assert_eq!(play.command(TaskCommand::Delete), ["deleted"]);
+    assert!(play.start().is_empty() && play.running.is_empty());
+}
+
+#[test]
+fn another_priority_counts_where_the_task_waits_and_for_all_below_it() {
+    let limited = node("a", "linear", json!({ "max_concurrency": 1 }));
+    let mut play = Play::chain(json!([limited]));
+    play.start();
+    assert_eq!(play.gives(json!(1)), ["s success", "s > a", "a waits"]);
+    let asked = |play: &mut Play| {
+        let letters = std::mem::take(&mut play.sent).into_iter();
+        let asks = letters.filter_map(|letter| match serde_json::from_value(letter.command) {
+            Ok(SlotsCommand::Ask { ask }) => Some((ask.holder, ask.priority)),
+            _ => None,
+        });
+        asks.collect::<Vec<_>>()
+    };
+    let first = asked(&mut play);
+    assert_eq!(play.command(TaskCommand::Prioritize { priority: 9 }), ["priority 9"]);
+    assert_eq!(asked(&mut play), [(first[0].0.clone(), 9)], "the same request, at another place");
+    assert!(play.command(TaskCommand::Prioritize { priority: 9 }).is_empty());
+
+    let mut play = split();
+    play.letters();
+    assert_eq!(play.command(TaskCommand::Prioritize { priority: -3 }), ["priority -3"]);
+    assert_eq!(play.letters(), [TaskCommand::Prioritize { priority: -3 }, TaskCommand::Prioritize { priority: -3 }]);
+    play.check_fold();
+}

@@ -1,0 +1,65 @@
+//! Places for commands: how many run at once on a machine, whoever they are for.
+
+use crate::{Ask, Bound, SlotsCommand, semaphore};
+use actor::{ActorId, Letter};
+use domain::WorkspaceId;
+use serde_json::{Value, json};
+
+/// The name of the slots.
+const NAME: &str = "commands";
+/// How many places a workspace holds at most for each that is free: one that runs all it can has three quarters of a machine.
+const SHARE: u32 = 3;
+/// How many commands of a workspace may wait.
+const WAITING: u32 = 10_000;
+
+/// The places of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// How many there are.
+    pub at_once: u32,
+    /// Whether one machine is for all workspaces. Else each workspace has a machine for itself, with so many places.
+    pub shared: bool,
+}
+
+/// A command that wants a place.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What the place is for: unlike any other.
+    pub holder: String,
+    /// Before which others of its workspace it goes.
+    pub priority: i8,
+    /// Whom to tell.
+    pub to: ActorId,
+    /// The command that tells it that it may begin.
+    pub grant: Value,
+    /// The command that tells it that too many wait.
+    pub refusal: Value,
+}
+
+impl Places {
+    /// The letter that asks for a place.
+    pub fn ask(&self, workspace: WorkspaceId, wanted: Wanted) -> Letter {
+        let Wanted { holder, priority, to, grant, refusal } = wanted;
+        let ask = Ask {
+            holder,
+            wants: vec![(NAME.into(), self.at_once)],
+            party: workspace.to_string(),
+            priority,
+            share: self.shared.then_some(SHARE),
+            to,
+            grant,
+            bound: Some(Bound { waiting: WAITING, refusal }),
+        };
+        self.letter(workspace, priority, &SlotsCommand::Ask { ask: Box::new(ask) })
+    }
+
+    /// The letter that gives a place back, or takes the command out of the line.
+    pub fn give(&self, workspace: WorkspaceId, holder: &str) -> Letter {
+        self.letter(workspace, 0, &SlotsCommand::Give { holder: holder.to_owned() })
+    }
+
+    fn letter(&self, workspace: WorkspaceId, priority: i8, command: &SlotsCommand) -> Letter {
+        let to = if self.shared { semaphore(NAME) } else { semaphore(format_args!("{workspace}/{NAME}")) };
+        Letter { to, command: json!(command), deliver_at: None, priority }
+    }
+}

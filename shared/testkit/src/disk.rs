@@ -1,0 +1,76 @@
+//! A disk that can be full: a file system in memory of a fixed size.
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::{
+    ffi::CString,
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+/// A mounted file system in memory; it goes when this is dropped.
+pub struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    /// One of so many bytes. None, said on standard error, where this process may not mount (it takes CAP_SYS_ADMIN): what
+    /// needs it is skipped there.
+    ///
+    /// # Errors
+    /// When there is no folder to mount it on.
+    pub fn mounted(bytes: u64) -> io::Result<Option<Self>> {
+        let folder = tempfile::tempdir()?;
+        let size = CString::new(format!("size={bytes}"))?;
+        match mount("none", folder.path(), "tmpfs", MountFlags::empty(), size.as_c_str()) {
+            Ok(()) => Ok(Some(Self(folder))),
+            Err(error) => {
+                let told = format!(
+                    "SKIPPED: a small disk takes the privilege to mount, which this process has not ({error})\n"
+                );
+                io::stderr().write_all(told.as_bytes())?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes a file until not one byte is free.
+    ///
+    /// # Errors
+    /// When a write fails for another reason than want of room.
+    pub fn fill(&self) -> io::Result<()> {
+        let mut file = File::options().create(true).append(true).open(self.ballast())?;
+        let mut piece = vec![b'b'; 64 * 1024];
+        loop {
+            match file.write(&piece) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && piece.len() == 1 => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => piece.truncate(piece.len() / 2),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Removes what [`SmallDisk::fill`] wrote.
+    ///
+    /// # Errors
+    /// When it wrote nothing.
+    pub fn free(&self) -> io::Result<()> {
+        fs::remove_file(self.ballast())
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.path().join("ballast")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Who still has a file open keeps the file system until it is closed.
+        let _ = unmount(self.path(), UnmountFlags::DETACH);
+    }
+}

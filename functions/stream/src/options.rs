@@ -1,4 +1,4 @@
-//! What can be configured, with the defaults that the figures in the README were measured with.
+//! What can be configured, with the defaults that the figures in docs/benchmarks.md were measured with.
 
 use std::time::Duration;
 

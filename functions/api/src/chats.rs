@@ -39,7 +39,7 @@ pub(crate) struct InChat {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewChat {
-    /// What it is to reach: the first message.
+    /// The goal: the first message.
     #[schema(example = "Compare the reports in /data and write a summary to /projects/summary.md")]
     goal: String,
     /// Files to attach, by id.
@@ -50,11 +50,11 @@ pub(crate) struct NewChat {
     role: Option<String>,
     /// The model, of `GET /api/v1/models`; the default one when none.
     model: Option<String>,
-    /// How far it may go.
+    /// The mode of the agent.
     #[serde(default)]
     #[schema(value_type = schema::Mode)]
     mode: Mode,
-    /// What each of its turns may use; what is left out has its default.
+    /// The limits of each turn; a limit that is left out has its default.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
     /// The plan that it works on, a Markdown checklist.
@@ -81,7 +81,7 @@ pub(crate) struct Made {
     turn_id: TurnId,
 }
 
-/// What of a chat's setup to change; at least one field.
+/// Changes of a chat's setup; at least one field.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Setup {

@@ -57,7 +57,7 @@ pub(crate) struct AtPath {
     path: FilePath,
 }
 
-/// How a content is written in JSON.
+/// The encoding of a content in JSON.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Encoding {
@@ -68,7 +68,7 @@ pub(crate) enum Encoding {
     Base64,
 }
 
-/// What to make.
+/// A file or folder to make.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Making {
@@ -94,7 +94,7 @@ pub(crate) struct NewFile {
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
     #[schema(value_type = Option<String>)]
     sha256: Option<Sha256>,
-    /// How the content is written.
+    /// The encoding of the content.
     #[serde(default)]
     encoding: Encoding,
 }
@@ -108,7 +108,7 @@ pub(crate) struct NewContent {
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
     #[schema(value_type = Option<String>)]
     sha256: Option<Sha256>,
-    /// How it is written.
+    /// The encoding.
     #[serde(default)]
     encoding: Encoding,
 }
@@ -135,7 +135,7 @@ impl Encoding {
     }
 }
 
-/// What is in a folder, by name.
+/// Lists a folder, by name.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files", tag = "files", params(InWorkspace, InFolder),
     responses((status = 200, description = "A page of it.", body = schema::Listing)))]
 pub(crate) async fn list_files(
@@ -173,7 +173,7 @@ pub(crate) async fn create_file(
     Ok(([(header::LOCATION, place)], Changed(StatusCode::CREATED, change)))
 }
 
-/// What is at a path.
+/// The file or folder at a path.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files", params(InWorkspace, AtPath),
     responses((status = 200, description = "The file or folder.", body = schema::Info)))]
 pub(crate) async fn get_file_by_path(

@@ -32,7 +32,7 @@ pub(crate) struct InFlow {
     pub flow: String,
 }
 
-/// What to check.
+/// Options of a check.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToCheck {
@@ -41,7 +41,7 @@ pub(crate) struct ToCheck {
     files: Option<BTreeMap<String, String>>,
 }
 
-/// How to draw.
+/// Options of a drawing.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

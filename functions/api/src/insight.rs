@@ -123,7 +123,7 @@ pub(crate) async fn get_trace(
     Ok(([(header::CONTENT_TYPE, "application/jsonl")], body))
 }
 
-/// What a task can remember now; of a task that has ended, what it could remember then.
+/// The memory of a task now; of a task that has ended, its memory at the end.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/memory", tag = "tasks", params(InTask),
     responses((status = 200, description = "The memory.", body = schema::TaskMemory)))]
 pub(crate) async fn get_memory(
@@ -196,7 +196,7 @@ pub(crate) async fn get_metadata(
     Ok(axum::Json(context.tasks.metadata(at.workspace_id, at.task_id).await?))
 }
 
-/// Where two runs part first, from cause to effect, and what each node did in both.
+/// The first differences of two runs, from cause to effect, and the work of each node in both.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/diff", tag = "tasks",
     params(InTask, Compared),
     responses((status = 200, description = "The comparison.", body = schema::TaskDiff)))]

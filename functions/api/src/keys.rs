@@ -31,10 +31,10 @@ impl Open for OfKey {}
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyToMake {
-    /// What it is for: 1 to 100 characters.
+    /// Its purpose: 1 to 100 characters.
     #[schema(example = "nightly report")]
     name: String,
-    /// What it may do, where you may.
+    /// Its rights; they hold where yours do.
     #[schema(value_type = Vec<schema::Action>)]
     scopes: Scopes,
     /// The workspaces that it is for; all of yours when left out.

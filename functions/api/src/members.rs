@@ -92,7 +92,7 @@ pub(crate) async fn add_member(
     Ok((StatusCode::CREATED, axum::Json(member)))
 }
 
-/// What one is oneself in this workspace, and what one may do there with this credential.
+/// The caller's own role in this workspace, and the rights of this credential there.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/members/me", tag = "members", params(InWorkspace),
     responses((status = 200, description = "That.", body = schema::Me)))]
 pub(crate) async fn get_me(

@@ -13,7 +13,7 @@ use http::StatusCode;
 use ports::{SandboxState, SandboxView, Sandboxes};
 use std::sync::Arc;
 
-/// How the workspace's sandbox is. Starts nothing.
+/// The state of the workspace's sandbox. Starts nothing.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/sandbox", tag = "sandbox", params(InWorkspace),
     responses((status = 200, description = "How it is.", body = schema::Sandbox)))]
 pub(crate) async fn get_sandbox(

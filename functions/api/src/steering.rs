@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// Where to pause.
+/// The nodes to pause before.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseAt {
@@ -26,7 +26,7 @@ pub(crate) struct PauseAt {
     before: Vec<String>,
 }
 
-/// How to go on.
+/// Options of a resume.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GoOn {
@@ -35,7 +35,7 @@ pub(crate) struct GoOn {
     drop: bool,
 }
 
-/// How to run again.
+/// Options of a re-run.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunAgain {

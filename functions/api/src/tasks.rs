@@ -36,7 +36,7 @@ pub(crate) struct InTask {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskToMake {
-    /// What it is given: any JSON, at most 192 KiB.
+    /// The input: any JSON, at most 192 KiB.
     #[serde(default)]
     #[schema(value_type = Value, example = json!({ "topic": "bees" }))]
     input: Value,
@@ -62,7 +62,7 @@ fn usual_priority() -> Number {
     0.into()
 }
 
-/// What to change about a task.
+/// Changes of a task.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskChange {

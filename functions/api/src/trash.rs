@@ -15,7 +15,7 @@ use axum::{extract::State, response::IntoResponse};
 use http::StatusCode;
 use std::sync::Arc;
 
-/// What is in the trash.
+/// Lists the trash.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/trash", tag = "trash", params(InWorkspace, Paging),
     responses((status = 200, description = "A page of it.", body = schema::TrashPage)))]
 pub(crate) async fn list_trash(

@@ -33,11 +33,11 @@ pub(crate) struct NewMessage {
     #[serde(default)]
     #[schema(value_type = Vec<Uuid>)]
     files: Vec<FileId>,
-    /// What to do when a turn runs.
+    /// The treatment of a message that comes while a turn runs.
     #[serde(default)]
     #[schema(value_type = schema::OnBusy)]
     on_busy: OnBusy,
-    /// What this turn may use.
+    /// The limits of this turn.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Turn {
     turn_id: TurnId,
     /// Always `queued`.
     status: &'static str,
-    /// What the message waits behind; none when it is read at once.
+    /// The reason that the message waits; none when it is read at once.
     #[schema(value_type = Option<schema::QueuedBehind>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     queued_behind: Option<QueuedBehind>,
@@ -105,12 +105,12 @@ pub(crate) struct Approval {
     plan_id: Option<FileId>,
     /// The words with which the agent is told; by default that the plan is approved.
     content: Option<String>,
-    /// What the turn that carries it out may use.
+    /// The limits of the turn that carries it out.
     #[schema(value_type = Option<schema::Limits>)]
     limits: Option<Limits>,
 }
 
-/// How to go on after a pause.
+/// Options of a resume.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resume {

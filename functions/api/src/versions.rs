@@ -122,7 +122,7 @@ pub(crate) async fn restore_version(
     Ok(Changed(StatusCode::OK, workspace.restore_version(at.file_id, at.v, expect, &ids.writer(by)).await?))
 }
 
-/// What changed between two versions.
+/// The differences between two versions.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/diff", tag = "versions",
     params(InFile, Compared), responses((status = 200, description = "The difference.", body = schema::Diff)))]
 pub(crate) async fn diff_versions(

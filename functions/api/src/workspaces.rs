@@ -47,7 +47,7 @@ impl Paging {
     }
 }
 
-/// What a workspace is made from, or renamed to.
+/// The name of a workspace.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named {

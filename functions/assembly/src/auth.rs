@@ -24,13 +24,13 @@ pub struct Auth {
     pub issuer: Option<String>,
     /// The audience that tokens must be for, their `aud`.
     pub audience: Option<String>,
-    /// Where the issuer publishes its keys: tokens are signed with RS256 or ES256.
+    /// The address at which the issuer publishes its keys: tokens are signed with RS256 or ES256.
     pub jwks_url: Option<String>,
     /// A secret that the issuer shares with this server, of at least 32 bytes: tokens are signed with HS256.
     pub secret: Option<Secret>,
-    /// What tickets to event streams are signed with, of at least 32 bytes; the process makes one up when none.
+    /// The secret that signs tickets to event streams, of at least 32 bytes; without it the process draws one at its start.
     pub ticket_secret: Option<Secret>,
-    /// Whoever has this token sees what a process counts (`/metrics`), and nothing else: for where no machine's own person is.
+    /// A token that opens `/metrics` and nothing else, for a server whose callers have accounts.
     pub metrics_token: Option<Secret>,
     /// How many requests a minute may put agents to work, for each person; 20 where there are accounts, else any number.
     pub requests_per_minute: Option<u32>,

@@ -26,27 +26,27 @@ const PREFIX: &str = "BUILDSCALE__";
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How the hub is reached.
+    /// The address of the hub, and the callers that it accepts.
     pub server: Server,
-    /// Who may come in, and how often.
+    /// Accounts, tokens and limits.
     pub auth: Auth,
-    /// How durable it is.
+    /// Durability.
     pub store: Store,
     /// Agents and models.
     pub ai: Ai,
-    /// What becomes of files.
+    /// Retention and checks of files.
     pub files: Files,
-    /// Who is told what tasks do.
+    /// Observers of tasks.
     pub observe: Observe,
-    /// What tasks may take.
+    /// The bounds of tasks.
     pub tasks: Tasks,
-    /// What flows may reach by providers of their own.
+    /// Providers that flows name themselves.
     pub providers: Providers,
     /// Which secrets of the host flows may send, and where to. Without a grant, flows of accounts may send none; those of a hub for
     /// one person may send the secrets of its folder, and the usual variable of a provider to that provider, such as
     /// `OPENAI_API_KEY` to `openai`.
     pub grants: Vec<Grant>,
-    /// Where commands run, and how.
+    /// The sandbox of commands.
     pub sandbox: Sandbox,
     /// All secrets that are known so far: those of this configuration, and what was learned since.
     #[serde(skip)]
@@ -57,7 +57,7 @@ pub struct Config {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// Where to listen, such as `127.0.0.1:8686`.
+    /// The address and port to listen on, such as `127.0.0.1:8686`.
     pub listen: Option<String>,
     /// The bearer token that requests must have.
     pub auth_token: Option<models::Secret>,
@@ -73,7 +73,8 @@ pub struct Server {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Observe {
-    /// Whether the observers that flows list in `plugins.yaml` may be in private networks and on this machine.
+    /// Whether the observers that flows list in `plugins.yaml` may be in private networks and on this machine. The endpoint of
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` always may.
     pub allow_private: bool,
 }
 
@@ -118,7 +119,7 @@ impl Files {
 #[serde(default, deny_unknown_fields)]
 pub struct Tasks {
     /// How many messages of tasks one workspace may have waiting; one that has as many is refused further tasks until some are
-    /// done. What a single flow may have running and waiting is for its `execution.yaml` to say.
+    /// done. The limits of a single flow are in its `execution.yaml`.
     pub max_waiting: usize,
 }
 
@@ -206,7 +207,7 @@ pub struct Ai {
     pub question_timeout_seconds: u64,
     /// How long a request for permission waits for an answer, in seconds.
     pub permission_timeout_seconds: u64,
-    /// What a turn may use.
+    /// The limits of one turn.
     pub limits: Limits,
     /// The rest of `[ai]` is about models.
     #[serde(flatten)]

@@ -34,7 +34,7 @@ pub enum ChatEvent {
         content: String,
         /// Attached files.
         files: Vec<FilePath>,
-        /// What the model reads after the words.
+        /// The text that the model reads after the words.
         context: String,
         /// Narrower limits.
         limits: Option<Limits>,
@@ -53,7 +53,7 @@ pub enum ChatEvent {
         attempt: u32,
         /// When it was asked for; a stop that was asked for later applies to it.
         asked_at: Timestamp,
-        /// What it may use.
+        /// The limits of the turn.
         limits: Limits,
         /// Whether it comes from somebody who may approve, so that it may do what the approval of a plan allows.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -75,7 +75,7 @@ pub enum ChatEvent {
         message_id: MessageId,
         /// How often the call has failed.
         failures: u32,
-        /// What failed last.
+        /// The last failure.
         error: Error,
         /// When it failed.
         at: Timestamp,
@@ -146,7 +146,7 @@ pub enum ChatEvent {
         call_id: CallId,
         /// The tool.
         tool: String,
-        /// What the model reads.
+        /// The text that the model reads.
         output: String,
         /// Whether it did what it was asked to.
         success: bool,
@@ -167,13 +167,13 @@ pub enum ChatEvent {
     },
     /// A file has a new version, a new place, or is gone (`v` 0).
     FileUpdated {
-        /// Where it is.
+        /// Its path.
         path: FilePath,
         /// Its version.
         v: u64,
         /// Which file.
         file_id: FileId,
-        /// Who did it.
+        /// The author.
         author: String,
     },
     /// A step of the plan changed.
@@ -182,7 +182,7 @@ pub enum ChatEvent {
         step: u32,
         /// `pending`, `in_progress`, `done`, `failed` or `skipped`.
         status: String,
-        /// What the step is.
+        /// The text of the step.
         title: String,
         /// The plan file.
         plan_path: FilePath,
@@ -296,7 +296,7 @@ pub enum ChatEvent {
         stop_id: Option<StopId>,
         /// Why, such as `user_cancelled`.
         reason: String,
-        /// What the model had said so far.
+        /// The text of the model until then.
         partial_response: String,
         /// When.
         at: Timestamp,
@@ -361,7 +361,7 @@ pub enum StopReason {
     Error,
 }
 
-/// How a permission was decided.
+/// The decision on a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionOutcome {
@@ -378,7 +378,7 @@ pub enum PermissionOutcome {
 pub struct Question {
     /// The key of the answer.
     pub name: String,
-    /// What is asked.
+    /// The text of the question.
     pub question: String,
     /// The JSON Schema of the answer.
     pub schema: Value,

@@ -12,7 +12,7 @@ pub enum ConfigError {
     BaseUrl {
         /// The provider.
         provider: &'static str,
-        /// What is wrong; never the URL itself, which may carry a password.
+        /// The fault; never the URL itself, which may carry a password.
         reason: String,
     },
     /// A provider that has one format is told to speak another.
@@ -69,7 +69,7 @@ pub struct Config {
     pub bedrock: ProviderConfig,
     /// Prices by model name, with or without its provider.
     pub prices: BTreeMap<String, Price>,
-    /// How hard to try.
+    /// Attempts and waits.
     pub retry: RetryPolicy,
     /// How much reasoning to ask for, from models that can be asked.
     pub reasoning: Option<Effort>,
@@ -87,7 +87,7 @@ pub struct Config {
 pub struct ProviderConfig {
     /// The key. Not needed with a base URL of one's own.
     pub api_key: Option<Secret>,
-    /// Where it is, such as `http://127.0.0.1:8000/v1`.
+    /// The base URL, such as `http://127.0.0.1:8000/v1`.
     pub base_url: Option<String>,
     /// `openai`, `openrouter` and `ollama` only: the format that it is spoken to in; chat completions when none.
     pub api: Option<Api>,
@@ -128,7 +128,7 @@ impl Effort {
 }
 
 impl Config {
-    /// What does not depend on a provider.
+    /// The settings that do not depend on a provider.
     pub(crate) fn without_providers(&self) -> Self {
         let (prices, retry, aws) = (self.prices.clone(), self.retry.clone(), self.aws.without_credentials());
         let (reasoning, max_output_tokens) = (self.reasoning, self.max_output_tokens);

@@ -4,7 +4,7 @@ use super::Status;
 use crate::{ChatId, Code, Error, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What an agent gave: the reply of the chat that a node talks to.
+/// The answer of an agent: the reply of the chat that a node talks to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAnswer {
@@ -16,14 +16,14 @@ pub struct AgentAnswer {
     pub text: String,
     /// Why its turn ended: a stop reason of `done`, or `stopped`.
     pub stop_reason: String,
-    /// What it used.
+    /// Its usage.
     pub usage: Usage,
     /// Model calls.
     pub steps: u32,
     /// The tools it called, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolUse>,
-    /// What went wrong, if something did.
+    /// The failure, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
 }
@@ -38,7 +38,7 @@ pub struct ToolUse {
     pub args: String,
     /// Its status: a misuse is a failure; what merely went wrong is recorded as partial.
     pub status: Status,
-    /// What it answered; cut when it is long.
+    /// The answer of the tool; cut when it is long.
     pub output: String,
     /// Why it is no success, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what
     /// became of it is not known, anything else that it has ended.

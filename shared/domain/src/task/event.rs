@@ -35,14 +35,14 @@ pub enum TaskEvent {
     ContextAssembled {
         /// The node.
         node: NodeId,
-        /// What it is.
+        /// The context.
         context: Box<AssembledContext>,
     },
     /// A policy refused something; the route is not changed by it (spec 002 §10.5).
     Denied {
         /// The node.
         node: NodeId,
-        /// What was refused.
+        /// The thing that was refused.
         what: String,
         /// The rule that refused it.
         rule: String,
@@ -55,7 +55,7 @@ pub enum TaskEvent {
         chat: ChatId,
         /// Counts from 1; above 1 when the output did not fit the node's schema.
         round: u32,
-        /// What it was asked, as the node's prompt was rendered; its beginning where it is long. Older logs do not say.
+        /// The prompt of the node as it was rendered; its beginning where it is long. Older logs do not have it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         prompt: String,
     },
@@ -70,7 +70,7 @@ pub enum TaskEvent {
     ToolUsed {
         /// The node.
         node: NodeId,
-        /// What came of it.
+        /// The result.
         used: Box<ToolUse>,
     },
     /// A step of a plan file changed, by a tool that a deterministic node called.
@@ -81,7 +81,7 @@ pub enum TaskEvent {
         step: u32,
         /// `pending`, `in_progress`, `done`, `failed` or `skipped`.
         status: String,
-        /// What the step is.
+        /// The text of the step.
         title: String,
         /// The plan file.
         plan_path: FilePath,
@@ -98,7 +98,7 @@ pub enum TaskEvent {
         node: NodeId,
         /// Counts from 1.
         round: u32,
-        /// What the validator says.
+        /// The messages of the validator.
         errors: Vec<String>,
     },
     /// A human step asks.
@@ -134,12 +134,12 @@ pub enum TaskEvent {
         attempt: u32,
         /// How.
         status: Status,
-        /// What it gave; null when it failed without an output.
+        /// Its output; null when it failed without one.
         output: Value,
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
-        /// What it used.
+        /// Its usage.
         metrics: NodeMetrics,
         /// When.
         at: Timestamp,
@@ -162,7 +162,7 @@ pub enum TaskEvent {
         node: NodeId,
         /// Its error.
         error: Error,
-        /// How the task was before the node.
+        /// The status of the task before the node.
         status: Status,
     },
     /// The task is like this from here on.
@@ -172,7 +172,7 @@ pub enum TaskEvent {
     },
     /// A re-run was told something that the recorded task was told later, or never: it is kept until its turn.
     HeldBack {
-        /// What it was told.
+        /// The command.
         command: Box<TaskCommand>,
     },
     /// A re-run cannot go on as the recorded task did: from here on it decides by itself.
@@ -196,9 +196,9 @@ pub enum TaskEvent {
     Forked {
         /// The branch or split.
         node: NodeId,
-        /// What they are.
+        /// The kind of the children.
         kind: ChildKind,
-        /// Where its edges lead.
+        /// The targets of its edges.
         to: Vec<NodeId>,
         /// How many: the child with the number `n` goes along the edge `n` modulo their number.
         total: u32,
@@ -278,7 +278,7 @@ pub enum TaskEvent {
         /// When.
         at: Timestamp,
     },
-    /// What it left behind is gone.
+    /// The artifacts and chats that it left behind are gone.
     Cleared,
     /// A stop was asked for.
     StopRequested {
@@ -291,7 +291,7 @@ pub enum TaskEvent {
     Finished {
         /// How.
         status: Status,
-        /// What it gives.
+        /// The output of the task.
         output: Value,
         /// The exit that it reached; none when it ended elsewhere.
         #[serde(default, skip_serializing_if = "Option::is_none")]

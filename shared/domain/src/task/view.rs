@@ -5,7 +5,7 @@ use crate::{Error, TaskId, Timestamp, Usage, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskPhase {
@@ -32,7 +32,7 @@ pub struct TaskView {
     pub workspace_id: WorkspaceId,
     /// Its flow, with the hash of the manifests it began with.
     pub flow: FlowRef,
-    /// What it is doing.
+    /// Its state.
     pub phase: TaskPhase,
     /// How it is or was: `success` until something says otherwise. Final once it is finished.
     pub status: Status,
@@ -42,10 +42,10 @@ pub struct TaskView {
     /// Why it is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked_reason: Option<String>,
-    /// What is asked, as its event, while it waits for a person.
+    /// The open question, as its event, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
-    /// What its node waits for, where that is no answer.
+    /// The thing that its node waits for, where that is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
     /// Where it comes from, for a child.
@@ -64,7 +64,7 @@ pub struct TaskView {
     pub steps: u64,
     /// Children made.
     pub children: u64,
-    /// What it used, without its children.
+    /// Its usage, without its children's.
     pub usage: Usage,
     /// When it was made.
     pub created_at: Timestamp,

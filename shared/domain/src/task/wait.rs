@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct Retry {
     /// Counts from 1.
     pub number: u32,
-    /// What went wrong before.
+    /// The last failure.
     pub error: Error,
 }
 
-/// What a node waits for that holds no worker.
+/// A wait of a node that holds no worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Wait {
@@ -25,7 +25,7 @@ pub enum Wait {
     },
     /// Its flow or the node itself has as many at work as may be (`max_concurrency`). It begins when its turn comes.
     Slots {
-        /// What it waits for, such as `flow/<name>/<hash>`.
+        /// The names that it waits for, such as `flow/<name>/<hash>`.
         names: Vec<String>,
         /// Under which name it waits.
         holder: String,

@@ -24,31 +24,31 @@ pub struct AgentManifest {
     pub id: String,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Always `agent`.
     pub kind: Option<super::Kind>,
     /// Its model, `provider/model`; the default model when nothing is said.
     pub llm: Option<String>,
-    /// What it is told before everything else.
+    /// The instructions before everything else.
     pub system: Option<String>,
     /// The persona that it is: a name in /system/agents.
     pub persona: Option<String>,
-    /// How its model answers.
+    /// The parameters of its model.
     #[serde(default)]
     pub config: AgentConfig,
     /// The schema of its answers, where the node names none: a file of schemas/, without .json.
     pub schema_out: Option<String>,
-    /// What the conversation of one node may use.
+    /// The limits of the conversation of one node.
     #[serde(default)]
     pub limits: AgentLimits,
 }
 
-/// How a model answers.
+/// The parameters of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentConfig {
-    /// How warm.
+    /// The temperature of sampling.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
     /// From which part of the likeliest words it chooses.
@@ -60,7 +60,7 @@ pub struct AgentConfig {
     /// How long the conversation of one node may take, in seconds, where `limits.max_seconds` says nothing.
     #[schemars(range(min = 0.001, max = 604800.0))]
     pub timeout: Option<f64>,
-    /// What it is told before everything else, where the agent has no `system`.
+    /// The instructions before everything else, where the agent has no `system`.
     pub system_prompt: Option<String>,
     /// Whether its nodes are tried again, where a node says nothing of `retries`: `max_retries` times, else once.
     pub retry_on_failure: Option<bool>,
@@ -69,7 +69,7 @@ pub struct AgentConfig {
     pub max_retries: Option<u32>,
 }
 
-/// What the conversation of one node may use; the defaults of chats where nothing is said.
+/// The limits of the conversation of one node; a limit that is left out has the default of chats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentLimits {
@@ -107,9 +107,9 @@ pub struct ToolManifest {
     pub id: String,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for. Agents are told.
+    /// Its purpose. Agents read it.
     pub description: Option<String>,
-    /// What sort of tool it is, for people, such as `filesystem`.
+    /// Its kind, for people, such as `filesystem`.
     #[serde(rename = "type")]
     pub sort: Option<String>,
     /// `module:function`: a registered function, or a built-in tool by a usual name such as `tools.fs:read_file`.
@@ -118,12 +118,12 @@ pub struct ToolManifest {
     /// of `permissions.root`, and reads that alone. An agent is told to give what the words read, as in `input.file`; it reads the
     /// output and the exit code. A node gets what a command of its own gives.
     pub command: Option<Vec<String>>,
-    /// What it may do.
+    /// The permissions of the tool.
     #[serde(default)]
     pub permissions: ToolPermissions,
 }
 
-/// What a tool may do.
+/// The permissions of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolPermissions {

@@ -24,7 +24,7 @@ pub struct PolicyManifest {
     /// Its name, as denials show it.
     #[schemars(length(min = 1))]
     pub id: String,
-    /// What it is about.
+    /// The kind of thing that the rule is about.
     pub target: PolicyTarget,
     /// Names it matches, with `*`: tools by id, stores, `provider/model`, nodes by id. All when nothing is said.
     #[serde(default)]
@@ -101,7 +101,7 @@ pub struct CliProfile {
     pub id: String,
     /// Its name, for people.
     pub label: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Without effect here, and noted so: a flow is the folder that it is run from.
     pub default_config_dir: Option<String>,
@@ -111,13 +111,13 @@ pub struct CliProfile {
     pub default_workflow_id: Option<String>,
     /// The start node of its tasks; the default one when nothing is said.
     pub start: Option<String>,
-    /// What is kept of a session.
+    /// The part of a session that is kept.
     #[serde(default)]
     pub session_policies: SessionPolicies,
-    /// What becomes of what is typed: `default`, or the name of a command.
+    /// The meaning of typed text: `default`, or the name of a command.
     #[serde(default)]
     pub input_mappings: BTreeMap<String, InputMapping>,
-    /// What is shown of what happens.
+    /// The facts about a run that are shown.
     #[serde(default)]
     pub telemetry_overlays: TelemetryOverlay,
     /// Commands of its own.
@@ -125,7 +125,7 @@ pub struct CliProfile {
     pub custom_commands: Vec<CustomCommand>,
 }
 
-/// What is kept of a session.
+/// The part of a session that is kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionPolicies {
@@ -139,7 +139,7 @@ pub struct SessionPolicies {
     pub persist_attachments: Option<bool>,
 }
 
-/// What becomes of what is typed.
+/// The meaning of typed text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct InputMapping {
@@ -151,7 +151,7 @@ pub struct InputMapping {
     pub start: Option<String>,
 }
 
-/// What is shown of what happens.
+/// The facts about a run that are shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryOverlay {
@@ -170,9 +170,9 @@ pub struct CustomCommand {
     /// Its name, without the slash.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What it does.
+    /// Its effect.
     pub description: Option<String>,
-    /// What it does, where it has no `description`.
+    /// Its effect, where it has no `description`.
     pub help: Option<String>,
     /// Other names.
     #[serde(default)]
@@ -197,7 +197,7 @@ pub struct EngineMetadata {
     pub flow_version: Option<String>,
     /// The engine that it was made for: a range such as `>=0.1, <0.3`. Another engine refuses the flow.
     pub engine_version: Option<String>,
-    /// Who made it.
+    /// Its authors.
     pub authors: Vec<String>,
     /// The revisions of its schemas, by name, as every run records them: what a schema says of itself (`version`, `x-revision`), the
     /// beginning of its SHA-256, or any other text.
@@ -222,7 +222,7 @@ pub struct Deployment {
     pub layout: BTreeMap<String, String>,
     /// The environment that it needs.
     pub environment: Vec<EnvironmentVariable>,
-    /// What to do before the first run, in order.
+    /// The steps before the first run, in order.
     pub bootstrap: Vec<Bootstrap>,
     /// The files with their SHA-256, as `package` writes them.
     pub fingerprints: Vec<Fingerprint>,
@@ -237,7 +237,7 @@ pub struct EnvironmentVariable {
     /// Its name.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Whether nothing works without it.
     #[serde(default)]
@@ -248,7 +248,7 @@ pub struct EnvironmentVariable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {
-    /// What to do, for people.
+    /// The instruction, for people.
     pub step: String,
     /// The command that does it.
     pub run: Option<String>,

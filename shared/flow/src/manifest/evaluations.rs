@@ -22,7 +22,7 @@ pub struct Suite {
     /// Its name.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// By which it can be chosen.
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct Case {
     /// Its id, unique in the suite.
     #[schemars(length(min = 1))]
     pub id: String,
-    /// What it shows.
+    /// The behaviour that it shows.
     pub description: Option<String>,
     /// By which it can be chosen, beside those of its suite.
     #[serde(default)]
@@ -51,14 +51,14 @@ pub struct Case {
     /// Whether it runs.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// What the task is given.
+    /// The input of the task.
     #[serde(default)]
     pub input: Value,
     /// The start node; the default one when nothing is said.
     pub start: Option<String>,
     /// A script for the model, instead of the suite's.
     pub script: Option<Value>,
-    /// What people answer: by node, by the question's name.
+    /// The answers of people: by node, by the question's name.
     #[serde(default)]
     pub answers: Map<String, Value>,
     /// Files of the workspace before it begins, by path.
@@ -67,22 +67,22 @@ pub struct Case {
     /// How long it may take, in seconds.
     #[schemars(range(min = 0.001, max = 604800.0))]
     pub timeout_seconds: Option<f64>,
-    /// What must be so at the end.
+    /// The conditions at the end.
     pub assertions: Vec<Assertion>,
 }
 
-/// What must be so.
+/// A condition at the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assertion {
-    /// How it is looked at.
+    /// The kind of comparison.
     #[serde(rename = "type")]
     pub kind: AssertionKind,
     /// The part of the output that it is about, such as `items.0.name`; all of it when nothing is said.
     pub field_path: Option<String>,
     /// The node whose output it is about; the task's when nothing is said.
     pub node: Option<String>,
-    /// What is expected: a status, a value, a part, or a regular expression.
+    /// The expected status, value, part or regular expression.
     #[serde(default)]
     pub expected: Value,
     /// For `expression`: a CEL expression that is true, over `input` (`output`, `status`, `input`: of the task) and `outputs`.
@@ -91,11 +91,11 @@ pub struct Assertion {
     pub schema: Option<String>,
     /// For `golden`: the file with the output; `golden/<suite>/<case>.json` when nothing is said.
     pub file: Option<String>,
-    /// What is said when it is not so.
+    /// The message when the condition does not hold.
     pub message: Option<String>,
 }
 
-/// How an assertion looks.
+/// The kind of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AssertionKind {

@@ -12,17 +12,17 @@ use serde_json::{Map, Value};
 pub struct MemoryManifest {
     /// The version of this file, for people.
     pub version: Value,
-    /// What one task and its descendants remember.
+    /// The memory of one task and its descendants.
     pub task_store: Option<StoreConfig>,
-    /// What all tasks of this flow in a workspace remember.
+    /// The memory of all tasks of this flow in a workspace.
     pub project_store: Option<StoreConfig>,
-    /// What a workspace remembers.
+    /// The memory of a workspace.
     pub global_store: Option<StoreConfig>,
-    /// What nodes can be given.
+    /// The contexts that nodes can name.
     pub context_profiles: Vec<ProfileManifest>,
 }
 
-/// How a store is kept.
+/// The settings of a store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
@@ -37,7 +37,7 @@ pub struct StoreConfig {
     pub config: Option<Map<String, Value>>,
 }
 
-/// What a node can be given.
+/// One context that a node can name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileManifest {
@@ -46,18 +46,18 @@ pub struct ProfileManifest {
     pub id: String,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Its budget.
     #[schemars(range(min = 1))]
     pub max_tokens: u64,
-    /// How items are chosen; `recency` when nothing is said.
+    /// The order in which items are chosen; `recency` when nothing is said.
     pub retrieval_policy: Option<Retrieval>,
-    /// Where they are looked for.
+    /// The stores that are searched.
     pub sources: Vec<SourceManifest>,
 }
 
-/// Where items are looked for.
+/// A store that is searched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceManifest {
@@ -84,7 +84,7 @@ pub struct PersistentMemory {
 pub struct PersistentStore {
     /// Which store.
     pub store: StoreKind,
-    /// How it is kept, as `type` in memory.yaml.
+    /// The kind of store, as `type` in memory.yaml.
     pub backend: Option<String>,
     /// Days until an item goes, from when it was remembered; never when nothing is said.
     #[schemars(range(min = 1))]

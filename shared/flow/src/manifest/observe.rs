@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is measured of this flow's tasks, and shown on `/metrics`.
+/// The metrics of this flow's tasks, as `/metrics` shows them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
@@ -30,9 +30,9 @@ pub struct MetricManifest {
     /// `model_calls`, `tokens`, `cost`, `task_duration`, `node_duration`, `queue_latency`, `tool_duration`, `context_tokens`.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What it says for this flow; `buildscale_flow_metrics_info` shows it.
+    /// Its meaning for this flow; `buildscale_flow_metrics_info` shows it.
     pub description: Option<String>,
-    /// What sort of metric it is: `counter`, `gauge` or `histogram`. One that it is not is refused.
+    /// Its kind: `counter`, `gauge` or `histogram`. A kind that the metric does not have is refused.
     #[serde(rename = "type")]
     pub sort: Option<String>,
     /// Whether it is measured.
@@ -46,7 +46,7 @@ pub struct MetricManifest {
     pub labels: Map<String, Value>,
 }
 
-/// What is kept as files under `/tasks/<id>/`.
+/// The files to keep under `/tasks/<id>/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Artifacts {
@@ -81,7 +81,7 @@ impl Default for Artifacts {
     }
 }
 
-/// Who is told.
+/// The observers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["plugins"]))]
@@ -101,7 +101,7 @@ pub struct Plugin {
     pub id: String,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Which of the built-in observers it is.
     #[serde(rename = "type")]
@@ -112,7 +112,7 @@ pub struct Plugin {
     /// The types of events that it is told, with `*`; all when nothing is said.
     #[serde(default)]
     pub events: Vec<String>,
-    /// What it needs to know, such as `url` or `path`. Secrets only as references: `{env: NAME}`, `{file: path}`,
+    /// Its settings, such as `url` or `path`. Secrets only as references: `{env: NAME}`, `{file: path}`,
     /// `{secret: name}`.
     #[serde(default)]
     pub config: Map<String, Value>,

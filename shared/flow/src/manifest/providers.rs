@@ -26,13 +26,13 @@ pub struct ProviderManifest {
     pub id: String,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The adapter that speaks with it, such as `openai`; its id when nothing is said.
     pub adapter: Option<String>,
     /// The version of the adapter that it was made for.
     pub version: Option<String>,
-    /// Where it is.
+    /// Its base URL.
     pub base_url: Option<String>,
     /// Its credential: an id of provider_credentials.yaml.
     pub credentials: Option<String>,
@@ -46,7 +46,7 @@ pub struct ProviderManifest {
     pub config: Option<Map<String, Value>>,
 }
 
-/// Where the keys are.
+/// The places of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["provider_credentials"]))]
@@ -57,7 +57,7 @@ pub struct Credentials {
     pub provider_credentials: Vec<Credential>,
 }
 
-/// Where one key is: exactly one of `env`, `file`, `secret` and `auth`.
+/// The place of one key: exactly one of `env`, `file`, `secret` and `auth`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
@@ -66,7 +66,7 @@ pub struct Credential {
     pub id: String,
     /// The provider that it is for: one that there is.
     pub provider: Option<String>,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub description: Option<String>,
     /// The environment variable that holds it.
     pub env: Option<String>,
@@ -80,14 +80,14 @@ pub struct Credential {
     pub config: Option<Map<String, Value>>,
 }
 
-/// Where a key is, in the longer form.
+/// The place of a key, in the longer form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
-    /// What it is, such as `api_key`, for people.
+    /// Its kind, such as `api_key`, for people.
     #[serde(rename = "type")]
     pub sort: Option<String>,
-    /// Where it is.
+    /// The kind of place.
     pub source: AuthSource,
     /// For `env`: the environment variable.
     pub env_var: Option<String>,
@@ -97,7 +97,7 @@ pub struct Auth {
     pub secret_name: Option<String>,
 }
 
-/// Where a key is.
+/// The kind of place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthSource {
@@ -109,7 +109,7 @@ pub enum AuthSource {
     Secret,
 }
 
-/// Where a key is: what a credential comes down to.
+/// The place of a key, from either form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretReference {
     /// An environment variable.
@@ -121,7 +121,7 @@ pub enum SecretReference {
 }
 
 impl Credential {
-    /// Where the key is; none when it does not say, or says it twice.
+    /// The place of the key; none when the manifest names no place, or two.
     pub fn reference(&self) -> Option<SecretReference> {
         let auth = self.auth.as_ref();
         let of = |source| auth.filter(|auth| auth.source == source);

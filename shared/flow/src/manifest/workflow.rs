@@ -20,11 +20,11 @@ pub struct Workflow {
     pub version: Value,
     /// The flow's name, for people; the folder's name is what it is called by.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Files whose change would start a task of this flow. Nobody watches files yet, so the check refuses it.
     pub on: Vec<Trigger>,
-    /// What is done.
+    /// The nodes.
     pub nodes: Vec<NodeManifest>,
     /// In which order. There are no other ways than these.
     pub edges: Vec<EdgeManifest>,
@@ -89,12 +89,12 @@ pub struct NodeManifest {
     pub id: Option<String>,
     /// Its name, for people.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Whether an agent does it.
     #[schemars(required)]
     pub kind: Option<Kind>,
-    /// What it does with the task.
+    /// Its role in the graph.
     #[schemars(required)]
     pub role: Option<Role>,
     /// For one start node of several: tasks begin here when nothing else is said.
@@ -103,7 +103,7 @@ pub struct NodeManifest {
     pub agent_id: Option<String>,
     /// For an agent node: what it is asked, a text with {{expressions}}. Its input as JSON when nothing is said.
     pub prompt: Option<String>,
-    /// What it is given of memory: `none`, `global`, or the id of a context profile of memory.yaml.
+    /// The part of memory that it is given: `none`, `global`, or the id of a context profile of memory.yaml.
     #[schemars(required)]
     pub context: Option<String>,
     /// The tools that it may use: ids of tools.yaml.
@@ -129,7 +129,7 @@ pub struct NodeManifest {
     pub op: Option<OpManifest>,
     /// For a human step: what people are asked.
     pub ask: Option<AskManifest>,
-    /// Where its output is remembered.
+    /// The place in memory for its output.
     pub remember: Option<RememberManifest>,
     /// How long it may take, in seconds.
     #[schemars(range(min = 0.001, max = 604800.0))]
@@ -245,7 +245,7 @@ pub enum StrategyName {
     BestOf,
 }
 
-/// How a merge joins.
+/// The rules of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeManifest {
@@ -256,14 +256,14 @@ pub struct MergeManifest {
     pub quorum: Option<u32>,
     /// For the strategy `best_of`: an expression over `input` (`from`, `child`, `status`, `output`) that gives a number.
     pub score: Option<String>,
-    /// What becomes of those that failed. When nothing is said, one of them fails a merge that takes all or the best, and the
-    /// others go on without them. `include` shows those that failed until the merge began, whatever the strategy.
+    /// The treatment of children that failed. When nothing is said, one of them fails a merge that takes all or the best, and the
+    /// other strategies go on without them. `include` shows those that failed until the merge began, whatever the strategy.
     pub on_failure: Option<OnFailure>,
     /// The branch, split or decision whose ways it joins, where it is not the nearest one.
     pub of: Option<String>,
 }
 
-/// What a split makes subtasks of.
+/// The list that a split makes subtasks of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitManifest {
@@ -277,7 +277,7 @@ pub struct SplitManifest {
     pub max_subtasks: Option<u32>,
 }
 
-/// What a deterministic node does: `identity`, or one of the keys of an object.
+/// The operation of a deterministic node: `identity`, or one of the keys of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OpManifest {
@@ -316,13 +316,13 @@ pub struct OpSpec {
     pub function: Option<String>,
 }
 
-/// What people are asked: questions, or an approval.
+/// A request to people: questions, or an approval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AskManifest {
     /// The questions.
     pub questions: Vec<QuestionManifest>,
-    /// What is to be approved: a text with {{expressions}}.
+    /// The text to approve, with {{expressions}}.
     pub approve: Option<String>,
     /// How long to wait, in seconds; for ever when nothing is said. Then the node has failed with TIMEOUT, which `on_error` can take
     /// along an edge of its own.
@@ -338,7 +338,7 @@ pub struct AskManifest {
 pub struct QuestionManifest {
     /// The key of the answer.
     pub name: String,
-    /// What is asked: a text with {{expressions}}.
+    /// The text of the question, with {{expressions}}.
     pub question: String,
     /// The JSON Schema of the answer; a text when nothing is said.
     pub schema: Option<Map<String, Value>>,
@@ -346,7 +346,7 @@ pub struct QuestionManifest {
     pub buttons: Option<Vec<Value>>,
 }
 
-/// Where an output is remembered.
+/// The place in memory for an output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RememberManifest {

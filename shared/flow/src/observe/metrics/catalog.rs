@@ -1,6 +1,6 @@
 //! The metrics that there are: how `metrics.yaml` names them, how Prometheus does, and what sort each is.
 
-/// What sort of metric it is.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// It only grows.
@@ -20,9 +20,9 @@ pub(crate) struct Metric {
     pub name: &'static str,
     /// Its name on `/metrics`.
     pub shown: &'static str,
-    /// What sort it is.
+    /// Its kind.
     pub sort: Sort,
-    /// What it says.
+    /// Its meaning.
     pub help: &'static str,
     /// The labels that it has by itself.
     pub labels: &'static [&'static str],

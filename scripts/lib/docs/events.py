@@ -151,7 +151,7 @@ INSIDE = {"TaskEvent::ContextAssembled": {"items": "array of object: `store`, `k
 SPECIAL = {
     ("ChatEvent", "MessageAdded"): [
         ("`message_id`", "string, an id", "always", "The message; for `role: tool` the call."),
-        ("`role`", "string: `user`, `assistant`, `system`, `tool`", "always", "Who speaks."),
+        ("`role`", "string: `user`, `assistant`, `system`, `tool`", "always", "The speaker."),
         ("`content`", "string", "always", "The whole text."),
         ("`files`", "array of string, a path", "not always", "Attached files, of a user's message."),
     ],

@@ -158,7 +158,7 @@ impl Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// Where the plan was.
+    /// The path of the plan at that moment.
     pub plan_path: FilePath,
     /// Which file it is, wherever it goes.
     pub plan_id: FileId,
@@ -166,7 +166,7 @@ pub struct Approval {
     pub v: u64,
     /// The SHA-256 of that version with every step pending: to tick a step does not change a plan.
     pub digest: Sha256,
-    /// Who approved it, as `user:<id>`.
+    /// The person who approved it, as `user:<id>`.
     pub by: String,
     /// When.
     pub at: Timestamp,

@@ -65,11 +65,11 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What kind of error, for programs.
+    /// The kind of error, for programs.
     pub code: Code,
-    /// What happened, for people.
+    /// The explanation, for people.
     pub message: String,
-    /// What to do about it.
+    /// The advice, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Further facts, for programs: the field at fault, the version found. Boxed, so that results stay small.

@@ -148,7 +148,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// What a model call, a turn or a chat used.
+/// The usage of a model call, a turn or a chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens read, cached ones included.
@@ -157,7 +157,7 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Those of the tokens read that came from the provider's cache.
     pub cached_tokens: u64,
-    /// What it cost, in US dollars; 0 where the price is not known.
+    /// The cost, in US dollars; 0 where the price is not known.
     pub cost_usd: f64,
 }
 

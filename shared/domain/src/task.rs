@@ -164,11 +164,11 @@ pub struct TaskConfig {
     pub flow: FlowRef,
     /// For whom it works.
     pub user: UserId,
-    /// What it was given, exactly.
+    /// Its input, exactly.
     pub input: Value,
     /// The node that it begins at: a start node, or for a child the target of its edge.
     pub start: NodeId,
-    /// Where it comes from, for a child.
+    /// The origin of a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Files given along with the input.
@@ -320,13 +320,13 @@ pub struct Arrival {
     pub merge: NodeId,
     /// The node before it.
     pub from: NodeId,
-    /// Who came, by the names from the merge's owner down, joined by `/`: the key of the set. Empty for the owner itself.
+    /// The child, by the names from the merge's owner down, joined by `/`: the key of the set. Empty for the owner itself.
     pub child: String,
     /// The places of the same among their siblings: the order of the merge's input.
     pub place: Vec<u32>,
     /// How it was when it came.
     pub status: Status,
-    /// What it brought.
+    /// Its output.
     pub output: Value,
 }
 
@@ -352,7 +352,7 @@ fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// What one execution of a node used.
+/// The usage of one execution of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeMetrics {
@@ -374,7 +374,7 @@ pub struct NodeMetrics {
 pub struct AssembledContext {
     /// The profile; `global` for all of it.
     pub profile: String,
-    /// What it holds, in the order in which it is read.
+    /// Its items, in the order in which the node reads them.
     pub items: Vec<ContextItem>,
     /// Their tokens.
     pub tokens: u64,

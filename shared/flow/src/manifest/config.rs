@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// `policy.yaml`: what is permitted (spec 002 §10.5). The first rule that matches decides; none that matches permits.
+/// `policy.yaml`: rules of what a task may do (spec 002 §10.5). The first rule that matches decides; none that matches permits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["rules"]))]
@@ -67,7 +67,7 @@ pub enum QueuePolicy {
     Fifo,
 }
 
-/// `inspector.yaml`: where tasks pause for people to look (spec 002 §10.7).
+/// `inspector.yaml`: the nodes before which tasks pause for people to look (spec 002 §10.7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Inspector {
@@ -185,7 +185,7 @@ pub struct CustomCommand {
     pub input: Option<Value>,
 }
 
-/// `engine_metadata.yaml`: what this flow was made for (spec 002 §10.2).
+/// `engine_metadata.yaml`: the name, version and authors of this flow, and the engine that it needs (spec 002 §10.2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineMetadata {

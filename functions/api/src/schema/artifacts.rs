@@ -5,17 +5,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// What an artifact is.
+/// The kind of an artifact.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactKind {
     /// An output that fitted the schema of its node.
     Output,
-    /// What a tool answered.
+    /// The answer of a tool.
     ToolResult,
-    /// What an agent was asked.
+    /// The prompt of an agent.
     Prompt,
-    /// What the stages of a task used.
+    /// The usage of the stages of a task.
     Telemetry,
 }
 
@@ -28,7 +28,7 @@ pub struct Artifact {
     pub task_id: Uuid,
     /// The flow that made it.
     pub flow: FlowRef,
-    /// What it is.
+    /// Its kind.
     pub kind: ArtifactKind,
     /// The node that it is of.
     pub node: Option<String>,

@@ -36,7 +36,7 @@ pub enum Mode {
     Build,
 }
 
-/// What to do with a message that comes while a turn runs.
+/// The treatment of a message that comes while a turn runs.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
@@ -60,7 +60,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// What one turn may use; what is left out has its default. A limit that is reached ends the turn and keeps what was made.
+/// The limits of one turn; a limit that is left out has its default. A limit that is reached ends the turn and keeps its results.
 #[derive(Serialize, ToSchema)]
 pub struct Limits {
     /// Model calls.
@@ -77,7 +77,7 @@ pub struct Limits {
     pub max_cost_usd: f64,
 }
 
-/// What a chat is doing.
+/// The state of a chat.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatStatus {
@@ -93,7 +93,7 @@ pub enum ChatStatus {
     Paused,
 }
 
-/// What was used.
+/// Usage.
 #[derive(Serialize, ToSchema)]
 pub struct Usage {
     /// Tokens read, cached ones included.
@@ -124,7 +124,7 @@ pub struct Approval {
     pub at: String,
 }
 
-/// What a message waits behind.
+/// The reason that a message waits.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueuedBehind {
@@ -134,7 +134,7 @@ pub enum QueuedBehind {
     OpenQuestion,
     /// A permission that somebody has to decide on first.
     OpenPermission,
-    /// What the chat was paused for. The message has it tried again, and comes after it.
+    /// The failure that paused the chat. The message has it tried again, and comes after it.
     PausedTurn,
 }
 
@@ -168,7 +168,7 @@ pub struct Chat {
     pub model: Option<String>,
     /// How far it may go.
     pub mode: Mode,
-    /// What it is doing.
+    /// Its state.
     pub status: ChatStatus,
     /// Why it is paused.
     pub paused_reason: Option<String>,
@@ -176,13 +176,13 @@ pub struct Chat {
     pub turn_id: Option<Uuid>,
     /// The number of the running turn's first event.
     pub turn_seq: Option<u64>,
-    /// What is asked while it is suspended: `question` or `permission_required`, as `{event, data}`.
+    /// The open request while it is suspended: `question` or `permission_required`, as `{event, data}`.
     #[schema(value_type = Vec<Object>, required = false)]
     pub waiting_for: Vec<Value>,
     /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
     #[schema(required = false)]
     pub queued: Vec<QueuedMessage>,
-    /// What all its turns used.
+    /// The usage of all its turns.
     pub usage: Usage,
     /// Turns ended.
     pub turns: u64,
@@ -190,7 +190,7 @@ pub struct Chat {
     pub plan_path: Option<String>,
     /// The identity of its plan file.
     pub plan_id: Option<Uuid>,
-    /// What it works under in `build` mode.
+    /// The approval that it works under in `build` mode.
     pub approval: Option<Approval>,
     /// Its own file, `/chats/<id>.md`.
     pub file_id: Uuid,
@@ -260,7 +260,7 @@ pub struct Message {
     pub call_id: Option<Uuid>,
     /// Which tool.
     pub tool: Option<String>,
-    /// What the tool answered.
+    /// The answer of the tool.
     pub output: Option<String>,
     /// Whether the tool did what it was asked to.
     pub success: Option<bool>,

@@ -4,21 +4,21 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// What every refusal looks like.
+/// The envelope of every refusal.
 #[derive(Serialize, ToSchema)]
 pub struct ErrorEnvelope {
-    /// What went wrong.
+    /// The failure.
     pub error: RequestError,
 }
 
 /// Why a request was refused.
 #[derive(Serialize, ToSchema)]
 pub struct RequestError {
-    /// What kind of error, for programs. Codes are stable; messages are not.
+    /// The kind of error, for programs. Codes are stable; messages are not.
     pub code: ErrorCode,
-    /// What happened, for people.
+    /// The explanation, for people.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The request, for the log: also in the header `X-Request-Id`.
@@ -59,11 +59,11 @@ pub enum ErrorCode {
 /// An error inside of an answer.
 #[derive(Serialize, ToSchema)]
 pub struct InnerError {
-    /// What kind of error.
+    /// The kind of error.
     pub code: ErrorCode,
-    /// What happened.
+    /// The explanation.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Further facts.

@@ -32,7 +32,7 @@ pub enum EvaluationStatus {
     Finished,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseOutcome {
@@ -55,7 +55,7 @@ pub struct CaseResult {
     pub suite: String,
     /// Its id in the suite.
     pub case: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: CaseOutcome,
     /// Why it failed, or could not be run.
     #[schema(required = false)]
@@ -84,7 +84,7 @@ pub struct Evaluation {
     pub flow: FlowRef,
     /// Where it is.
     pub status: EvaluationStatus,
-    /// What was asked for.
+    /// The requested cases.
     pub selection: CasesToRun,
     /// How many cases there are.
     pub total: u64,
@@ -96,7 +96,7 @@ pub struct Evaluation {
     pub skipped: u64,
     /// The results there are, in the order of the manifest.
     pub cases: Vec<CaseResult>,
-    /// What ended it before its time.
+    /// The reason that ended it before its time.
     pub error: Option<InnerError>,
     /// Who asked for it.
     #[schema(value_type = Value)]

@@ -48,7 +48,7 @@ pub struct WorkspacePage {
     pub next_cursor: Option<String>,
 }
 
-/// What something in a workspace is.
+/// The kind of something in a workspace.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -69,7 +69,7 @@ pub struct Info {
     pub path: String,
     /// The last name of the path.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its current version, from 1; 0 for what has none.
     pub v: u64,
@@ -90,13 +90,13 @@ pub struct Info {
 /// A page of a folder.
 #[derive(Serialize, ToSchema)]
 pub struct Listing {
-    /// What is in it, by name.
+    /// Its entries, by name.
     pub entries: Vec<Info>,
     /// Where the next page begins; none at the end.
     pub next_cursor: Option<String>,
 }
 
-/// What was done.
+/// A kind of change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
@@ -114,10 +114,10 @@ pub enum Op {
     Purged,
 }
 
-/// What a command did to a file or folder.
+/// The effect of a command on a file or folder.
 #[derive(Serialize, ToSchema)]
 pub struct Change {
-    /// What was done.
+    /// The kind of change.
     pub op: Op,
     /// Where it is now, or was last.
     pub path: String,
@@ -125,7 +125,7 @@ pub struct Change {
     pub from: Option<String>,
     /// Which file or folder.
     pub file_id: Uuid,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its version; 0 for folders and for what was removed.
     pub v: u64,
@@ -167,7 +167,7 @@ pub struct VersionPage {
     pub next_cursor: Option<String>,
 }
 
-/// What changed between two versions.
+/// The differences between two versions.
 #[derive(Serialize, ToSchema)]
 pub struct Diff {
     /// The older version.
@@ -193,7 +193,7 @@ pub struct Trashed {
 /// A page of the trash.
 #[derive(Serialize, ToSchema)]
 pub struct TrashPage {
-    /// What is in it.
+    /// A page of the trash.
     pub files: Vec<Trashed>,
     /// Where the next page begins; none at the end.
     pub next_cursor: Option<String>,

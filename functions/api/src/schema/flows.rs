@@ -28,7 +28,7 @@ pub struct Flows {
     pub flows: Vec<ListedFlow>,
 }
 
-/// What a node does with the task.
+/// The role of a node.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeRole {
@@ -62,7 +62,7 @@ impl From<GraphRole> for NodeRole {
     }
 }
 
-/// What a node executes.
+/// The operation of a node.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeOp {
@@ -107,14 +107,14 @@ pub struct FlowNode {
     /// Its name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it does with the task.
+    /// Its role in the graph.
     pub role: NodeRole,
-    /// What it executes.
+    /// Its operation.
     pub op: NodeOp,
     /// Its agent, for an agent node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What it is given of memory: `none`, `global`, or the name of a profile.
+    /// The part of memory that it is given: `none`, `global`, or the name of a profile.
     pub context: String,
     /// The tools that it may use.
     pub tools: Vec<String>,
@@ -216,16 +216,16 @@ pub struct FlowFault {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// What sort of fault, for programs.
+    /// The kind of fault, for programs.
     pub code: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// What is wrong with a flow, all of it.
+/// All faults of a flow.
 #[derive(Serialize, ToSchema)]
 pub struct FlowReport {
     /// Whether nothing is.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// What somebody is in a workspace; each may do all that those after it may.
+/// A role in a workspace; each has all rights of those after it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -32,7 +32,7 @@ impl From<identity::Role> for Role {
     }
 }
 
-/// What can be done in a workspace; also the scopes of API keys.
+/// A right in a workspace; also a scope of API keys.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -91,14 +91,14 @@ pub struct MemberPage {
     pub next_cursor: Option<String>,
 }
 
-/// What one is oneself.
+/// The caller's own role and rights.
 #[derive(Serialize, ToSchema)]
 pub struct Me {
     /// Who.
     pub user_id: Uuid,
     /// As what.
     pub role: Role,
-    /// What one may do with this credential.
+    /// The rights of this credential.
     pub may: Vec<Action>,
 }
 
@@ -109,9 +109,9 @@ pub struct ApiKey {
     pub key_id: Uuid,
     /// Whom it works for.
     pub user_id: Uuid,
-    /// What it is for.
+    /// Its purpose.
     pub name: String,
-    /// What it may do, where that person may.
+    /// Its rights; they hold where that person has them, too.
     pub scopes: Vec<Action>,
     /// The workspaces that it is for; all when left out.
     pub workspaces: Option<Vec<Uuid>>,
@@ -141,7 +141,7 @@ pub struct MadeKey {
     /// Its text, for `Authorization: Bearer`. It is told this once.
     #[schema(example = "bsk_019bf537f2287cd3aa1c3da8af302e12_…")]
     pub key: String,
-    /// What is known of it from now on.
+    /// The facts about it that later answers have.
     pub api_key: ApiKey,
 }
 

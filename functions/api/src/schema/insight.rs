@@ -16,7 +16,7 @@ pub struct TaskHistory {
     pub next_cursor: Option<String>,
 }
 
-/// What does the work of a node.
+/// The executor of a node.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StageKind {
@@ -35,9 +35,9 @@ pub struct TaskStage {
     pub number: u64,
     /// The node.
     pub node: String,
-    /// What does its work.
+    /// Its executor.
     pub kind: Option<StageKind>,
-    /// What the node does with the task.
+    /// The role of the node.
     pub role: Option<NodeRole>,
     /// How it ended; none while it executes or waits.
     pub status: Option<TaskStatus>,
@@ -51,10 +51,10 @@ pub struct TaskStage {
     /// When it ended.
     #[schema(format = DateTime)]
     pub finished_at: Option<String>,
-    /// What it was given, exactly.
+    /// Its input, exactly.
     #[schema(value_type = Value)]
     pub input: Value,
-    /// What it gave, exactly.
+    /// Its output, exactly.
     #[schema(value_type = Value)]
     pub output: Value,
     /// Why it failed.
@@ -64,19 +64,19 @@ pub struct TaskStage {
     /// Why it was begun anew.
     #[schema(required = false)]
     pub retries: Vec<StageRetry>,
-    /// What a policy refused.
+    /// A refusal of a policy.
     #[schema(required = false)]
     pub denials: Vec<StageDenial>,
     /// The tools that it called itself.
     #[schema(required = false)]
     pub tools: Vec<StageTool>,
-    /// What was said with its agent.
+    /// The conversation with its agent.
     #[schema(required = false)]
     pub conversation: Vec<StageRound>,
     /// Outputs that did not fit the node's schema.
     #[schema(required = false)]
     pub rejected: Vec<StageRejection>,
-    /// What people were asked, and what they answered.
+    /// The questions to people, and their answers.
     #[schema(required = false)]
     pub questions: Vec<StageQuestion>,
     /// When it was paused before it.
@@ -88,11 +88,11 @@ pub struct TaskStage {
     pub fork: Option<StageFork>,
     /// Where the task went next.
     pub routed_to: Option<String>,
-    /// What it used.
+    /// Its usage.
     pub metrics: Option<StageMetrics>,
 }
 
-/// What one execution of a node used.
+/// The usage of one execution of a node.
 #[derive(Serialize, ToSchema)]
 pub struct StageMetrics {
     /// From start to end, in milliseconds.
@@ -112,7 +112,7 @@ pub struct StageMetrics {
 pub struct StageContext {
     /// The profile; `global` for all of it.
     pub profile: String,
-    /// What it holds, in the order in which it is read.
+    /// Its items, in the order in which the node reads them.
     pub items: Vec<Remembered>,
     /// Its tokens.
     pub tokens: u64,
@@ -127,7 +127,7 @@ pub struct Remembered {
     pub store: String,
     /// Its key.
     pub key: String,
-    /// What it says.
+    /// The content.
     #[schema(value_type = Value)]
     pub content: Value,
     /// Its tags.
@@ -145,17 +145,17 @@ pub struct Remembered {
 pub struct StageRetry {
     /// Counts from 1.
     pub number: u32,
-    /// What had gone wrong.
+    /// The earlier failure.
     pub error: InnerError,
     /// When it was begun anew.
     #[schema(format = DateTime)]
     pub at: String,
 }
 
-/// What a policy refused.
+/// A refusal of a policy.
 #[derive(Serialize, ToSchema)]
 pub struct StageDenial {
-    /// What.
+    /// The thing that was refused.
     pub what: String,
     /// The rule.
     pub rule: String,
@@ -170,7 +170,7 @@ pub struct StageTool {
     pub args: String,
     /// How it ended: a misuse is a failure, what merely went wrong is partial.
     pub status: TaskStatus,
-    /// What it answered; cut when it is long.
+    /// The answer; cut when it is long.
     pub output: String,
     /// Why it is no success: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what became of it
     /// is not known, anything else that it has ended.
@@ -187,14 +187,14 @@ pub struct StageRound {
     pub chat: Uuid,
     /// Counts from 1.
     pub round: u32,
-    /// What it was asked; its beginning where it is long, the whole is an artifact of the task.
+    /// The prompt; its beginning where it is long, the whole is an artifact of the task.
     #[schema(required = false)]
     pub prompt: String,
-    /// What the agent answered; none while it is being asked.
+    /// The agent's answer; none while it is being asked.
     pub reply: Option<StageReply>,
 }
 
-/// What an agent answered.
+/// The answer of an agent.
 #[derive(Serialize, ToSchema)]
 pub struct StageReply {
     /// The chat.
@@ -205,14 +205,14 @@ pub struct StageReply {
     pub text: String,
     /// Why its turn ended.
     pub stop_reason: String,
-    /// What it used.
+    /// Its usage.
     pub usage: Usage,
     /// Model calls.
     pub steps: u32,
     /// The tools it called.
     #[schema(required = false)]
     pub tools: Vec<StageTool>,
-    /// What went wrong.
+    /// The failure.
     pub error: Option<InnerError>,
 }
 
@@ -221,11 +221,11 @@ pub struct StageReply {
 pub struct StageRejection {
     /// Counts from 1.
     pub round: u32,
-    /// What the validator says.
+    /// The messages of the validator.
     pub errors: Vec<String>,
 }
 
-/// What people were asked.
+/// The questions to people.
 #[derive(Serialize, ToSchema)]
 pub struct StageQuestion {
     /// The set of questions.
@@ -239,11 +239,11 @@ pub struct StageQuestion {
     /// When no answer becomes a failure.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// What they answered.
+    /// Their answers.
     pub answer: Option<StageAnswer>,
 }
 
-/// What people answered.
+/// The answers of people.
 #[derive(Serialize, ToSchema)]
 pub struct StageAnswer {
     /// One value a question.
@@ -283,7 +283,7 @@ pub struct StageMerge {
 /// The children of a branch or a split.
 #[derive(Serialize, ToSchema)]
 pub struct StageFork {
-    /// What they are.
+    /// Their kind.
     pub kind: ChildKind,
     /// Where its edges lead.
     pub to: Vec<String>,
@@ -301,7 +301,7 @@ pub struct StageFork {
     pub merged: u32,
 }
 
-/// What a task can remember.
+/// The memory of a task.
 #[derive(Serialize, ToSchema)]
 pub struct TaskMemory {
     /// When that was so.
@@ -338,14 +338,14 @@ pub struct TaskMetadata {
     pub manifests: BTreeMap<String, String>,
     /// The SHA-256 of every schema.
     pub schemas: BTreeMap<String, String>,
-    /// What stood behind the flow's models and tools.
+    /// The adapters behind the flow's models and tools.
     #[schema(value_type = Vec<Object>)]
     pub adapters: Vec<Value>,
-    /// What `engine_metadata.yaml` says of the flow: `name`, `flow_version`, `engine_version`, `authors`, and `schema_revisions`, what
-    /// it calls the revisions of its schemas.
+    /// The facts in `engine_metadata.yaml`: `name`, `flow_version`, `engine_version`, `authors`, and `schema_revisions`, its names of
+    /// the revisions of its schemas.
     #[schema(value_type = Object, required = false)]
     pub declared: Map<String, Value>,
-    /// What `engine_metadata.yaml` has every run record.
+    /// The facts that `engine_metadata.yaml` has every run record.
     #[schema(value_type = Object, required = false)]
     pub labels: Map<String, Value>,
     /// The SHA-256 of its input.
@@ -367,7 +367,7 @@ pub struct TaskDiff {
     pub b: ComparedRun,
     /// The first place where they part; none when they did the same.
     pub parts: Option<Parting>,
-    /// What each node did in both.
+    /// The work of each node in both.
     pub nodes: BTreeMap<String, ComparedNode>,
 }
 
@@ -382,7 +382,7 @@ pub struct ComparedRun {
     pub status: Option<TaskStatus>,
 }
 
-/// What differs.
+/// A kind of difference.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "described by flow::observe::PartingKind")]
@@ -404,12 +404,12 @@ pub struct Parting {
     pub task: String,
     /// The node.
     pub node: Option<String>,
-    /// What differs there.
+    /// The kind of difference.
     pub what: PartingKind,
-    /// What the first run has there.
+    /// The first run's value there.
     #[schema(value_type = Value, required = false)]
     pub a: Value,
-    /// What the second run has there.
+    /// The second run's value there.
     #[schema(value_type = Value, required = false)]
     pub b: Value,
     /// Where the values differ, at most 50 places.
@@ -422,15 +422,15 @@ pub struct Parting {
 pub struct ValueDifference {
     /// A JSON pointer.
     pub path: String,
-    /// What the first has there.
+    /// The first's value there.
     #[schema(value_type = Value, required = false)]
     pub a: Value,
-    /// What the second has there.
+    /// The second's value there.
     #[schema(value_type = Value, required = false)]
     pub b: Value,
 }
 
-/// What one node did in two runs.
+/// The work of one node in two runs.
 #[derive(Serialize, ToSchema)]
 pub struct ComparedNode {
     /// In the first.
@@ -441,7 +441,7 @@ pub struct ComparedNode {
     pub same: bool,
 }
 
-/// What one node did in one run.
+/// The work of one node in one run.
 #[derive(Serialize, ToSchema)]
 pub struct NodeTally {
     /// How often it executed.

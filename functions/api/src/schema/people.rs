@@ -12,7 +12,7 @@ use uuid::Uuid;
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// What it does and when to use it.
+    /// Its effect, and when to use it.
     pub description: String,
     /// The JSON Schema of its arguments.
     #[schema(value_type = Object)]
@@ -26,14 +26,14 @@ pub struct Tools {
     pub tools: Vec<Tool>,
 }
 
-/// What came of a tool's call.
+/// The outcome of a tool's call.
 #[derive(Serialize, ToSchema)]
 pub struct ToolResult {
     /// Whether it did what it was asked to.
     pub success: bool,
-    /// What it gave, as data; null for a failure.
+    /// Its result, as data; null for a failure.
     pub result: Value,
-    /// What a model would read.
+    /// The text that a model would read.
     pub output: String,
     /// Whether the output was cut.
     pub truncated: bool,
@@ -52,7 +52,7 @@ pub struct Sandbox {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "2026-01-31T12:00:00.000Z")]
     pub since: Option<domain::Timestamp>,
-    /// What it waits for, or why it could not start.
+    /// The thing that it waits for, or the reason why it could not start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -68,9 +68,9 @@ impl From<ports::SandboxView> for Sandbox {
 pub struct Described {
     /// The name of its folder: what a chat's `role` names.
     pub name: String,
-    /// What it calls itself.
+    /// Its own name.
     pub title: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Its file.
     pub path: String,
@@ -95,7 +95,7 @@ pub struct Skills {
 /// A model.
 #[derive(Serialize, ToSchema)]
 pub struct Model {
-    /// What to ask for.
+    /// The name to request it by.
     pub id: String,
     /// Who serves it.
     pub provider: String,
@@ -118,12 +118,12 @@ pub struct Models {
     pub models: Vec<Model>,
     /// Whether any real model can be asked.
     pub configured: bool,
-    /// What to do when none can.
+    /// The advice when none can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
 }
 
-/// What turns used.
+/// The usage of turns.
 #[derive(Default, Serialize, ToSchema)]
 pub struct Used {
     /// Turns.
@@ -152,7 +152,7 @@ impl Used {
     }
 }
 
-/// What the turns of one day, chat and model used.
+/// The usage of the turns of one day, chat and model.
 #[derive(Serialize, ToSchema)]
 pub struct UsedBy {
     /// The day, in UTC.
@@ -162,12 +162,12 @@ pub struct UsedBy {
     pub chat_id: Uuid,
     /// The model; null for the default one.
     pub model: Option<String>,
-    /// What they used.
+    /// Their usage.
     #[serde(flatten)]
     pub used: Used,
 }
 
-/// What a workspace used.
+/// The usage of a workspace.
 #[derive(Serialize, ToSchema)]
 pub struct UsedIn {
     /// The first day.
@@ -189,7 +189,7 @@ pub struct Health {
     pub status: &'static str,
     /// The version of the program.
     pub version: &'static str,
-    /// What is wrong while it works, by the part that it is of: `archive` when contents were lost, `disk` when it is full and what adds is
+    /// Damage while it works, by part: `archive` when contents were lost, `disk` when it is full and additions are
     /// refused. Empty as a rule, and left out then.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub degraded: BTreeMap<&'static str, String>,

@@ -21,7 +21,7 @@ pub enum TaskStatus {
     Partial,
 }
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskPhase {
@@ -39,7 +39,7 @@ pub enum TaskPhase {
     Finished,
 }
 
-/// What made a child task.
+/// The kind of a child task.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildKind {
@@ -75,7 +75,7 @@ pub struct Origin {
     pub line: Vec<String>,
     /// The places of the same among their siblings, from 0.
     pub place: Vec<u32>,
-    /// What it is.
+    /// Its kind.
     pub kind: ChildKind,
     /// The branch or split that made it.
     pub node: String,
@@ -126,7 +126,7 @@ pub struct Task {
     pub workspace_id: Uuid,
     /// Its flow.
     pub flow: FlowRef,
-    /// What it is doing.
+    /// Its state.
     pub phase: TaskPhase,
     /// How it is: `success` until something says otherwise. Final once it is finished.
     pub status: TaskStatus,
@@ -134,10 +134,10 @@ pub struct Task {
     pub node: Option<String>,
     /// Why it is parked.
     pub parked_reason: Option<String>,
-    /// What people are asked, as `{event, data}`.
+    /// The open question to people, as `{event, data}`.
     #[schema(value_type = Vec<Object>, required = false)]
     pub waiting_for: Vec<Value>,
-    /// What its node waits for, where that is no answer.
+    /// The thing that its node waits for, where that is no answer.
     pub wait: Option<TaskWait>,
     /// Where it comes from, for a clone or a subtask.
     pub origin: Option<Origin>,
@@ -152,7 +152,7 @@ pub struct Task {
     pub steps: u64,
     /// Clones and subtasks made.
     pub children: u64,
-    /// What it used, without its clones and subtasks.
+    /// Its usage, without its clones' and subtasks'.
     pub usage: Usage,
     /// When it was made.
     #[schema(format = DateTime)]
@@ -162,7 +162,7 @@ pub struct Task {
     pub finished_at: Option<String>,
 }
 
-/// What a node waits for; no worker is held for it.
+/// A wait of a node; it holds no worker.
 #[derive(Serialize, ToSchema)]
 pub struct TaskWait {
     /// `backoff`: it failed, and is tried again at `until`.
@@ -179,7 +179,7 @@ pub struct TaskWait {
 pub struct TaskRetry {
     /// Counts from 1.
     pub number: u32,
-    /// What went wrong before.
+    /// The last failure.
     pub error: InnerError,
 }
 

@@ -94,14 +94,15 @@ fn call() -> impl Strategy<Value = (String, Value)> {
     })
 }
 
-async fn outside(hands: &Hands) -> BTreeMap<String, Option<Sha256>> {
-    let root: FilePath = ROOT.parse().unwrap();
+async fn everything(hands: &Hands) -> BTreeMap<FilePath, Option<Sha256>> {
     let (all, whole) = hands.workspace.list_tree(&FilePath::root(), 10_000).await.unwrap();
     assert!(whole);
-    all.into_iter()
-        .filter(|info| !info.path.is_within(&root))
-        .map(|info| (info.path.to_string(), info.sha256))
-        .collect()
+    all.into_iter().map(|info| (info.path, info.sha256)).collect()
+}
+
+async fn outside(hands: &Hands) -> BTreeMap<FilePath, Option<Sha256>> {
+    let root: FilePath = ROOT.parse().unwrap();
+    everything(hands).await.into_iter().filter(|(path, _)| !path.is_within(&root)).collect()
 }
 
 #[test]
@@ -137,4 +138,39 @@ fn s5_no_shape_of_arguments_escapes_the_root() {
     held.unwrap_or_else(|failure| panic!("{failure}"));
     let (allowed, worked) = (allowed.get(), worked.get());
     assert!(worked > 40, "{worked} of {allowed} allowed calls did something: the test proves little");
+}
+
+#[test]
+fn a_call_changes_what_it_declares_and_nothing_else() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let hands = runtime.block_on(Hands::agent());
+    let plan: FilePath = "/projects/app/plan.md".parse().unwrap();
+    let (worked, changed) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(600) });
+    let held = runner.run(&call(), |(tool, args)| {
+        let args = args.to_string();
+        let effects = Registry::builtin().effects(&tool, &args, &plan);
+        let (before, outcome, after) = runtime.block_on(async {
+            hands.put(INSIDE, "text\n- [ ] step\n").await;
+            let before = everything(&hands).await;
+            let outcome = hands.person().call(&tool, &args).await;
+            (before, outcome, everything(&hands).await)
+        });
+        worked.set(worked.get() + u32::from(outcome.success));
+        let Ok(effects) = effects else {
+            prop_assert!(!outcome.success && before == after, "{tool} {args} ran without being understood");
+            return Ok(());
+        };
+        let others = before.iter().filter(|(path, digest)| after.get(*path) != Some(*digest));
+        let new = after.keys().filter(|path| !before.contains_key(*path));
+        for path in others.map(|(path, _)| path).chain(new) {
+            changed.set(changed.get() + 1);
+            // Folders above are made where they are missing.
+            let is_declared = effects.changed().any(|declared| path.is_within(declared) || declared.is_within(path));
+            prop_assert!(is_declared, "{tool} {args} changed {path}");
+        }
+        Ok(())
+    });
+    held.unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(worked.get() > 40 && changed.get() > 20, "{} calls worked, {} paths changed", worked.get(), changed.get());
 }

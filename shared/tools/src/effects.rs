@@ -184,8 +184,8 @@ mod tests {
         }
         match schema["type"].as_str() {
             Some("object") => {
-                let fields = schema["properties"].as_object().unwrap();
-                fields.iter().map(|(name, schema)| (name.clone(), sample(schema, &format!("{at}/{name}")))).collect()
+                let fields = schema["properties"].as_object().into_iter().flatten();
+                fields.map(|(name, schema)| (name.clone(), sample(schema, &format!("{at}/{name}")))).collect()
             }
             Some("array") => json!([sample(&schema["items"], at)]),
             Some("integer" | "number") => json!(1),

@@ -4,7 +4,7 @@ use parsers::TARGETS;
 use std::{error::Error, fs, path::Path};
 
 /// Changed inputs for each parser.
-const CHANGED: usize = 300;
+const CHANGED: usize = 150;
 /// The longest of them, in bytes.
 const LONGEST: usize = 64 * 1024;
 

@@ -82,8 +82,8 @@ async fn a_hub_whose_files_cannot_be_reached_is_not_ready() -> Result {
     client.until("/ready", |ready| ready["status"] == "ready").await?;
     std::fs::rename(&files, &elsewhere)?;
     let refused = client.ask(Method::GET, "/ready", Value::Null).await?.refuses(503, "UPSTREAM_UNAVAILABLE")?;
-    assert_eq!(refused["error"]["message"], "not ready: files");
-    assert_eq!(client.ask(Method::GET, "/health", Value::Null).await?.status, 200);
+    assert_eq!(refused["message"], "not ready: files");
+    client.ask(Method::GET, "/health", Value::Null).await?.is(200)?;
     std::fs::rename(&elsewhere, &files)?;
     client.until("/ready", |ready| ready["status"] == "ready").await?;
     Ok(())

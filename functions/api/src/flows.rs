@@ -5,6 +5,7 @@ use crate::{
     access::{Access, Read},
     error::Answer,
     extract::{Json, Open, Path, Query},
+    pace::Paced,
     schema::{self, FlowReport, Flows},
     workspaces::InWorkspace,
 };
@@ -100,17 +101,19 @@ pub(crate) async fn get_flow(
     Ok(axum::Json(schema::Flow::of(&*context.tasks.flows().load(at.workspace_id, &at.flow).await?)))
 }
 
-/// Says everything that is wrong with a flow at once, each fault with its place and what to do about it. Nothing is changed.
+/// Says everything that is wrong with a flow at once, each fault with its place and what to do about it. Nothing is changed. It counts
+/// as a request that puts agents to work: it computes for up to a second.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/check", tag = "flows", params(InFlow),
     request_body = ToCheck, responses((status = 200, description = "The report.", body = FlowReport)))]
 pub(crate) async fn check_flow(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InFlow>,
+    _: Paced,
     Json(given): Json<ToCheck>,
 ) -> Answer<axum::Json<FlowReport>> {
     let flows = context.tasks.flows();
     let checked = match given.files {
-        Some(files) => flows.check_files(&at.flow, files),
+        Some(files) => flows.check_files(&at.flow, files).await?,
         None => flows.check(at.workspace_id, &at.flow).await?,
     };
     Ok(axum::Json(FlowReport::of(checked)))

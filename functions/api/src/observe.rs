@@ -4,13 +4,14 @@ use crate::{
     error::{Failure, internal},
     metrics::{Requests, Route},
 };
+use actor::held::watched;
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Error};
+use domain::{Code, Error, panic_text};
 use futures::FutureExt;
 use http::{HeaderValue, StatusCode, header};
 use ports::Clock;
@@ -40,11 +41,10 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
     let id_text = id.to_str().unwrap_or_default();
     let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
 
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
+    let at = format!("{} {}", route.method, route.path());
+    let answer = watched(at, AssertUnwindSafe(next.run(request)).catch_unwind()).instrument(span.clone()).await;
     let mut response = answer.unwrap_or_else(|panic| {
-        let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        span.in_scope(|| tracing::error!(panic = what, "a handler panicked"));
+        span.in_scope(|| tracing::error!(panic = panic_text(panic.as_ref()), "a handler panicked"));
         internal().into_response()
     });
     if let Some(failure) = refusal(&mut response) {

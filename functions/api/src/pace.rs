@@ -1,4 +1,5 @@
-//! Limits of requests that put agents to work. To look at what they do is free: a page that shows a chat asks often.
+//! Limits of requests that put agents to work, or this server to long computations. To look at what agents do is free: a page that shows
+//! a chat asks often.
 //!
 //! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up nobody's allowance, and behind the
 //! idempotency key, so the same request again counts once.

@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Run},
+    access::{Access, Run, demand},
     error::Answer,
     extract::Json,
     idempotency::Ids,
@@ -12,6 +12,7 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{CommandId, TaskId, WorkspaceId};
+use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -126,19 +127,21 @@ pub(crate) async fn resume_task(
     Ok(schema::TaskTold::of(at.task_id))
 }
 
-/// Answers a human step, also before it asks: the answer is kept for it, in the place of one that was given before.
-/// `INVALID_ARGUMENT` when it does not fit, `CONFLICT` once the step has ended.
+/// Answers a human step, also before it asks: the answer is kept for it, in the place of one that was given before. An approval needs
+/// the right to approve. `INVALID_ARGUMENT` when it does not fit, `CONFLICT` once the step has ended.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/answers/{node}", tag = "tasks",
     params(AtNode), request_body = StepAnswers,
     responses((status = 202, description = "They are accepted.", body = schema::TaskTold)))]
 pub(crate) async fn answer_task(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Run, AtNode>,
+    Access { at, by, caller, role, .. }: Access<Run, AtNode>,
     ids: Ids,
     Json(given): Json<StepAnswers>,
 ) -> Answer<impl IntoResponse> {
     let command = CommandId(ids.id("command"));
-    context.tasks.answer(at.workspace_id, at.task_id, &at.node, given.answers, command, &by).await?;
+    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let given = flow::Answers { answers: given.answers, may_approve };
+    context.tasks.answer(at.workspace_id, at.task_id, &at.node, given, command, &by).await?;
     Ok(schema::TaskTold::of(at.task_id))
 }
 

@@ -1,6 +1,7 @@
 //! What processes count, in Prometheus' text format: the lines of `/metrics`, and what [`crate::Emf`] makes of them on Lambda.
 
 use crate::{Activity, process};
+use actor::held::Watchdog;
 use api::Counters;
 use domain::Timestamp;
 use std::{
@@ -42,6 +43,16 @@ pub fn archive(workspaces: Workspaces) -> Counters {
 /// What its actors do.
 pub fn activity(activity: Arc<Activity>) -> Counters {
     Box::new(move |out| activity.render(out))
+}
+
+/// The threads that computations hold.
+pub fn held(watchdog: Watchdog) -> Counters {
+    Box::new(move |out| {
+        let now = watchdog.held().len() as u64;
+        gauge(out, "buildscale_threads_held", "Threads that a computation holds now.", now);
+        let ever = watchdog.total();
+        total(out, "buildscale_threads_held", "Times that a computation held a thread; the log has where.", ever);
+    })
 }
 
 /// What its worker drives.

@@ -1,6 +1,7 @@
-//! The log: JSON lines, without secrets.
+//! The log: JSON lines, without secrets. Panics are lines like all others.
 
 use crate::secrets::Clean;
+use domain::panic_text;
 use ports::KnownSecrets;
 use std::io::Write;
 use tracing::level_filters::LevelFilter;
@@ -12,5 +13,11 @@ pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, known: K
     let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(level));
     let lines = fmt::layer().json().with_writer(Clean(known, stream));
-    drop(tracing_subscriber::registry().with(lines).with(filter).try_init());
+    if tracing_subscriber::registry().with(lines).with(filter).try_init().is_ok() {
+        std::panic::set_hook(Box::new(|panic| {
+            let at = panic.location().map(ToString::to_string).unwrap_or_default();
+            let (thread, text) = (std::thread::current(), panic_text(panic.payload()));
+            tracing::error!(panic = text, at, thread = thread.name(), "a thread panicked");
+        }));
+    }
 }

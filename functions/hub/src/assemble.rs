@@ -1,6 +1,7 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
 use crate::{Failure, parts, secrets};
+use actor::held::Watchdog;
 use assembly::{
     Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters,
     sweeps::Sweeps,
@@ -9,14 +10,19 @@ use chat::Transcript;
 use embedded::{LocalBlobs, LocalBus, Store};
 use flow::Tasks;
 use ports::{Blobs, Bus, Clock, Queue, Spilling, SystemClock, Table};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 use stream::{FeedOptions, Feeds};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 use workspace::Workspaces;
 
+/// For how long a computation may hold a thread before that is told.
+const HELD: Duration = Duration::from_millis(500);
 /// How much of the disk is kept for deletions and the log when it is full, in bytes: enough for some hundred of them.
 const RESERVE: u64 = 4 * 1024 * 1024;
+
+/// The folder of the data directory that has everybody's files.
+const WORKSPACES: &str = "workspaces";
 
 /// The parts of a hub, not yet running.
 pub struct Hub {
@@ -64,7 +70,10 @@ pub fn assemble(
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
     }
-    let files = data.join("workspaces");
+    let files = data.join(WORKSPACES);
+    if let Err(error) = fs::create_dir_all(&files) {
+        tracing::warn!(%error, folder = %files.display(), "the folder of the workspaces cannot be made yet");
+    }
     let options = embedded::Options {
         durability,
         max_attempts: 1_000,
@@ -98,6 +107,7 @@ pub fn assemble(
     let sweeps = Sweeps::of(&engine.ways, config, []);
     let counted = [
         counters::process(clock.now()),
+        counters::held(Watchdog::start(HELD).map_err(Failure::Io)?),
         parts::counters(&store),
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),
@@ -108,7 +118,7 @@ pub fn assemble(
     let outside = Outside {
         streams: Arc::new(OwnFeeds(feeds.clone())),
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
-        ready: parts::probes(&store, &bus),
+        ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         counters: counted.into_iter().chain(observing.counters()).collect(),
         // The front is where tasks come from that nobody has begun yet.

@@ -10,6 +10,7 @@ use assembly::{
 use domain::WorkspaceId;
 use embedded::Store;
 use ports::Bus;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::{
     fs::{self, DirBuilder, Permissions},
     io,
@@ -48,8 +49,8 @@ pub(crate) fn has_workspaces(files: &Path) -> bool {
         .is_ok_and(|mut all| all.any(|entry| entry.is_ok_and(|entry| is_workspace(entry.file_name()))))
 }
 
-/// What has to be ready.
-pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>) -> Vec<Probe> {
+/// What has to be ready. The store keeps its files open, and answers also when nothing else of the data directory can be reached.
+pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>, files: &Path) -> Vec<Probe> {
     let writer = |name| {
         let store = store.clone();
         probes::probe(name, move || {
@@ -57,7 +58,21 @@ pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>) -> Vec<Probe> {
             async move { store.ping().await }
         })
     };
-    vec![writer("table"), writer("queue"), probes::bus(bus.clone())]
+    let files = files.to_owned();
+    let files = probes::probe("files", move || {
+        let files = files.clone();
+        async move {
+            let tried = tokio::task::spawn_blocking(move || can_be_used(&files)).await;
+            tried.map_err(io::Error::other).flatten().map_err(|error| ports::Error::unavailable("files", error))
+        }
+    });
+    vec![writer("table"), writer("queue"), probes::bus(bus.clone()), files]
+}
+
+/// Whether files can be made in a folder, and those in it be found.
+fn can_be_used(folder: &Path) -> io::Result<()> {
+    let needs = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    Ok(accessat(CWD, folder, needs, AtFlags::EACCESS)?)
 }
 
 /// Whether the disk has room for more.
@@ -84,6 +99,24 @@ pub(crate) fn counters(store: &Arc<Store>) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_is_gone_or_shut_is_not_ready() -> io::Result<()> {
+        let home = tempfile::tempdir()?;
+        let files = home.path().join("workspaces");
+        assert_eq!(can_be_used(&files).map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
+        fs::create_dir(&files)?;
+        can_be_used(&files)?;
+        // To root, whom no mode shuts out, nothing is shut.
+        if !rustix::process::geteuid().is_root() {
+            for mode in [0o000, 0o500, 0o600] {
+                fs::set_permissions(&files, Permissions::from_mode(mode))?;
+                assert!(can_be_used(&files).is_err(), "{mode:o}");
+            }
+            fs::set_permissions(&files, Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    }
 
     #[test]
     fn nobody_else_looks_into_the_data_directory() -> io::Result<()> {

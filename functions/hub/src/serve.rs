@@ -12,7 +12,11 @@ use std::{
     time::Duration,
 };
 use stream::ServeOptions;
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    runtime::{Handle, Runtime},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
@@ -79,16 +83,17 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         hub.feeds.metrics().clone(),
         shutdown.clone(),
     );
+    let engine = Engine::start()?;
     let worker = hub.worker.clone();
-    let mut working = tokio::spawn({
+    let mut working = engine.spawn({
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
-    let checkpointing = tokio::spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
-    let mending = tokio::spawn(mend_transcripts(context.clone(), hub.transcript.clone(), shutdown.clone()));
-    let sweeping = tokio::spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
+    let checkpointing = engine.spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
+    let mending = engine.spawn(mend_transcripts(context.clone(), hub.transcript.clone(), shutdown.clone()));
+    let sweeping = engine.spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
-    let counting = tokio::spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
+    let counting = engine.spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -133,6 +138,29 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     hub.store.close().await;
     tracing::info!("ended");
     served.map_err(Failure::Io)
+}
+
+/// The threads of what works, apart from those of what answers: a decision or an effect that computes holds no request.
+struct Engine(Option<Runtime>);
+
+impl Engine {
+    fn start() -> std::io::Result<Self> {
+        let threads = tokio::runtime::Builder::new_multi_thread().thread_name("engine").enable_all().build()?;
+        Ok(Self(Some(threads)))
+    }
+
+    fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.0.as_ref().map_or_else(Handle::current, |threads| threads.handle().clone()).spawn(work)
+    }
+}
+
+impl Drop for Engine {
+    /// What still runs then is cut off: a thread of a runtime may not wait for the end of another one.
+    fn drop(&mut self) {
+        if let Some(threads) = self.0.take() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 /// Raises the soft limit of descriptors to the hard one, as servers do: the soft one is for programs that use `select`. Returns

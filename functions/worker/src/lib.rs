@@ -8,7 +8,7 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{Kind, Verdict};
+use actor::{Kind, Verdict, held::watched};
 use futures::future::join_all;
 use ports::{Delivery, MAX_BATCH, Queue, Receipt};
 use std::{
@@ -188,7 +188,7 @@ impl Worker {
         let kind = group.split('/').next().unwrap_or_default();
         match self.kinds.get(kind) {
             Some(kind) => {
-                let verdict = kind.deliver(deliveries, cut).await;
+                let verdict = watched(group, kind.deliver(deliveries, cut)).await;
                 if cut.is_cancelled() {
                     self.metrics.checkpointed.fetch_add(1, Relaxed);
                 }

@@ -1,7 +1,8 @@
 //! Running effects: what a machine wants done outside, each in a task of its own, each with a way to report.
 
-use crate::{ActorId, EffectKey, Machine};
+use crate::{ActorId, EffectKey, Machine, held::watched};
 use async_trait::async_trait;
+use domain::panic_text;
 use futures::FutureExt;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 use tokio::{sync::mpsc, task::AbortHandle};
@@ -65,16 +66,18 @@ pub(crate) struct Reported<M: Machine> {
 /// The effects that run for one drive. Dropping it aborts them.
 pub(crate) struct Running<M: Machine> {
     perform: Arc<dyn Perform<M>>,
+    /// The actor's id, by which a watchdog tells of one that computes for long.
+    actor: Arc<str>,
     tasks: HashMap<EffectKey, Task>,
     sender: mpsc::Sender<(EffectKey, Message<M>)>,
     receiver: mpsc::Receiver<(EffectKey, Message<M>)>,
 }
 
 impl<M: Machine> Running<M> {
-    pub fn new(perform: Arc<dyn Perform<M>>) -> Self {
+    pub fn new(perform: Arc<dyn Perform<M>>, actor: Arc<str>) -> Self {
         // Small: an effect that reports faster than its reports become durable has to wait, and joins them meanwhile.
         let (sender, receiver) = mpsc::channel(4);
-        Self { perform, tasks: HashMap::new(), sender, receiver }
+        Self { perform, actor, tasks: HashMap::new(), sender, receiver }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -91,14 +94,14 @@ impl<M: Machine> Running<M> {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
-        let task = tokio::spawn(async move {
+        let task = tokio::spawn(watched(self.actor.clone(), async move {
             let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
             let message = match outcome {
                 Ok(report) => Message::Finished(report),
                 Err(panic) => Message::Panicked(panic_text(panic.as_ref())),
             };
             let _ = sender.send((name, message)).await;
-        });
+        }));
         self.tasks.insert(key, Task { handle: task.abort_handle(), cancelled, waits });
     }
 
@@ -137,12 +140,4 @@ impl<M: Machine> Drop for Running<M> {
             task.handle.abort();
         }
     }
-}
-
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".into())
 }

@@ -12,6 +12,7 @@ mod clean;
 mod draft;
 mod drive;
 mod effect;
+pub mod held;
 mod kind;
 mod load;
 pub mod log;

@@ -3,7 +3,6 @@
 use crate::{
     ActorId, Follow, Machine, Perform,
     drive::{Drive, Ended, Failure},
-    effect::panic_text,
     load::Loaded,
     log::next_number,
     newer,
@@ -11,7 +10,7 @@ use crate::{
     trial::{self, Quarantine, Trial},
     warm::Warm,
 };
-use domain::CommandId;
+use domain::{CommandId, panic_text};
 use futures::FutureExt;
 use ports::{Bus, Clock, Delivery, KnownSecrets, Queue, Table};
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};

@@ -8,7 +8,7 @@ use domain::{
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
-use tools::{CommandTool, Kind, Registry};
+use tools::{CommandTool, Effects, Kind, Registry};
 
 /// The tools that a model is told of in this chat: those that its persona and its mode allow, or those of the node in the order
 /// of its list.
@@ -18,7 +18,7 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
         let all = registry.specs();
         let offered = |spec: &ToolSpec| {
             let kind = registry.kind(&spec.name);
-            has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, &spec.name, kind))
+            has(config, &spec.name) && kind.is_some_and(|kind| machine.gate.offers(config, kind))
         };
         // Nearly always the same list for everybody, and then nothing is copied.
         return if all.iter().all(offered) { all } else { all.iter().filter(|spec| offered(spec)).cloned().collect() };
@@ -64,19 +64,35 @@ fn builtin(tool: &AgentTool) -> Option<&str> {
     }
 }
 
-/// What a call of this tool can do, and the built-in tool that does it; none when there is none such here.
-pub(crate) fn kind<'a>(registry: &Registry, config: &'a ChatConfig, name: &'a str) -> Option<(Kind, &'a str)> {
-    let Some(agent) = &config.agent else { return Some((registry.kind(name)?, name)) };
+/// What a call of this tool can do; none when there is none such here.
+pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Option<Kind> {
+    let Some(agent) = &config.agent else { return registry.kind(name) };
     let tool = named(agent, name)?;
     match &tool.runs {
         // A pure function changes nothing.
-        AgentToolRuns::Function { entrypoint, .. } => Some((Kind::Read, entrypoint)),
-        AgentToolRuns::Command { .. } => Some((Kind::Exec, name)),
-        AgentToolRuns::Named | AgentToolRuns::Builtin(_) => {
-            let builtin = builtin(tool)?;
-            Some((registry.kind(builtin)?, builtin))
-        }
+        AgentToolRuns::Function { .. } => Some(Kind::Read),
+        AgentToolRuns::Command { .. } => Some(Kind::Exec),
+        AgentToolRuns::Named | AgentToolRuns::Builtin(_) => registry.kind(builtin(tool)?),
         AgentToolRuns::Denied { .. } => None,
+    }
+}
+
+/// What a call does, by its arguments; `plan` is the plan file of a call that names none. An error when it does nothing.
+pub(crate) fn effects(
+    registry: &Registry,
+    config: &ChatConfig,
+    call: &ToolCall,
+    plan: &FilePath,
+) -> Result<Effects, Error> {
+    let agent_tool = config.agent.as_ref().and_then(|agent| named(agent, &call.tool));
+    match agent_tool.map(|tool| &tool.runs) {
+        // Pure functions change nothing; commands are fenced where they run.
+        Some(AgentToolRuns::Function { .. }) => Ok(Effects::none(Kind::Read)),
+        Some(AgentToolRuns::Command { .. }) => Ok(Effects::none(Kind::Exec)),
+        Some(AgentToolRuns::Builtin(name)) => registry.effects(name, &call.args, plan),
+        Some(AgentToolRuns::Named | AgentToolRuns::Denied { .. }) | None => {
+            registry.effects(&call.tool, &call.args, plan)
+        }
     }
 }
 

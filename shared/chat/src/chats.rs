@@ -322,7 +322,9 @@ impl Chats {
             return self.unless_done(workspace, chat, command, refusal).await;
         };
         let questions: Vec<Question> = serde_json::from_value(asked["questions"].clone()).map_err(internal)?;
-        tools::check_answers(&questions, &answers)?;
+        let asked = answers.clone();
+        let checked = workspace::blocking::run(move || tools::check_answers(&questions, &asked)).await;
+        checked.map_err(internal)??;
         // As of a message: it counts where a plan is carried out.
         let may_approve = may_approve && view.mode == Mode::Build;
         self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers, may_approve }).await

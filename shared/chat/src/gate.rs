@@ -3,24 +3,20 @@
 //! It is pure: it sees the call and the chat, and reads nothing. Declarative policies will be another [`Gate`].
 
 use crate::mode;
-use domain::{ChatConfig, Code, FilePath, Mode};
+use domain::{ChatConfig, Mode};
 use serde_json::Value;
 use std::time::Duration;
-use tools::Kind;
+use tools::{Access, Effects, Kind};
 
 /// A call that wants to run.
 #[derive(Clone, Copy, Debug)]
 pub struct GateRequest<'a> {
     /// The chat that it is made in: persona, mode, workspace.
     pub config: &'a ChatConfig,
-    /// The built-in tool, or the registered function, that it runs; an agent may call it by another name.
-    pub tool: &'a str,
-    /// What kind of tool it is.
-    pub kind: Kind,
-    /// Its arguments.
-    pub args: &'a Value,
-    /// The plan file that a call means which names none.
-    pub plan: &'a FilePath,
+    /// What it does, by its arguments.
+    pub effects: &'a Effects,
+    /// Its arguments, as JSON, for people to read.
+    pub args: &'a str,
     /// Whether a version of a plan is approved; that the plan is still the same is looked at before a command runs.
     pub approved: bool,
 }
@@ -52,7 +48,7 @@ pub trait Gate: Send + Sync {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision;
 
     /// Whether a tool is offered to the model in this chat at all. One that [`Gate::decide`] always denies is not.
-    fn offers(&self, config: &ChatConfig, tool: &str, kind: Kind) -> bool;
+    fn offers(&self, config: &ChatConfig, kind: Kind) -> bool;
 }
 
 /// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); what an
@@ -73,41 +69,36 @@ impl Default for SimpleGate {
 
 impl Gate for SimpleGate {
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision {
-        match request.kind {
-            Kind::Read | Kind::Ask => GateDecision::Permit,
+        match request.effects.kind {
             Kind::Exec => self.command(request),
-            Kind::Write => self.write(request),
+            Kind::Read | Kind::Ask | Kind::Write | Kind::Arrange => self.files(request),
         }
     }
 
-    fn offers(&self, config: &ChatConfig, tool: &str, kind: Kind) -> bool {
-        mode::offers(config.mode, tool, kind)
+    fn offers(&self, config: &ChatConfig, kind: Kind) -> bool {
+        mode::offers(config.mode, kind)
     }
 }
 
 impl SimpleGate {
-    fn write(&self, request: &GateRequest<'_>) -> GateDecision {
-        let plans_only = request.config.mode == Mode::Plan;
-        if plans_only && !mode::offers(Mode::Plan, request.tool, request.kind) {
-            return GateDecision::Deny {
-                reason: "in plan mode plan files are written, and nothing is moved or removed".into(),
-            };
+    fn files(&self, request: &GateRequest<'_>) -> GateDecision {
+        let GateRequest { config, effects, .. } = request;
+        if config.mode == Mode::Plan {
+            let removes = effects.touches.iter().any(|touch| touch.access == Access::Remove);
+            if removes || !mode::offers(Mode::Plan, effects.kind) {
+                let reason = "in plan mode plan files are written, and nothing is moved or removed".into();
+                return GateDecision::Deny { reason };
+            }
+            if let Some(path) = effects.changed().find(|path| !mode::is_plan(config, path)) {
+                let reason = format!(
+                    "in plan mode {path} may not be written; plan files are those in /chats/{}/, and elsewhere those named plan.md or \
+                     something-plan.md",
+                    config.chat
+                );
+                return GateDecision::Deny { reason };
+            }
         }
-        let written = match tools::touched(request.tool, request.args, request.plan) {
-            Ok(written) => written,
-            // The tool does not take such arguments either, and says better why.
-            Err(error) if error.code == Code::InvalidArgument && !plans_only => return GateDecision::Permit,
-            Err(error) => return GateDecision::Deny { reason: error.message },
-        };
-        if let Some(path) = written.iter().find(|path| plans_only && !mode::is_plan(request.config, path)) {
-            let reason = format!(
-                "in plan mode {path} may not be written; plan files are those in /chats/{}/, and elsewhere those named plan.md or \
-                 something-plan.md",
-                request.config.chat
-            );
-            return GateDecision::Deny { reason };
-        }
-        match written.iter().find(|path| path.names().next() == Some("system")) {
+        match effects.changed().find(|path| path.names().next() == Some("system")) {
             None => GateDecision::Permit,
             Some(path) => GateDecision::Ask {
                 category: "file".into(),
@@ -132,12 +123,13 @@ impl SimpleGate {
 }
 
 /// A command as people read it before they let it run; the whole of it is in the call's arguments.
-fn shown(args: &Value) -> String {
+fn shown(text: &str) -> String {
     const SHOWN: usize = 200;
+    let args: Value = serde_json::from_str(text).unwrap_or_default();
     let line = match (&args["command"], &args["words"]) {
         (Value::String(line), _) => line.clone(),
         (_, Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
-        _ => args.to_string(),
+        _ => text.to_owned(),
     };
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),

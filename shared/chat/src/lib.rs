@@ -39,7 +39,7 @@ pub use delete::delete;
 pub use gate::{Gate, GateDecision, GateRequest, SimpleGate};
 pub use machine::{ChatEffect, ChatMachine, ModelAnswer, Report, actor_id};
 pub use perform::ChatEffects;
-pub use prompt::{Described, Shelf, described, system_text};
+pub use prompt::{Described, FrontMatter, Shelf, ToolNames, described, front_matter, system_text};
 pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;

@@ -235,7 +235,7 @@ impl Machine for ChatMachine {
             ChatEffect::CallModel { .. } | ChatEffect::KillCommand { .. } => true,
             ChatEffect::CheckPlan { .. } => false,
             ChatEffect::CallTool { call, config, .. } => {
-                agent::kind(&self.tools, config, &call.tool).is_some_and(|(kind, _)| kind == Kind::Exec)
+                agent::kind(&self.tools, config, &call.tool) == Some(Kind::Exec)
             }
         }
     }

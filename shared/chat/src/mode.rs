@@ -3,9 +3,6 @@
 use domain::{ChatConfig, FilePath, Mode};
 use tools::Kind;
 
-/// The tools that write plans; the only ones that write in `plan` mode.
-const WRITE_PLANS: [&str; 4] = ["write", "edit", "plan_write", "plan_update_step"];
-
 /// What a model is told of its mode, at the end of the system text. The same bytes at every request in this mode, so that
 /// what a provider has cached holds. Agents of flows are told by their flow.
 fn told(mode: Mode) -> &'static str {
@@ -36,11 +33,10 @@ pub(crate) fn system(config: &ChatConfig) -> std::sync::Arc<str> {
 }
 
 /// Whether a tool does anything in this mode. One that does nothing is not offered to the model.
-pub(crate) fn offers(mode: Mode, tool: &str, kind: Kind) -> bool {
+pub(crate) fn offers(mode: Mode, kind: Kind) -> bool {
     match (mode, kind) {
-        (Mode::Plan, Kind::Exec) => false,
-        (Mode::Plan, Kind::Write) => WRITE_PLANS.contains(&tool),
-        (Mode::Plan, Kind::Read | Kind::Ask) | (Mode::Chat | Mode::Build, _) => true,
+        (Mode::Plan, Kind::Exec | Kind::Arrange) => false,
+        (Mode::Plan, Kind::Read | Kind::Ask | Kind::Write) | (Mode::Chat | Mode::Build, _) => true,
     }
 }
 

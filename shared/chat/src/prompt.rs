@@ -23,20 +23,27 @@ const SKILLS_BYTES: usize = 16 * 1024;
 /// The most characters of a description, in a system text and in lists.
 const DESCRIPTION: usize = 300;
 
-#[derive(Deserialize, Default)]
+/// What a persona or a skill says of itself, at the beginning of its file.
+#[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-struct FrontMatter {
-    name: Option<String>,
-    description: Option<String>,
-    tools: Option<ToolNames>,
-    model: Option<String>,
+pub struct FrontMatter {
+    /// Its name for people.
+    pub name: Option<String>,
+    /// What it is for, in a sentence.
+    pub description: Option<String>,
+    /// The tools that it has and no others.
+    pub tools: Option<ToolNames>,
+    /// The model that it asks.
+    pub model: Option<String>,
 }
 
-/// Names of tools as people write them: a list, or one text with commas.
-#[derive(Deserialize)]
+/// Names of tools as people write them.
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum ToolNames {
+pub enum ToolNames {
+    /// A list.
     List(Vec<String>),
+    /// One text with commas.
     Text(String),
 }
 
@@ -221,7 +228,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// What is between the `---` lines at the beginning; nothing when that is not YAML.
-fn front_matter(text: &str) -> FrontMatter {
+pub fn front_matter(text: &str) -> FrontMatter {
     split(text).and_then(|(yaml, _)| serde_saphyr::from_str(yaml).ok()).unwrap_or_default()
 }
 

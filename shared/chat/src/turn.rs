@@ -21,7 +21,7 @@ use domain::{
 use ports::ModelRequest;
 use serde_json::Value;
 use std::sync::Arc;
-use tools::Kind;
+use tools::{Effects, Kind};
 
 /// A turn as it was asked for.
 pub(crate) struct Asked {
@@ -145,6 +145,7 @@ impl<'a> Step<'a> {
     pub fn next_call(&mut self, account: &Account, calls: impl Iterator<Item = ToolCall>) {
         for call in calls {
             let refusal = self.config.as_ref().and_then(|config| agent::runs(config, &call).err());
+            let refusal = refusal.or_else(|| self.effects(&call)?.err().map(agent::Refusal::from));
             if let Some(agent::Refusal { error, status }) = refusal {
                 self.refuse(&call, &tools::Outcome::from(error).output, status);
                 continue;
@@ -167,22 +168,29 @@ impl<'a> Step<'a> {
     }
 
     pub fn gate(&self, call: &ToolCall) -> GateDecision {
-        // A tool that does not exist and arguments that are no JSON are the registry's to explain; they do nothing.
-        let (Ok(args), Some(config)) = (call.parsed(), &self.config) else { return GateDecision::Permit };
-        let Some((kind, tool)) = agent::kind(&self.machine.tools, config, &call.tool) else {
-            return GateDecision::Permit;
+        let Some(config) = &self.config else { return GateDecision::Deny { reason: "there is no chat".into() } };
+        let decision = match self.effects(call) {
+            Some(Ok(effects)) => {
+                let approved = self.is_approved();
+                self.machine.gate.decide(&GateRequest { config, effects: &effects, args: &call.args, approved })
+            }
+            Some(Err(error)) => GateDecision::Deny { reason: error.message },
+            None => GateDecision::Deny { reason: "it is not known what this does".into() },
         };
-        let plan = self.state.plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
-        let approved = self.is_approved();
-        let request = GateRequest { config, tool, kind, args: &args, plan: &plan, approved };
-        let decision = self.machine.gate.decide(&request);
-        tracing::debug!(tool = call.tool, ?decision, "decided on a call");
+        tracing::debug!(tool = call.tool, args = call.args, ?decision, "decided on a call");
         decision
+    }
+
+    /// What a call does, by its arguments; an error when it does nothing. None without a configuration.
+    fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
+        let config = self.config.as_ref()?;
+        let plan = self.state.plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
+        Some(agent::effects(&self.machine.tools, config, call, &plan))
     }
 
     pub fn kind(&self, tool: &str) -> Option<Kind> {
         let config = self.config.as_ref()?;
-        agent::kind(&self.machine.tools, config, tool).map(|(kind, _)| kind)
+        agent::kind(&self.machine.tools, config, tool)
     }
 
     /// Runs a tool; a command once it has a place.
@@ -227,7 +235,9 @@ impl<'a> Step<'a> {
     }
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {
-        let (call_id, tool, path, args) = (call.call_id, call.tool.clone(), call.path(), call.args.clone());
+        let effects = self.effects(call).and_then(Result::ok);
+        let path = effects.and_then(|effects| effects.about().map(ToString::to_string));
+        let (call_id, tool, args) = (call.call_id, call.tool.clone(), call.args.clone());
         self.push(ChatEvent::CallStarted { call_id, attempt, tool, path, args, at: Some(self.stamp.at) });
     }
 

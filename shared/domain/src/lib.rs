@@ -12,6 +12,7 @@ mod id;
 mod length;
 pub mod message;
 pub mod native;
+mod panic;
 mod path;
 mod principal;
 pub mod task;
@@ -31,7 +32,8 @@ pub use id::{
 };
 pub use length::json_length;
 pub use message::{Message, ToolCall, ToolSpec, Usage, name_for_providers};
-pub use path::{FilePath, PathError};
+pub use panic::panic_text;
+pub use path::{FilePath, PathError, check_new_name};
 pub use principal::Principal;
 pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
 pub use time::{Stamp, Timestamp};

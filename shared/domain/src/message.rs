@@ -111,15 +111,6 @@ impl ToolCall {
             serde_json::from_str(&self.args)
         }
     }
-
-    /// The path that the call is about, for showing: of a move where it begins, of several files the first.
-    pub fn path(&self) -> Option<String> {
-        let args = self.parsed().ok()?;
-        let first = |name: &str| args.get(name)?.get(0);
-        let several = || first("paths").or_else(|| first("files").and_then(|file| file.get("path")));
-        let path = args.get("path").or_else(|| args.get("from")).or_else(several)?;
-        path.as_str().map(String::from)
-    }
 }
 
 /// The most bytes of a tool's name in a history that is sent to a provider.
@@ -180,18 +171,6 @@ impl std::ops::AddAssign for Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_call_is_shown_with_the_path_that_it_is_about() {
-        let path =
-            |args: &str| ToolCall { call_id: CallId::from_key("t", "c"), tool: "t".into(), args: args.into() }.path();
-        assert_eq!(path(r#"{"path": "/a"}"#).as_deref(), Some("/a"));
-        assert_eq!(path(r#"{"from": "/a", "to": "/b"}"#).as_deref(), Some("/a"));
-        assert_eq!(path(r#"{"paths": ["/a", "/b"]}"#).as_deref(), Some("/a"));
-        assert_eq!(path(r#"{"files": [{"path": "/a"}]}"#).as_deref(), Some("/a"));
-        assert_eq!(path(r#"{"paths": []}"#), None);
-        assert_eq!(path("no json"), None);
-    }
 
     #[test]
     fn names_for_providers_are_stable_and_keep_what_is_allowed() {

@@ -1,5 +1,6 @@
 //! Paths inside a workspace: absolute, normalised, and safe to join under a folder on disk.
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -23,6 +24,12 @@ pub enum PathError {
     /// A name is over 255 bytes.
     #[error("a name in the path is {0} bytes long; the limit is {MAX_NAME}")]
     LongName(usize),
+    /// A new name has a character that nobody sees, or that changes the order in which others are shown.
+    #[error("the name {0:?} has the character U+{1:04X} in it, which is not shown or turns others around")]
+    Invisible(String, u32),
+    /// A new name has letters in parts that there is one character for.
+    #[error("the name {0:?} is not in Unicode's normalization form NFC")]
+    NotComposed(String),
     /// The path is over 4 KiB.
     #[error("the path is {0} bytes long; the limit is {MAX_PATH}")]
     LongPath(usize),
@@ -30,9 +37,40 @@ pub enum PathError {
 
 impl From<PathError> for crate::Error {
     fn from(error: PathError) -> Self {
-        Self::invalid("path", error.to_string())
-            .hint("paths are absolute inside the workspace, such as /projects/app/main.rs")
+        let hint = match &error {
+            PathError::Invisible(..) => "leave that character out".into(),
+            PathError::NotComposed(name) => format!("name it {:?}", nfc().normalize(name)),
+            _ => "paths are absolute inside the workspace, such as /projects/app/main.rs".into(),
+        };
+        Self::invalid("path", error.to_string()).hint(hint)
     }
+}
+
+fn nfc() -> ComposingNormalizerBorrowed<'static> {
+    ComposingNormalizerBorrowed::new_nfc()
+}
+
+/// Refuses a name for a new file or folder that people could not tell from another one: with characters that are not shown or turn others
+/// around, or with letters in parts (NFD). A file that has such a name already keeps it.
+///
+/// U+200C and U+200D join and part letters of Persian, of Indian scripts and of emoji, so they are allowed, and names that differ in
+/// them alone may look the same; so may names in letters of several scripts.
+pub fn check_new_name(name: &str) -> Result<(), PathError> {
+    if let Some(c) = name.chars().find(|c| is_invisible(*c)) {
+        return Err(PathError::Invisible(name.into(), c.into()));
+    }
+    if nfc().is_normalized(name) { Ok(()) } else { Err(PathError::NotComposed(name.into())) }
+}
+
+/// Marks of direction, spaces without width, fillers, separators of lines, tags.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
+            | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}'
+            | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E007F}'
+    )
 }
 
 /// A path inside a workspace. Always begins with `/`, never ends with one (but for the root), has no empty, `.` or `..`
@@ -155,6 +193,31 @@ mod tests {
         assert!(path.is_within(&FilePath::parse("/projects")?));
         assert!(!FilePath::parse("/projects2")?.is_within(&FilePath::parse("/projects")?));
         Ok(())
+    }
+
+    #[test]
+    fn a_new_name_is_one_that_people_can_tell_from_others() {
+        for fine in ["a b.md", "übersicht.md", "報告.md", "می‌خواهم.md", "👩‍🚀.png", "❤️.md", "..."]
+        {
+            assert_eq!(check_new_name(fine), Ok(()), "{fine:?}");
+        }
+        let odd = [
+            "invoice\u{202E}fdp.exe",
+            "a\u{200B}b",
+            "\u{FEFF}a",
+            "a\u{2066}b",
+            "a\u{2028}b",
+            "soft\u{AD}hyphen",
+            "\u{3164}",
+        ];
+        for odd in odd {
+            let error = check_new_name(odd).map_err(crate::Error::from);
+            assert!(error.is_err_and(|error| error.message.contains("U+")), "{odd:?}");
+        }
+        let parts = check_new_name("u\u{308}bersicht.md").map_err(crate::Error::from);
+        assert_eq!(parts.err().and_then(|error| error.hint).as_deref(), Some("name it \"übersicht.md\""));
+        // What is there already is found.
+        assert!(FilePath::parse("/u\u{308}/a\u{202E}b").is_ok());
     }
 
     #[test]

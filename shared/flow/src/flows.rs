@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use workspace::{Kind, Workspace, Workspaces};
+use workspace::{Kind, Workspace, Workspaces, blocking};
 
 /// Where a workspace keeps its flows.
 pub const FOLDER: &str = "/system/flows";
@@ -146,7 +146,7 @@ impl Flows {
     /// The same, with the report of all faults instead of an error.
     pub async fn check(&self, workspace: WorkspaceId, name: &str) -> Result<Result<Arc<Flow>, Report>, Error> {
         let files = self.files(workspace, name).await?;
-        let checked = self.check_files(name, files);
+        let checked = self.check_files(name, files).await?;
         // What a folder says will be asked for again; drafts that are only checked will not.
         if let Ok(flow) = &checked
             && self.cache.get(&flow.reference).is_none_or(|known| !known.is_checked)
@@ -156,13 +156,21 @@ impl Flows {
         Ok(checked)
     }
 
-    /// Loads a flow from texts.
-    pub fn check_files(&self, name: &str, files: BTreeMap<String, String>) -> Result<Arc<Flow>, Report> {
-        let reference = FlowRef { name: name.into(), hash: load::hash(&files) };
-        if let Some(flow) = self.cache.get(&reference).filter(|flow| flow.is_checked) {
-            return Ok(flow);
-        }
-        load::load(name, files, &self.known).map(Arc::new)
+    /// Loads a flow from texts; on a thread for such work, as a megabyte of YAML takes a while.
+    pub async fn check_files(
+        &self,
+        name: &str,
+        files: BTreeMap<String, String>,
+    ) -> Result<Result<Arc<Flow>, Report>, Error> {
+        let (name, known, cache) = (name.to_owned(), self.known.clone(), self.cache.clone());
+        let check = move || {
+            let reference = FlowRef { name, hash: load::hash(&files) };
+            if let Some(flow) = cache.get(&reference).filter(|flow| flow.is_checked) {
+                return Ok(flow);
+            }
+            load::load(&reference.name, files, &known).map(Arc::new)
+        };
+        blocking::run(check).await.map_err(internal)
     }
 
     /// The files of a flow, by their paths in its folder.
@@ -250,9 +258,13 @@ impl Flows {
         }
         let Some(item) = self.table.get(&bundle_key(workspace, reference)).await? else { return Ok(None) };
         self.renew(&item).await;
-        let files: BTreeMap<String, String> =
-            serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
-        match Flow::from_bundle(&reference.name, files, &self.known) {
+        let (name, known) = (reference.name.clone(), self.known.clone());
+        let load = move || {
+            let files: BTreeMap<String, String> =
+                serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
+            Ok(Flow::from_bundle(&name, files, &known))
+        };
+        match blocking::run(load).await.map_err(|error| ports::Error::unavailable("flows", error))?? {
             Ok(flow) => {
                 let flow = Arc::new(flow);
                 self.cache.put(flow.clone());

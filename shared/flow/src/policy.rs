@@ -2,14 +2,14 @@
 //!
 //! A denial is decided before anything runs and changes no route: the caller notes it in the history. A node that can do nothing
 //! else fails like it would of anything else; an agent goes on with the tools that are left to it. Folders are enforced where
-//! tools run, by [`confine`].
+//! tools run, by [`confined`].
 
 use crate::{
     Flow,
     flow::{Node, PolicyRule, PolicyTarget, StoreKind, ToolBinding, ToolTarget},
     graph::Role,
 };
-pub use tools::{confine, confined};
+pub use tools::confined;
 
 /// What a node is about to do.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,7 @@ use ports::{Bus, Clock, Outgoing, Queue, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use workspace::Workspaces;
+use workspace::{Workspaces, blocking};
 
 /// The longest input of a task as JSON, in bytes: it has to fit into a message of the queue.
 const MAX_INPUT: usize = 192 * 1024;
@@ -70,6 +70,15 @@ pub struct AcceptedTask {
     pub task_id: TaskId,
     /// The flow, with the hash of the manifests that it runs.
     pub flow: FlowRef,
+}
+
+/// Answers to a human step.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// One by each question's name.
+    pub answers: Map<String, Value>,
+    /// Whether they come from somebody who may approve: an approval takes no others.
+    pub may_approve: bool,
 }
 
 impl Tasks {
@@ -279,26 +288,36 @@ impl Tasks {
     }
 
     /// Answers a human step, also before it asks: the answer is kept for it, in the place of one that was given before.
-    /// `INVALID_ARGUMENT` when an answer does not fit its question, `CONFLICT` when the node has ended.
+    /// `INVALID_ARGUMENT` when an answer does not fit its question, `CONFLICT` when the node has ended, `FORBIDDEN` for an approval
+    /// unless [`Answers::may_approve`].
     pub async fn answer(
         &self,
         workspace: WorkspaceId,
         task: TaskId,
         node: &str,
-        answers: Map<String, Value>,
+        given: Answers,
         command: CommandId,
         by: &Principal,
     ) -> Result<(), Error> {
+        let Answers { answers, may_approve } = given;
         let view = self.alive(workspace, task).await?;
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
         let node = node_of(&flow, node, "node")?;
         let Some(Op::Ask(rule)) = flow.nodes.get(&node).map(|node| &node.op) else {
             return Err(Error::new(Code::Conflict, format!("{node} asks nobody")));
         };
+        if rule.approve.is_some() && !may_approve {
+            return Err(Error::new(
+                Code::Forbidden,
+                format!("{node} asks for an approval, and that needs the right to approve"),
+            )
+            .hint("ask an editor of the workspace to answer it")
+            .detail("needs", "approve"));
+        }
         let questions = rule.all_questions();
         let mut asked = answers.clone();
         asked.remove("comment");
-        tools::check_answers(&questions, &asked)?;
+        blocking::run(move || tools::check_answers(&questions, &asked)).await.map_err(internal)??;
         if view.node.as_ref() != Some(&node) && self.has_ended(workspace, task, &node).await? {
             return Err(Error::new(
                 Code::Conflict,

@@ -44,3 +44,4 @@ pub use router::Router;
 pub use script::ScriptError;
 pub use scripted::{Answerer, Scripted};
 pub use secret::Secret;
+pub use wire::{FORMATS, decode};

@@ -10,6 +10,7 @@ mod clock;
 mod error;
 mod model;
 mod queue;
+mod redactor;
 mod sandbox;
 mod secrets;
 mod spill;
@@ -22,10 +23,11 @@ pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result, is_full};
 pub use model::{Delta, Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{DeadLetter, Delivery, MAX_BATCH, Outgoing, POINT, Queue, Receipt, URGENT, lane, rank, tenant};
+pub use redactor::{REDACTED, Redactor};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
     SandboxState, SandboxView, Sandboxes,
 };
-pub use secrets::{Address, KnownSecrets, Noted, REDACTED, Recipient, Redactor, Secret, SecretRef, Secrets};
+pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};

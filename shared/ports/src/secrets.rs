@@ -1,18 +1,13 @@
 //! Secrets: where keys come from, and keeping them out of everything that is read.
 
-use crate::Result;
+use crate::{REDACTED, Redactor, Result};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
 use std::{
-    borrow::Cow,
     fmt,
     sync::{Arc, PoisonError, RwLock},
 };
-
-/// What stands where a secret would.
-pub const REDACTED: &str = "[redacted]";
 
 /// A key. It shows itself to nobody: `Debug`, `Display` and `Serialize` give `[redacted]`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -100,124 +95,6 @@ pub trait Secrets: Send + Sync {
     async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>>;
 }
 
-/// Takes known secrets out of whatever is about to be written where people or programs read it: logs, histories, events,
-/// artifacts, errors. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Redactor {
-    /// Longest first, so that a secret that contains another one goes as a whole.
-    needles: Arc<[String]>,
-}
-
-impl fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({})", self.needles.len())
-    }
-}
-
-impl Redactor {
-    /// Shorter ones are no secrets ("none", "x") and would tear holes into ordinary words.
-    const SHORTEST: usize = 6;
-    /// A line of a longer secret, such as a certificate, is one by itself from this length on.
-    const LINE: usize = 20;
-    /// How often a secret may have been put into a JSON text that was put into a JSON text.
-    const QUOTED: usize = 3;
-
-    /// For these secrets, as they are, and as they look inside of JSON texts.
-    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut needles = Vec::new();
-        for secret in secrets {
-            let text = secret.expose().trim();
-            if text.len() < Self::SHORTEST {
-                continue;
-            }
-            let lines = text.lines().map(str::trim).filter(|line| line.len() >= Self::LINE && *line != text);
-            needles.extend(lines.map(str::to_owned));
-            // As it is, inside of a JSON text, and inside of a JSON text that is a text of another one: the arguments of a call in
-            // a log entry that is itself a message.
-            let mut needle = text.to_owned();
-            for _ in 0..=Self::QUOTED {
-                let quoted = Value::String(needle.clone()).to_string();
-                needles.push(needle);
-                needle = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
-            }
-        }
-        needles.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        needles.dedup();
-        Self { needles: needles.into() }
-    }
-
-    /// The end of `text` that may be the beginning of a secret, in bytes: what comes in pieces has to be held back from there.
-    pub fn unsure(&self, text: &str) -> usize {
-        let longest = |needle: &String| {
-            let most = needle.len().saturating_sub(1).min(text.len());
-            let begins =
-                |length: &usize| text.as_bytes().ends_with(needle.as_bytes().get(..*length).unwrap_or_default());
-            (1..=most).rev().find(begins).unwrap_or_default()
-        };
-        let mut unsure = self.needles.iter().map(longest).max().unwrap_or_default();
-        // Never inside of a character.
-        while !text.is_char_boundary(text.len() - unsure) {
-            unsure += 1;
-        }
-        unsure
-    }
-
-    /// Whether there is nothing to take out.
-    pub fn is_empty(&self) -> bool {
-        self.needles.is_empty()
-    }
-
-    /// A text without secrets; borrowed when there was none in it.
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut clean = Cow::Borrowed(text);
-        for needle in self.needles.iter() {
-            if clean.contains(needle.as_str()) {
-                clean = Cow::Owned(clean.replace(needle.as_str(), REDACTED));
-            }
-        }
-        clean
-    }
-
-    /// Takes secrets out of every text of a value, keys included.
-    pub fn value(&self, value: &mut Value) {
-        if self.is_empty() {
-            return;
-        }
-        match value {
-            Value::String(text) => {
-                if let Cow::Owned(clean) = self.text(text) {
-                    *text = clean;
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(object) => {
-                if object.keys().any(|key| matches!(self.text(key), Cow::Owned(_))) {
-                    let entries = std::mem::take(object);
-                    object.extend(entries.into_iter().map(|(key, item)| (self.text(&key).into_owned(), item)));
-                }
-                object.values_mut().for_each(|item| self.value(item));
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
-    /// An error without secrets, in its message, its hint and its details.
-    #[must_use]
-    pub fn error(&self, mut error: domain::Error) -> domain::Error {
-        if self.is_empty() {
-            return error;
-        }
-        error.message = self.text(&error.message).into_owned();
-        error.hint = error.hint.map(|hint| self.text(&hint).into_owned());
-        let mut details = Value::Object(std::mem::take(&mut *error.details));
-        self.value(&mut details);
-        if let Value::Object(details) = details {
-            *error.details = details;
-        }
-        error
-    }
-}
-
 /// Every secret that a process has come to know: from its configuration, its environment, its files, and by looking one up
 /// for a flow. Whoever writes something down takes these out of it first. Cheap to clone; clones share what is learned.
 #[derive(Clone, Default)]
@@ -286,28 +163,6 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use futures::FutureExt;
-    use serde_json::json;
-
-    #[test]
-    fn s10_11_what_comes_in_pieces_is_held_back_where_a_secret_may_begin() {
-        let redactor = Redactor::new(&["hunter2-ä-hunter2", "2-hu-other"].map(Secret::new));
-        for (text, unsure) in
-            [("", 0), ("say hun", 3), ("hunter2-", 8), ("hunter2-ä", 10), ("hunter2-x", 0), ("a2-", 2)]
-        {
-            assert_eq!(redactor.unsure(text), unsure, "{text}");
-        }
-        assert_eq!(Redactor::default().unsure("anything"), 0);
-    }
-
-    #[test]
-    fn s10_11_a_secret_inside_of_json_inside_of_json_is_found() {
-        let redactor = Redactor::new([&Secret::new("pl4nted-\"s3cret\"\\value")]);
-        let mut text = json!({ "key": "pl4nted-\"s3cret\"\\value" }).to_string();
-        for _ in 0..3 {
-            assert!(!redactor.text(&text).contains("s3cret"), "{text}");
-            text = json!({ "args": text }).to_string();
-        }
-    }
 
     #[test]
     fn s10_11_what_is_looked_up_is_known_from_then_on() {
@@ -337,28 +192,5 @@ mod tests {
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "[redacted] [redacted] Some([redacted])");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"[redacted]\"");
         assert_eq!(serde_json::from_str::<Secret>("\"abc\"").unwrap().expose(), "abc");
-    }
-
-    #[test]
-    fn s10_11_known_secrets_are_taken_out_of_texts_values_and_errors() {
-        let secrets = ["pass\"word", "pass\"word-longer", "x", "  spaced-secret\n"].map(Secret::new);
-        let redactor = Redactor::new(&secrets);
-        assert_eq!(redactor.text("pass\"word-longer! x pass\"word"), "[redacted]! x [redacted]");
-        assert!(matches!(redactor.text("nothing"), Cow::Borrowed("nothing")));
-        let mut value = json!({"a": ["pass\"word", 1, {"spaced-secret": "{\"k\":\"pass\\\"word\"}"}]});
-        redactor.value(&mut value);
-        assert_eq!(value, json!({"a": ["[redacted]", 1, {"[redacted]": "{\"k\":\"[redacted]\"}"}]}));
-        let error = domain::Error::invalid("spaced-secret", "no spaced-secret").hint("use spaced-secret");
-        let text = serde_json::to_string(&redactor.error(error)).unwrap();
-        assert!(!text.contains("spaced-secret") && text.contains("use [redacted]"), "{text}");
-        assert!(Redactor::new(&[Secret::new("short")]).is_empty());
-    }
-
-    #[test]
-    fn s10_11_a_line_of_a_certificate_is_a_secret_too() {
-        let secret = Secret::new("-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nAASC\n-----END KEY-----\n");
-        let redactor = Redactor::new([&secret]);
-        assert_eq!(redactor.text("got MIIEvQIBADANBgkqhkiG9w0BAQEF"), "got [redacted]");
-        assert_eq!(redactor.text(&json!(secret.expose()).to_string()), "\"[redacted]\\n\"");
     }
 }

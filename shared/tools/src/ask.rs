@@ -6,6 +6,7 @@
 use crate::{
     args,
     call::{Answer, Call},
+    effects::{Declaration, Declare},
     schema::Schema,
 };
 use domain::{Code, Error, event::Question};
@@ -40,6 +41,13 @@ struct Asked {
     /// Ready answers to show as buttons; each must fit the schema.
     #[schemars(length(max = 20))]
     buttons: Option<Vec<Value>>,
+}
+
+impl Declare for AskUser {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        let _ = into;
+        Ok(())
+    }
 }
 
 pub(crate) async fn ask_user(_: &Call<'_>, _: AskUser) -> Answer {

@@ -3,6 +3,7 @@
 use crate::{
     call::{self, Answer, Call, Done, file_updated},
     caps,
+    effects::{Declaration, Declare},
     read::as_text,
 };
 use domain::{Code, Error, FilePath};
@@ -39,6 +40,12 @@ struct Block {
     /// Whether to replace every occurrence.
     #[serde(default)]
     replace_all: bool,
+}
+
+impl Declare for Edit {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.writes("path", &self.path)
+    }
 }
 
 pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {

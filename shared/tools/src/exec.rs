@@ -3,6 +3,7 @@
 use crate::{
     call::{self, Answer, Call, Done},
     command::{A_MOMENT, Command, Commands, Ran, run_command},
+    effects::{Declaration, Declare},
 };
 use domain::{Error, FilePath, Principal};
 use schemars::JsonSchema;
@@ -28,6 +29,14 @@ pub(crate) struct ExecArgs {
     timeout_s: Option<u64>,
     /// What it reads from standard input.
     stdin: Option<String>,
+}
+
+impl Declare for ExecArgs {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        // A command reads all that the fence shows it, and writes to its scratch folder alone.
+        let _ = into;
+        Ok(())
+    }
 }
 
 pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) -> Answer {

@@ -3,6 +3,7 @@
 use crate::{
     call::{self, Answer, Call, Done},
     disk::Pattern,
+    effects::{Declaration, Declare},
     list::{row, to_value},
 };
 use domain::{Error, FilePath, Timestamp};
@@ -45,6 +46,12 @@ pub(crate) struct Find {
     /// At most this many; 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
+}
+
+impl Declare for Find {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.searches("path", self.path.as_deref())
+    }
 }
 
 pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {

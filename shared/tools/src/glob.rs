@@ -3,6 +3,7 @@
 use crate::{
     call::{Answer, Call, Done},
     disk::{Pattern, Start},
+    effects::{Declaration, Declare},
     search::{self, Search},
 };
 use domain::{Error, FilePath};
@@ -26,6 +27,12 @@ pub(crate) struct Glob {
     /// At most this many paths; 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
+}
+
+impl Declare for Glob {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.searches("path", self.path.as_deref())
+    }
 }
 
 pub(crate) async fn glob(call: &Call<'_>, args: Glob) -> Answer {

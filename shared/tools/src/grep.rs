@@ -4,6 +4,7 @@ use crate::{
     call::{Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINES},
     disk::{Pattern, Start},
+    effects::{Declaration, Declare},
     search::{self, Search},
 };
 use domain::{Error, FilePath};
@@ -78,6 +79,12 @@ pub(crate) struct Grep {
     /// At most this many matching lines, or files; 200 by default.
     #[schemars(range(min = 1, max = 2000))]
     limit: Option<usize>,
+}
+
+impl Declare for Grep {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.searches("path", self.path.as_deref())
+    }
 }
 
 pub(crate) async fn grep(call: &Call<'_>, args: Grep) -> Answer {

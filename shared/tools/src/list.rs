@@ -1,6 +1,9 @@
 //! `ls` and `file_info`: what is where.
 
-use crate::call::{self, Answer, Call, Done};
+use crate::{
+    call::{self, Answer, Call, Done},
+    effects::{Declaration, Declare},
+};
 use domain::{Error, FilePath, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,6 +32,18 @@ pub(crate) struct Ls {
 pub(crate) struct FileInfo {
     /// The file or folder.
     path: String,
+}
+
+impl Declare for Ls {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.searches("path", self.path.as_deref())
+    }
+}
+
+impl Declare for FileInfo {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.reads("path", &self.path)
+    }
 }
 
 pub(crate) async fn ls(call: &Call<'_>, args: Ls) -> Answer {

@@ -2,6 +2,7 @@
 
 use crate::{
     call::{self, Answer, Call, Done},
+    effects::{Declaration, Declare},
     read::as_text,
     write::written,
 };
@@ -91,6 +92,12 @@ struct Step<'a> {
     title: &'a str,
 }
 
+impl Declare for PlanWrite {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.plans("path", self.path.as_deref())
+    }
+}
+
 /// The steps: every task of the list, at any depth, in order.
 fn steps(text: &str) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
@@ -111,6 +118,12 @@ fn steps(text: &str) -> Vec<Step<'_>> {
         at += line.len();
     }
     steps
+}
+
+impl Declare for PlanUpdateStep {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.plans("path", self.path.as_deref())
+    }
 }
 
 fn plan_path(call: &Call<'_>, given: Option<&str>) -> Result<FilePath, Error> {

@@ -3,6 +3,7 @@
 use crate::{
     call::{self, Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINE, MAX_LINES},
+    effects::{Declaration, Declare},
 };
 use domain::{Code, Error, FilePath, Principal, Sha256};
 use schemars::JsonSchema;
@@ -57,6 +58,24 @@ struct Part {
     text: String,
     truncated: bool,
     result: Value,
+}
+
+impl Declare for Read {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.reads("path", &self.path)
+    }
+}
+
+impl Declare for Cat {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        self.paths.iter().try_for_each(|path| into.reads("paths", path))
+    }
+}
+
+impl Declare for ReadMany {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        self.files.iter().try_for_each(|file| into.reads("files", &file.path))
+    }
 }
 
 pub(crate) async fn read(call: &Call<'_>, args: Read) -> Answer {

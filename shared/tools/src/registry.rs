@@ -5,7 +5,11 @@ use crate::{
     ask::{self, AskUser},
     call::{Answer, Call, Done, Outcome},
     command::{self, Command, Commands},
-    edit, exec, find, glob, grep, list, plan, read, write,
+    edit,
+    effects::{Declaration, Declare, Effects},
+    exec, find, glob, grep, list, plan, read,
+    schema::Schema,
+    write,
 };
 use domain::{CallId, Code, Error, FilePath, ToolSpec};
 use futures::future::BoxFuture;
@@ -21,8 +25,10 @@ use workspace::Workspace;
 pub enum Kind {
     /// It looks, and can be run again at will.
     Read,
-    /// It changes files, once under one call id.
+    /// It writes a file, once under one call id.
     Write,
+    /// It makes folders, moves or removes, once under one call id.
+    Arrange,
     /// It runs a command: once under one call id, with an outcome that nobody knows if it is interrupted.
     Exec,
     /// It is not run: it suspends the turn until people have answered.
@@ -31,8 +37,12 @@ pub enum Kind {
 
 type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Send + Sync>;
 
+/// What a call with these arguments touches.
+type Declares = fn(Value, &mut Declaration<'_>) -> Result<(), Error>;
+
 struct Tool {
     kind: Kind,
+    declares: Declares,
     validator: OnceLock<Validator>,
     run: Run,
 }
@@ -111,10 +121,14 @@ struct Builder {
 }
 
 impl Builder {
-    fn add<Args: JsonSchema + DeserializeOwned>(&mut self, kind: Kind, name: &str, description: &str, run: Run) {
+    fn add<Args>(&mut self, kind: Kind, name: &str, description: &str, run: Run)
+    where
+        Args: JsonSchema + DeserializeOwned + Declare,
+    {
         let parameters = args::schema::<Args>();
+        let declares: Declares = |args, into| args::read::<Args>(args)?.declare(into);
         self.specs.push(ToolSpec { name: name.into(), description: description.into(), parameters });
-        self.tools.push(Tool { kind, validator: OnceLock::new(), run });
+        self.tools.push(Tool { kind, declares, validator: OnceLock::new(), run });
     }
 }
 
@@ -159,9 +173,9 @@ impl Registry {
         tool!(all, Read, "grep", grep::Grep, grep::grep, grep::GREP);
         tool!(all, Write, "edit", edit::Edit, edit::edit, edit::EDIT);
         tool!(all, Write, "write", write::WriteFile, write::write, write::WRITE);
-        tool!(all, Write, "mkdir", write::Mkdir, write::mkdir, write::MKDIR);
-        tool!(all, Write, "mv", write::Mv, write::mv, write::MV);
-        tool!(all, Write, "rm", write::Rm, write::rm, write::RM);
+        tool!(all, Arrange, "mkdir", write::Mkdir, write::mkdir, write::MKDIR);
+        tool!(all, Arrange, "mv", write::Mv, write::mv, write::MV);
+        tool!(all, Arrange, "rm", write::Rm, write::rm, write::RM);
         tool!(all, Read, "cat", read::Cat, read::cat, read::CAT);
         tool!(all, Read, "find", find::Find, find::find, find::FIND);
         tool!(all, Read, "file_info", list::FileInfo, list::file_info, list::FILE_INFO);
@@ -191,6 +205,22 @@ impl Registry {
     /// What a call of this tool can do; none when there is no such tool.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.find(name).map(|(_, tool)| tool.kind)
+    }
+
+    /// What a call of a tool does, by its arguments as JSON text. `plan` is the plan file of a call that names none. `NOT_FOUND` when there
+    /// is no such tool, `INVALID_ARGUMENT` for arguments that it does not take: a call that this refuses does nothing.
+    pub fn effects(&self, name: &str, text: &str, plan: &FilePath) -> Result<Effects, Error> {
+        let (tool, args) = self.checked(name, text)?;
+        let mut declaration = Declaration::new(plan);
+        (tool.declares)(args, &mut declaration)?;
+        Ok(declaration.of(tool.kind))
+    }
+
+    fn checked(&self, name: &str, text: &str) -> Result<(&Tool, Value), Error> {
+        let (spec, tool) =
+            self.find(name).ok_or_else(|| unknown(name, self.tools.specs.iter().map(|spec| spec.name.as_str())))?;
+        let args = args::check(tool.validator(&spec.parameters), &spec.parameters, text)?;
+        Ok((tool, args))
     }
 
     /// Runs a tool with arguments as JSON text. A failure is an outcome, too: a model reads it and tries otherwise.
@@ -244,9 +274,7 @@ impl Registry {
     }
 
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
-        let (spec, tool) =
-            self.find(name).ok_or_else(|| unknown(name, self.tools.specs.iter().map(|spec| spec.name.as_str())))?;
-        let args = args::check(tool.validator(&spec.parameters), &spec.parameters, text)?;
+        let (tool, args) = self.checked(name, text)?;
         (tool.run)(call, args).await
     }
 
@@ -257,9 +285,9 @@ impl Registry {
 
 /// Arguments that have to fit a schema that a flow brings.
 fn checked(name: &str, parameters: &Value, text: &str) -> Result<Value, Error> {
-    let validator = jsonschema::validator_for(parameters)
-        .map_err(|error| Error::new(Code::Internal, format!("the schema of {name} is none: {error}")))?;
-    args::check(&validator, parameters, text)
+    let schema = Schema::compile_any_draft(parameters)
+        .map_err(|error| Error::new(Code::Internal, format!("the schema of {name} cannot be used: {error}")))?;
+    schema.arguments(parameters, text)
 }
 
 /// The refusal of a call of a tool that is not among `names`, which are all that the caller has.

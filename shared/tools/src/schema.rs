@@ -67,6 +67,16 @@ impl Schema {
         self.shape.fits_budget(value, MOST_APPLICATIONS).is_ok() && self.validator.is_valid(value)
     }
 
+    /// The arguments in a text, held to this schema, which `source` is. `INVALID_ARGUMENT` with what is wrong, or when they take too much to
+    /// check.
+    pub(crate) fn arguments(&self, source: &Value, text: &str) -> Result<Value, domain::Error> {
+        if let Ok(value) = serde_json::from_str(text) {
+            let affordable = self.shape.fits_budget(&value, MOST_APPLICATIONS);
+            affordable.map_err(|too_much| domain::Error::invalid("args", too_much.to_string()))?;
+        }
+        crate::args::check(&self.validator, source, text)
+    }
+
     /// The first errors of a value, at most `most` of them, each with its path; empty when it fits.
     pub fn errors(&self, value: &Value, most: usize) -> Vec<String> {
         if let Err(too_much) = self.shape.fits_budget(value, MOST_APPLICATIONS) {
@@ -112,6 +122,18 @@ mod tests {
             let errors = schema.errors(&json!("x"), 10);
             assert!(errors.len() == 1 && errors[0].contains("2000000"), "{errors:?}");
         }
+    }
+
+    #[test]
+    fn arguments_of_a_flows_tool_have_the_same_budget() {
+        let source = forks(34, |next| json!({ "allOf": [next, next] }));
+        let schema = Schema::compile_any_draft(&source).unwrap();
+        let refused = schema.arguments(&source, "{}").unwrap_err();
+        assert!(refused.message.contains("2000000"), "{refused}");
+        let schema = json!({ "properties": { "a": { "type": "integer" } } });
+        let read = |text| Schema::compile_any_draft(&schema).unwrap().arguments(&schema, text);
+        assert_eq!(read(r#"{"a": 1}"#).unwrap(), json!({ "a": 1 }));
+        assert_eq!(read(r#"{"a": "x"}"#).unwrap_err().code, domain::Code::InvalidArgument);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tools that walk files, and where they walk: `latest/` here, brought in line with the index before where it is only a cache.
 
 use crate::{
+    args,
     call::{Answer, Call, Done, Outcome, path},
     disk::{Start, walking},
     glob::Glob,
@@ -9,7 +10,17 @@ use crate::{
 use domain::{Code, Error, FilePath};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use std::{collections::HashSet, path::Path};
+
+/// Refuses a search whose patterns mean nothing or are too large, by its arguments. Other tools have none.
+pub fn check_search(tool: &str, args: Value) -> Result<(), Error> {
+    match tool {
+        Glob::TOOL => args::read::<Glob>(args)?.check(),
+        Grep::TOOL => args::read::<Grep>(args)?.check(),
+        _ => Ok(()),
+    }
+}
 
 /// The arguments of a tool that only looks at files.
 pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'static {

@@ -1,6 +1,10 @@
 //! `write`, `mkdir`, `mv` and `rm`.
 
-use crate::call::{self, Answer, Call, Done, file_updated};
+use crate::{
+    call::{self, Answer, Call, Done, file_updated},
+    effects::{Declaration, Declare},
+};
+use domain::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -45,6 +49,31 @@ pub(crate) struct Mv {
 pub(crate) struct Rm {
     /// What to remove.
     path: String,
+}
+
+impl Declare for WriteFile {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.writes("path", &self.path)
+    }
+}
+
+impl Declare for Mkdir {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.writes("path", &self.path)
+    }
+}
+
+impl Declare for Mv {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.removes("from", &self.from)?;
+        into.writes("to", &self.to)
+    }
+}
+
+impl Declare for Rm {
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
+        into.removes("path", &self.path)
+    }
 }
 
 pub(crate) async fn write(call: &Call<'_>, args: WriteFile) -> Answer {

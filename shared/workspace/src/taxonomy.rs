@@ -55,6 +55,11 @@ impl Workspace {
     }
 }
 
+/// That names which are made now can be told from others. What has another name already keeps it, also when it comes back from the trash.
+pub(crate) fn check_new_names<'a>(mut names: impl Iterator<Item = &'a str>) -> Result<()> {
+    Ok(names.try_for_each(domain::check_new_name)?)
+}
+
 /// Whether something can be moved or removed: not the root, not the taxonomy, and no chat file by an agent.
 pub(crate) fn may_take_away(path: &FilePath, kind: Kind, writer: &Writer) -> Result<()> {
     if path.is_root() || FOLDERS.contains(&path.as_str()) || is_home(path) {

@@ -27,6 +27,8 @@ impl Workspace {
             }
             let found = self.found(from).await?;
             taxonomy::may_take_away(from, found.entry.kind, writer)?;
+            let had: Vec<&str> = from.names().collect();
+            taxonomy::check_new_names(to.names().filter(|name| !had.contains(name)))?;
             let at = self.0.clock.now();
             let change =
                 Change { from: Some(from.clone()), ..Change::of(Op::Moved, &found.entry, to.clone(), writer, at) };

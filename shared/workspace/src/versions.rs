@@ -1,6 +1,6 @@
 //! The history of a file: it only grows.
 
-use crate::{Change, Expect, Result, Version, VersionPage, Workspace, Writer, damage, error};
+use crate::{Change, Expect, Result, Version, VersionPage, Workspace, Writer, blocking, damage, error};
 use bytes::Bytes;
 use domain::{Error, FileId};
 use ports::Query;
@@ -51,12 +51,16 @@ impl Workspace {
     pub async fn diff(&self, file_id: FileId, from: u64, to: u64) -> Result<Option<String>> {
         let (_, old) = self.version(file_id, from).await?;
         let (_, new) = self.version(file_id, to).await?;
-        Ok(diff_text(&old, &new, (&format!("version {from}"), &format!("version {to}"))))
+        diff(old, new, (format!("version {from}"), format!("version {to}"))).await
     }
 }
 
-/// A unified diff, cut to [`MAX_DIFF`].
-pub(crate) fn diff_text(old: &[u8], new: &[u8], names: (&str, &str)) -> Option<String> {
+/// A unified diff, cut to [`MAX_DIFF`]; on a thread for such work.
+pub(crate) async fn diff(old: Bytes, new: Bytes, names: (String, String)) -> Result<Option<String>> {
+    blocking::run(move || diff_text(&old, &new, (&names.0, &names.1))).await.map_err(error::task)
+}
+
+fn diff_text(old: &[u8], new: &[u8], names: (&str, &str)) -> Option<String> {
     if old.len().max(new.len()) > MAX_DIFFED {
         return None;
     }

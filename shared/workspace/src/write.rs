@@ -46,6 +46,7 @@ impl Workspace {
             }
             let walk = self.walk_to_make(path).await?;
             taxonomy::may_write(path, walk.found.as_ref().map(|found| found.entry.kind), writer)?;
+            taxonomy::check_new_names(walk.missing.iter().map(String::as_str))?;
             self.check(path, walk.found.as_ref(), expect).await?;
             let (entry, mut writes) = self.version_of(&walk, path, digest, content.len() as u64, writer)?;
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
@@ -140,6 +141,7 @@ impl Workspace {
                 Some(_) => return Err(taken(path)),
                 None => {}
             }
+            taxonomy::check_new_names(walk.missing.iter().map(String::as_str))?;
             let (writes, file_id) = self.new_folders(walk.deepest(), &walk.missing, writer, at)?;
             let entry = Entry::folder(file_id, writer, at);
             let change = Change::of(Op::Made, &entry, path.clone(), writer, at);
@@ -221,7 +223,7 @@ impl Workspace {
         };
         let (Some(seen), Some(digest)) = (seen, entry.sha256) else { return Ok(None) };
         let now = self.0.archive.get(digest, entry.size).await?;
-        Ok(crate::versions::diff_text(&seen, &now, (&format!("{path} (as you read it)"), &format!("{path} (now)"))))
+        crate::versions::diff(seen, now, (format!("{path} (as you read it)"), format!("{path} (now)"))).await
     }
 }
 

@@ -25,7 +25,7 @@ const GLOBAL: &[(&str, &str)] = &[
 ];
 
 /// Test binaries that have one test, which therefore has its process for itself under any runner.
-const ALONE: &[&str] = &["shared/models/tests/logged.rs"];
+const ALONE: &[&str] = &["functions/assembly/tests/logged.rs", "shared/models/tests/logged.rs"];
 
 #[test]
 fn tests_change_nothing_that_a_process_has_one_of() {

@@ -7,6 +7,7 @@ mod document;
 mod errors;
 mod files;
 mod flows;
+mod health;
 mod idempotency;
 mod isolation;
 mod people;

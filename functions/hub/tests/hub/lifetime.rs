@@ -72,3 +72,19 @@ async fn an_idle_chat_leaves_memory_and_its_stream_stays() -> Result {
     assert_eq!(seen, watch.events(), "one connection, from the first event to the last, across the time-out");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_hub_whose_files_cannot_be_reached_is_not_ready() -> Result {
+    let folder = tempfile::tempdir()?;
+    let hub = start(folder.path(), &[]).await?;
+    let client = hub.client();
+    let (files, elsewhere) = (folder.path().join("workspaces"), folder.path().join("elsewhere"));
+    client.until("/ready", |ready| ready["status"] == "ready").await?;
+    std::fs::rename(&files, &elsewhere)?;
+    let refused = client.ask(Method::GET, "/ready", Value::Null).await?.refuses(503, "UPSTREAM_UNAVAILABLE")?;
+    assert_eq!(refused["message"], "not ready: files");
+    client.ask(Method::GET, "/health", Value::Null).await?.is(200)?;
+    std::fs::rename(&elsewhere, &files)?;
+    client.until("/ready", |ready| ready["status"] == "ready").await?;
+    Ok(())
+}

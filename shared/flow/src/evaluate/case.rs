@@ -115,7 +115,7 @@ impl Stage<'_> {
                 let (write, model) = understudy::keep(script, self.clock.now());
                 self.table.commit(vec![write]).await.map_err(internal)?;
                 let files = understudy::cast(self.flow, &model);
-                let checked = self.tasks.flows().check_files(&self.flow.reference.name, files);
+                let checked = self.tasks.flows().check_files(&self.flow.reference.name, files).await?;
                 checked.map_err(|report| Error::new(Code::Unprocessable, report.to_string()))?
             }
         };
@@ -200,7 +200,9 @@ impl Stage<'_> {
                     return Err(Error::new(Code::Unprocessable, text).hint("say it under `answers` of the case"));
                 };
                 let command = CommandId::from_key(&view.task_id.to_string(), &format!("answer/{node}"));
-                match self.tasks.answer(own, view.task_id, node.as_str(), said.clone(), command, &self.by).await {
+                // Its author approved, by writing the case: that needs the right to write.
+                let said = crate::Answers { answers: said.clone(), may_approve: true };
+                match self.tasks.answer(own, view.task_id, node.as_str(), said, command, &self.by).await {
                     // It may have ended since it was seen, by this very answer.
                     Err(error) if error.code == Code::Conflict => {
                         if self.tasks.get(own, view.task_id).await?.phase != TaskPhase::Finished {

@@ -143,7 +143,7 @@ impl Rig {
     }
 
     pub async fn answer(&self, task: TaskId, node: &str, answers: Value) {
-        let answers = answers.as_object().unwrap().clone();
+        let answers = flow::Answers { answers: answers.as_object().unwrap().clone(), may_approve: true };
         let command = CommandId(self.id());
         self.tasks.answer(self.workspace, task, node, answers, command, &Principal::local()).await.unwrap();
         self.work().await;

@@ -320,3 +320,26 @@ fn written(args: &Value) -> Option<String> {
         value => Some(value.to_string()),
     }
 }
+
+/// The formats that [`decode`] reads.
+pub const FORMATS: [&str; 5] = ["chat_completions", "responses", "messages", "generate_content", "converse"];
+
+/// What an answer of a provider says, from the pieces that it came in, until its end or its first fault; nothing in a format that is not
+/// one of [`FORMATS`].
+pub fn decode(format: &str, pieces: &[&[u8]]) -> Vec<Delta> {
+    let wire = match format {
+        "chat_completions" => Wire::ChatCompletions,
+        "responses" => Wire::Responses,
+        "messages" => Wire::Messages,
+        "generate_content" => Wire::GenerateContent,
+        "converse" => Wire::Converse,
+        _ => return Vec::new(),
+    };
+    let mut decoding = Decoding::new(wire);
+    let read = pieces.iter().try_for_each(|piece| decoding.push(piece));
+    if read.is_ok() {
+        // What it lacks at its end is for those who asked.
+        let _ = decoding.end();
+    }
+    std::iter::from_fn(|| decoding.next()).collect()
+}

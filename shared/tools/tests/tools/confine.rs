@@ -94,14 +94,15 @@ fn call() -> impl Strategy<Value = (String, Value)> {
     })
 }
 
-async fn outside(hands: &Hands) -> BTreeMap<String, Option<Sha256>> {
-    let root: FilePath = ROOT.parse().unwrap();
+async fn everything(hands: &Hands) -> BTreeMap<FilePath, Option<Sha256>> {
     let (all, whole) = hands.workspace.list_tree(&FilePath::root(), 10_000).await.unwrap();
     assert!(whole);
-    all.into_iter()
-        .filter(|info| !info.path.is_within(&root))
-        .map(|info| (info.path.to_string(), info.sha256))
-        .collect()
+    all.into_iter().map(|info| (info.path, info.sha256)).collect()
+}
+
+async fn outside(hands: &Hands) -> BTreeMap<FilePath, Option<Sha256>> {
+    let root: FilePath = ROOT.parse().unwrap();
+    everything(hands).await.into_iter().filter(|(path, _)| !path.is_within(&root)).collect()
 }
 
 #[test]
@@ -137,4 +138,52 @@ fn s5_no_shape_of_arguments_escapes_the_root() {
     held.unwrap_or_else(|failure| panic!("{failure}"));
     let (allowed, worked) = (allowed.get(), worked.get());
     assert!(worked > 40, "{worked} of {allowed} allowed calls did something: the test proves little");
+}
+
+/// Makes a call, and says how many paths it changed; an error when it changed any that it did not declare.
+async fn changes(hands: &Hands, tool: &str, args: &Value) -> Result<usize, String> {
+    let (plan, args) = ("/projects/app/plan.md".parse().unwrap(), args.to_string());
+    let effects = Registry::builtin().effects(tool, &args, &plan);
+    hands.put(INSIDE, "text\n- [ ] step\n").await;
+    let before = everything(hands).await;
+    let outcome = hands.person().call(tool, &args).await;
+    let after = everything(hands).await;
+    let Ok(effects) = effects else {
+        let nothing = !outcome.success && before == after;
+        return if nothing { Ok(0) } else { Err(format!("{tool} {args} ran without being understood")) };
+    };
+    let others = before.iter().filter(|(path, digest)| after.get(*path) != Some(*digest)).map(|(path, _)| path);
+    let changed: Vec<&FilePath> = others.chain(after.keys().filter(|path| !before.contains_key(*path))).collect();
+    // Folders above are made where they are missing.
+    let is_declared =
+        |path: &&&FilePath| effects.changed().any(|declared| path.is_within(declared) || declared.is_within(path));
+    match changed.iter().find(|path| !is_declared(path)) {
+        Some(path) => Err(format!("{tool} {args} changed {path}")),
+        None => Ok(changed.len()),
+    }
+}
+
+#[test]
+fn a_call_changes_what_it_declares_and_nothing_else() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let hands = runtime.block_on(Hands::agent());
+    for (tool, args) in [
+        ("write", json!({ "path": "/projects/new/a.md", "content": "x" })),
+        ("edit", json!({ "path": INSIDE, "edits": [{ "old": "text", "new": "other" }] })),
+        ("mkdir", json!({ "path": "/data/new/folder" })),
+        ("mv", json!({ "from": INSIDE, "to": "/data/moved.md" })),
+        ("rm", json!({ "path": INSIDE })),
+        ("plan_write", json!({ "title": "t", "steps": ["one"], "path": "/data/plan.md" })),
+        ("plan_update_step", json!({ "step": 1, "status": "done", "path": INSIDE })),
+    ] {
+        let changed = runtime.block_on(changes(&hands, tool, &args));
+        assert!(changed.as_ref().is_ok_and(|changed| *changed > 0), "{tool}: {changed:?}");
+    }
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(400) });
+    let held = runner.run(&call(), |(tool, args)| {
+        let changed = runtime.block_on(changes(&hands, &tool, &args));
+        prop_assert!(changed.is_ok(), "{:?}", changed);
+        Ok(())
+    });
+    held.unwrap_or_else(|failure| panic!("{failure}"));
 }

@@ -328,3 +328,21 @@ async fn a_call_tried_again_after_a_store_failed_applies_once() {
         }
     }
 }
+
+#[tokio::test]
+async fn new_names_are_ones_that_people_can_tell_from_others() {
+    let (_world, workspace) = World::new().await;
+    workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
+    for odd in ["/projects/a\u{200B}", "/projects/\u{202E}fdp/x", "/u\u{308}bersicht"] {
+        let odd = path(odd);
+        let tried = [
+            workspace.write(&odd, "x", Expect::Any, &person()).await,
+            workspace.mkdir(&odd, &person()).await,
+            workspace.mv(&path("/projects/a"), &odd, &person()).await,
+        ];
+        for tried in tried {
+            assert_eq!(tried.unwrap_err().code, Code::InvalidArgument, "{odd}");
+        }
+        assert_eq!(workspace.stat(&odd).await.unwrap_err().code, Code::NotFound, "who asks for it finds nothing");
+    }
+}

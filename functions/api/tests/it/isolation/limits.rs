@@ -33,6 +33,7 @@ async fn requests_that_put_agents_to_work_are_counted() {
         (format!("{}/chats", ann.workspace), r#"{"goal": "x"}"#),
         (format!("{flow}/tasks"), "{}"),
         (format!("{flow}/evaluations"), "{}"),
+        (format!("{flow}/check"), "{}"),
         (format!("{}/tasks/{}/replay", ann.workspace, ann.has["task_id"]), "{}"),
         (format!("{}/tasks/{}/retry", ann.workspace, ann.has["task_id"]), ""),
     ] {

@@ -185,3 +185,39 @@ async fn a_chat_that_begins_in_build_mode_says_which_version_is_approved() {
     };
     assert_eq!((config.mode, approval.v), (Mode::Build, 2));
 }
+
+#[tokio::test]
+async fn an_approval_of_a_flow_needs_the_right_to_approve_and_a_question_does_not() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let asks = |ask: &str| {
+        format!(
+            "nodes:\n  - {{id: begin, kind: deterministic, role: start, context: none}}\n  - {{id: ask, kind: deterministic, role: linear, \
+             context: none, ask: {ask}}}\n  - {{id: end, kind: deterministic, role: exit, context: none}}\nedges:\n  - {{from: begin, \
+             to: ask}}\n  - {{from: ask, to: end}}\n"
+        )
+    };
+    let begun = async |name: &str, ask: &str| {
+        let file = json!({ "path": format!("/system/flows/{name}/workflow.yaml"), "content": asks(ask) });
+        world.json(&ann.token, "POST", &format!("{}/files", ann.workspace), file).await.is(201);
+        let tasks = format!("{}/flows/{name}/tasks", ann.workspace);
+        let task = world.json(&ann.token, "POST", &tasks, json!({})).await.is(202).text("task_id");
+        format!("{}/tasks/{task}/answers/ask", ann.workspace)
+    };
+    let approval = begun("approval", "{approve: 'Publish it?'}").await;
+    let question = begun("question", "{questions: [{name: colour, question: 'Which?'}]}").await;
+    let scopes: Vec<_> = Scopes::all().iter().filter(|scope| *scope != Action::Approve).collect();
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    let editor = token(&world.person_as(&ann, Role::Editor).await);
+    for (bearer, may) in [(member, false), (world.key("ann", &scopes, None).await, false), (editor, true)] {
+        let given = json!({ "answers": { "approved": true } });
+        let reply = world.json(&bearer, "POST", &approval, given).await;
+        if may {
+            reply.is(202);
+        } else {
+            let refused = reply.refuses(403, "FORBIDDEN");
+            assert_eq!(refused.json["error"]["details"]["needs"], "approve");
+        }
+        world.json(&bearer, "POST", &question, json!({ "answers": { "colour": "red" } })).await.is(202);
+    }
+}

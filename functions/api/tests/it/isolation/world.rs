@@ -121,7 +121,7 @@ impl World {
         reply
     }
 
-    async fn json(&self, token: &str, method: &str, target: &str, body: Value) -> Reply {
+    pub async fn json(&self, token: &str, method: &str, target: &str, body: Value) -> Reply {
         self.call(Some(token), method, target, &body.to_string()).await
     }
 

@@ -1,0 +1,301 @@
+//! What a call does, as its tool declares it from the arguments: one answer for the gate of chats, for modes, for the folder that a
+//! tool is kept within, for what is shown of a call, and for the log.
+//!
+//! A tool cannot be registered without its [`Declare`], which sees the arguments as the type that the tool itself runs with. So
+//! arguments that are not of this type are known to do nothing, and are refused.
+
+use crate::{Kind, Registry, call};
+use domain::{Code, Error, FilePath};
+use serde_json::Value;
+
+/// What is done at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It, or what is below it, is read.
+    Read,
+    /// It is written, or made.
+    Write,
+    /// It is taken away from there, with what is below it.
+    Remove,
+}
+
+/// A path that a call touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// How.
+    pub access: Access,
+    /// The path.
+    pub path: FilePath,
+    /// The argument that names it.
+    pub field: &'static str,
+    /// What is meant where the argument is left out, if it was.
+    unnamed: Option<Unnamed>,
+}
+
+/// What an argument means that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unnamed {
+    /// The whole workspace.
+    Everything,
+    /// The chat's plan.
+    Plan,
+}
+
+/// What a call does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effects {
+    /// What the tool can do.
+    pub kind: Kind,
+    /// The paths that it touches, in the order of its arguments. Of a command none: it is fenced where it runs.
+    pub touches: Vec<Touch>,
+}
+
+impl Effects {
+    /// Those of a tool that touches no file.
+    pub fn none(kind: Kind) -> Self {
+        Self { kind, touches: Vec::new() }
+    }
+
+    /// The paths that are not as before afterwards.
+    pub fn changed(&self) -> impl Iterator<Item = &FilePath> {
+        self.touches.iter().filter(|touch| touch.access != Access::Read).map(|touch| &touch.path)
+    }
+
+    /// The path that the call is about, for showing: of a move where it begins, of several files the first, of what is left out none.
+    pub fn about(&self) -> Option<&FilePath> {
+        self.touches.first().filter(|touch| touch.unnamed.is_none()).map(|touch| &touch.path)
+    }
+}
+
+/// What a tool does, by its arguments.
+pub(crate) trait Declare {
+    /// Tells all that a call with these arguments touches. `INVALID_ARGUMENT` for a path that is none.
+    fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error>;
+}
+
+/// What a call is told to touch.
+pub(crate) struct Declaration<'a> {
+    plan: &'a FilePath,
+    touches: Vec<Touch>,
+}
+
+impl<'a> Declaration<'a> {
+    /// Of nothing yet. `plan` is the plan file of a call that names none.
+    pub fn new(plan: &'a FilePath) -> Self {
+        Self { plan, touches: Vec::new() }
+    }
+
+    pub fn of(self, kind: Kind) -> Effects {
+        Effects { kind, touches: self.touches }
+    }
+
+    pub fn reads(&mut self, field: &'static str, path: &str) -> Result<(), Error> {
+        self.add(Access::Read, field, path)
+    }
+
+    pub fn writes(&mut self, field: &'static str, path: &str) -> Result<(), Error> {
+        self.add(Access::Write, field, path)
+    }
+
+    pub fn removes(&mut self, field: &'static str, path: &str) -> Result<(), Error> {
+        self.add(Access::Remove, field, path)
+    }
+
+    /// A folder that is looked through; without one everything is.
+    pub fn searches(&mut self, field: &'static str, path: Option<&str>) -> Result<(), Error> {
+        self.add_or(Access::Read, field, path, (Unnamed::Everything, FilePath::root()))
+    }
+
+    /// The plan, which is written; without one the chat's own is meant.
+    pub fn plans(&mut self, field: &'static str, path: Option<&str>) -> Result<(), Error> {
+        self.add_or(Access::Write, field, path, (Unnamed::Plan, self.plan.clone()))
+    }
+
+    fn add(&mut self, access: Access, field: &'static str, path: &str) -> Result<(), Error> {
+        self.touches.push(Touch { access, path: call::path(field, path)?, field, unnamed: None });
+        Ok(())
+    }
+
+    fn add_or(
+        &mut self,
+        access: Access,
+        field: &'static str,
+        path: Option<&str>,
+        (unnamed, default): (Unnamed, FilePath),
+    ) -> Result<(), Error> {
+        match path {
+            Some(path) => self.add(access, field, path),
+            None => {
+                self.touches.push(Touch { access, path: default, field, unnamed: Some(unnamed) });
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The arguments with which a call of a built-in tool stays within `root` (spec 002 §5): a search that names no folder searches that
+/// one, and a plan without a path is kept in it. A call has to run with the very arguments that this returns. `FORBIDDEN`, with the
+/// argument at fault, for a call that touches anything else, and for a command; `INVALID_ARGUMENT` when the tool takes no such arguments.
+pub fn confined(tool: &str, mut args: Value, root: &FilePath) -> Result<Value, Error> {
+    if root.is_root() {
+        return Ok(args);
+    }
+    let plan = root.join("plan.md")?;
+    let registry = Registry::builtin();
+    if registry.kind(tool).is_none_or(|kind| kind == Kind::Exec) {
+        return Err(Error::new(Code::Forbidden, format!("the tool {tool:?} cannot be confined to {root}")));
+    }
+    for Touch { path, field, unnamed, .. } in registry.effects(tool, &args.to_string(), &plan)?.touches {
+        match (unnamed, &mut args) {
+            (None, _) if path.is_within(root) => {}
+            (Some(unnamed), Value::Object(fields)) => {
+                let meant = if unnamed == Unnamed::Plan { &plan } else { root };
+                fields.insert(field.into(), meant.as_str().into());
+            }
+            _ => {
+                return Err(outside(tool, field, &path, root));
+            }
+        }
+    }
+    Ok(args)
+}
+
+fn outside(tool: &str, field: &str, path: &FilePath, root: &FilePath) -> Error {
+    Error::new(Code::Forbidden, format!("{path} is outside of {root}, the only folder that {tool} may touch here"))
+        .hint(format!("name a path within {root}"))
+        .detail("field", field)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    fn effects(tool: &str, args: Value) -> Result<Effects, Error> {
+        let plan = "/chats/c/plan.md".parse().unwrap();
+        Registry::builtin().effects(tool, &args.to_string(), &plan)
+    }
+
+    /// Arguments that the tool takes, each text a path of its own.
+    fn sample(schema: &Value, at: &str) -> Value {
+        if let Some(values) = schema["enum"].as_array() {
+            return values[0].clone();
+        }
+        match schema["type"].as_str() {
+            Some("object") => {
+                let fields = schema["properties"].as_object().into_iter().flatten();
+                fields.map(|(name, schema)| (name.clone(), sample(schema, &format!("{at}/{name}")))).collect()
+            }
+            Some("array") => json!([sample(&schema["items"], at)]),
+            Some("integer" | "number") => json!(1),
+            Some("boolean") => json!(true),
+            _ => json!(at),
+        }
+    }
+
+    #[test]
+    fn every_tool_declares_each_of_its_arguments_that_is_a_path() {
+        // The others are patterns, contents, hashes, numbers and flags.
+        let harmless = [
+            "limit",
+            "cursor",
+            "pattern",
+            "offset",
+            "from_byte",
+            "glob",
+            "ignore_case",
+            "literal",
+            "context",
+            "mode",
+            "edits",
+            "last_read_hash",
+            "content",
+            "name",
+            "type",
+            "min_size",
+            "max_size",
+            "modified_after",
+            "modified_before",
+            "questions",
+            "title",
+            "steps",
+            "notes",
+            "step",
+            "status",
+        ];
+        for spec in Registry::builtin().specs().iter() {
+            let mut args = sample(&spec.parameters, "");
+            if spec.name == "ask_user" {
+                args = json!({ "questions": [{ "name": "a", "question": "b" }] });
+            }
+            let effects = effects(&spec.name, args).unwrap_or_else(|error| panic!("{}: {error}", spec.name));
+            for name in spec.parameters["properties"].as_object().unwrap().keys() {
+                let is_declared = effects.touches.iter().any(|touch| touch.field == name);
+                assert!(is_declared != harmless.contains(&name.as_str()), "is {name} of {} a path?", spec.name);
+            }
+            let changes = effects.changed().next().is_some();
+            assert_eq!(changes, matches!(effects.kind, Kind::Write | Kind::Arrange), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn arguments_that_a_tool_does_not_take_are_refused() {
+        let code = |tool: &str, args: Value| effects(tool, args).err().map(|error| error.code);
+        for args in [
+            json!({}),
+            json!([]),
+            json!({ "path": ["/a"], "content": "" }),
+            json!({ "path": "../a", "content": "" }),
+            json!({ "path": "/a", "content": "", "also": "/b" }),
+        ] {
+            assert_eq!(code("write", args.clone()), Some(Code::InvalidArgument), "{args}");
+        }
+        assert_eq!(code("write", json!({ "path": "/a", "content": "", "last_read_hash": null })), None);
+        assert_eq!(code("nothing", json!({})), Some(Code::NotFound));
+    }
+
+    #[test]
+    fn a_call_is_shown_with_the_path_that_it_is_about() {
+        let about = |tool: &str, args: Value| effects(tool, args).ok()?.about().map(ToString::to_string);
+        assert_eq!(about("read", json!({ "path": "//a/./b" })).as_deref(), Some("/a/b"));
+        assert_eq!(about("mv", json!({ "from": "/a", "to": "/b" })).as_deref(), Some("/a"));
+        assert_eq!(about("cat", json!({ "paths": ["/a", "/b"] })).as_deref(), Some("/a"));
+        assert_eq!(about("read_many", json!({ "files": [{ "path": "/a" }] })).as_deref(), Some("/a"));
+        assert_eq!(about("ls", json!({})), None);
+        assert_eq!(about("read", json!({ "from": "/a" })), None);
+    }
+
+    #[test]
+    fn s5_paths_outside_of_the_root_are_refused() {
+        let root: FilePath = "/projects/app".parse().unwrap();
+        let code = |tool: &str, args: Value| confined(tool, args, &root).err().map(|error| error.code);
+        assert_eq!(code("read", json!({ "path": "/projects/app/a.md" })), None);
+        assert_eq!(code("rm", json!({ "path": "//projects/./app/" })), None);
+        assert_eq!(code("read", json!({ "path": "/projects/app2/a.md" })), Some(Code::Forbidden));
+        assert_eq!(code("read", json!({ "path": "/projects/app/../b" })), Some(Code::InvalidArgument));
+        assert_eq!(code("read", json!({})), Some(Code::InvalidArgument));
+        assert_eq!(code("read", json!({ "path": ["/projects/app/a"] })), Some(Code::InvalidArgument));
+        assert_eq!(code("read", json!(["/projects/app/a"])), Some(Code::InvalidArgument));
+        assert_eq!(code("mv", json!({ "from": "/projects/app/a", "to": "/b" })), Some(Code::Forbidden));
+        assert_eq!(code("cat", json!({ "paths": ["/projects/app/a", "/b"] })), Some(Code::Forbidden));
+        assert_eq!(code("read_many", json!({ "files": [{ "path": "/b" }] })), Some(Code::Forbidden));
+        assert_eq!(code("grep", json!({ "pattern": "x", "path": "/" })), Some(Code::Forbidden));
+        assert_eq!(
+            code("exec", json!({ "folder": "/projects/app/a" })),
+            Some(Code::Forbidden),
+            "it is fenced elsewhere"
+        );
+        assert_eq!(confined("exec", json!({}), &FilePath::root()).err(), None, "/ confines nothing");
+    }
+
+    #[test]
+    fn what_is_left_out_means_the_root() {
+        let root: FilePath = "/projects/app".parse().unwrap();
+        let args = |tool: &str, args: Value| confined(tool, args, &root).unwrap();
+        assert_eq!(args("ls", json!({})), json!({ "path": "/projects/app" }));
+        assert_eq!(args("ls", json!({ "path": null })), json!({ "path": "/projects/app" }));
+        assert_eq!(args("plan_update_step", json!({ "step": 1, "status": "done" }))["path"], "/projects/app/plan.md");
+        assert_eq!(confined("ls", json!([]), &root).err().map(|error| error.code), Some(Code::InvalidArgument));
+    }
+}

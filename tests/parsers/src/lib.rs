@@ -1,0 +1,217 @@
+//! Every parser that input reaches, as a function of bytes: what `scripts/fuzz` runs, and what the test beside this feeds with a corpus and
+//! with changed inputs. A parser may refuse what it likes; it may not panic, overflow the stack, or take for ever.
+
+use actor::{Entry, Mail};
+use domain::{ChatCommand, ChatEvent, FilePath, Sha256, TaskCommand, TaskEvent, TaskId, Timestamp, WorkspaceId};
+use flow::{
+    load::{Known, load},
+    op::{Scope, expr, template},
+};
+use http::{HeaderMap, HeaderValue};
+use identity::{ApiKeys, Stream, Tickets};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path},
+    sync::LazyLock,
+};
+use tools::{Registry, schema::Schema};
+
+/// A parser.
+pub struct Target {
+    /// What it is called; its corpus is the folder of this name in `corpus/`.
+    pub name: &'static str,
+    /// Feeds it.
+    pub feed: fn(&[u8]),
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    Target { name: "arguments", feed: arguments },
+    Target { name: "cursors", feed: cursors },
+    Target { name: "expressions", feed: expressions },
+    Target { name: "front_matter", feed: front_matter },
+    Target { name: "ids", feed: ids },
+    Target { name: "logs", feed: logs },
+    Target { name: "manifests", feed: manifests },
+    Target { name: "paths", feed: paths },
+    Target { name: "patterns", feed: patterns },
+    Target { name: "plans", feed: plans },
+    Target { name: "providers", feed: providers },
+    Target { name: "questions", feed: questions },
+    Target { name: "schemas", feed: schemas },
+    Target { name: "scripts", feed: scripts },
+    Target { name: "templates", feed: templates },
+    Target { name: "tickets", feed: tickets },
+];
+
+/// The target of this name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The first line, and the rest.
+fn parts(bytes: &[u8]) -> (String, String) {
+    let text = text(bytes);
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    (first.to_owned(), rest.to_owned())
+}
+
+/// The first line is a tool, the rest its arguments: what a call does is known, or the call is refused.
+fn arguments(bytes: &[u8]) {
+    let (tool, args) = parts(bytes);
+    let _ = Registry::builtin().effects(&tool, &args, &FilePath::root());
+    if let (Ok(args), Ok(root)) = (serde_json::from_str(&args), FilePath::parse("/projects/app"))
+        && let Ok(kept) = tools::confined(&tool, args, &root)
+        && let Ok(effects) = Registry::builtin().effects(&tool, &kept.to_string(), &FilePath::root())
+    {
+        assert!(effects.touches.iter().all(|touch| touch.path.is_within(&root)), "{tool} {kept} leaves {root}");
+    }
+}
+
+fn cursors(bytes: &[u8]) {
+    let mut headers = HeaderMap::new();
+    if let Ok(value) = HeaderValue::from_bytes(bytes) {
+        headers.insert("last-event-id", value);
+    }
+    let text = text(bytes);
+    let _ = stream::Cursor::from_request(&headers, Some(&text));
+    let _ = stream::Cursor::from_request(&HeaderMap::new(), Some(&text));
+}
+
+/// The first line is JSON to compute with, the rest an expression.
+fn expressions(bytes: &[u8]) {
+    let (input, source) = parts(bytes);
+    let input: Value = serde_json::from_str(&input).unwrap_or(Value::Null);
+    let _ = expr::check(&source);
+    let _ = expr::outputs_read(&source);
+    let _ = expr::eval(&source, &Scope::of(&input));
+    let _ = expr::eval_list(&source, &Scope::of(&input));
+}
+
+fn front_matter(bytes: &[u8]) {
+    let _ = chat::front_matter(&text(bytes));
+}
+
+fn ids(bytes: &[u8]) {
+    let text = text(bytes);
+    if let Ok(id) = text.parse::<WorkspaceId>() {
+        assert_eq!(id.to_string().parse::<WorkspaceId>().ok(), Some(id));
+    }
+    if let Ok(digest) = text.parse::<Sha256>() {
+        assert_eq!(digest.to_string().parse::<Sha256>().ok(), Some(digest));
+    }
+    let _ = text.parse::<Timestamp>();
+    let _ = ApiKeys::looks_like_one(&text);
+    let _ = domain::name_for_providers(&text);
+    let _ = domain::check_new_name(&text);
+}
+
+/// What a process reads that another one wrote: messages of the queue, and entries of logs.
+fn logs(bytes: &[u8]) {
+    let text = text(bytes);
+    let _ = Mail::<ChatCommand>::parse(&text);
+    let _ = Mail::<TaskCommand>::parse(&text);
+    let _ = serde_json::from_str::<Entry<ChatEvent>>(&text);
+    let _ = serde_json::from_str::<Entry<TaskEvent>>(&text);
+}
+
+/// Files of a flow, each behind a line with `=== ` and its name; without such a line all is `workflow.yaml`.
+fn manifests(bytes: &[u8]) {
+    let text = text(bytes);
+    let mut files = BTreeMap::new();
+    for part in text.split("=== ") {
+        match part.split_once('\n') {
+            Some((name, rest)) if name.contains('.') => files.insert(name.to_owned(), rest.to_owned()),
+            _ => files.insert("workflow.yaml".to_owned(), part.to_owned()),
+        };
+    }
+    if let Ok(flow) = load("fuzzed", files, &Known::default()) {
+        let paint = flow::draw::Paint::new();
+        let _ = (flow::draw::svg(&flow, &paint), flow::draw::dot(&flow, &paint), flow::draw::mermaid(&flow, &paint));
+    }
+}
+
+/// Whatever text is a path stays inside the folder that it is joined under, and parses to itself.
+fn paths(bytes: &[u8]) {
+    let Ok(path) = FilePath::parse(&text(bytes)) else { return };
+    assert_eq!(FilePath::parse(path.as_str()).as_ref(), Ok(&path));
+    assert!(path.as_str().starts_with('/') && path.as_str().len() <= 4096);
+    assert!(path.names().all(|name| !name.is_empty() && name != "." && name != ".." && name.len() <= 255));
+    assert!(!path.as_str().chars().any(char::is_control));
+    let relative = Path::new(path.relative());
+    assert!(relative.components().all(|part| matches!(part, Component::Normal(_))));
+    assert!(Path::new("/volume").join(relative).starts_with("/volume"));
+    if let Some(parent) = path.parent() {
+        assert!(path.is_within(&parent));
+        assert_eq!(parent.join(path.name()).as_ref(), Ok(&path));
+    }
+}
+
+/// Globs and regular expressions of searches.
+fn patterns(bytes: &[u8]) {
+    let text = text(bytes);
+    for (tool, args) in [
+        ("glob", json!({ "pattern": text })),
+        ("grep", json!({ "pattern": text, "glob": text })),
+        ("grep", json!({ "pattern": text, "ignore_case": true })),
+    ] {
+        let _ = tools::check_search(tool, args);
+    }
+}
+
+fn plans(bytes: &[u8]) {
+    let _ = tools::plan_digest(&text(bytes));
+}
+
+/// Answers of models in each format, whole and in two pieces.
+fn providers(bytes: &[u8]) {
+    for format in models::FORMATS {
+        let whole = models::decode(format, &[bytes]);
+        let (first, rest) = bytes.split_at(bytes.len() / 2);
+        assert_eq!(whole, models::decode(format, &[first, rest]), "{format}");
+    }
+}
+
+fn questions(bytes: &[u8]) {
+    if let Ok(questions) = tools::parse_questions(&text(bytes)) {
+        let answers = questions.iter().map(|question| (question.name.clone(), question.schema.clone())).collect();
+        let _ = tools::check_answers(&questions, &answers);
+    }
+}
+
+/// The first line is a value, the rest a schema.
+fn schemas(bytes: &[u8]) {
+    let (value, source) = parts(bytes);
+    let (Ok(value), Ok(source)) = (serde_json::from_str::<Value>(&value), serde_json::from_str(&source)) else {
+        return;
+    };
+    for schema in [Schema::compile(&source), Schema::compile_any_draft(&source)].into_iter().flatten() {
+        let _ = schema.errors(&value, 3);
+    }
+}
+
+/// Scripts of models, which evaluations of flows bring.
+fn scripts(bytes: &[u8]) {
+    let _ = models::Scripted::from_yaml(&text(bytes));
+}
+
+/// The first line is JSON to render with, the rest a template.
+fn templates(bytes: &[u8]) {
+    let (input, source) = parts(bytes);
+    let input: Value = serde_json::from_str(&input).unwrap_or(Value::Null);
+    let template = Value::String(source);
+    let _ = template::check(&template);
+    let _ = template::render(&template, &Scope::of(&input));
+}
+
+fn tickets(bytes: &[u8]) {
+    static TICKETS: LazyLock<Tickets> = LazyLock::new(Tickets::of_this_process);
+    let (workspace, task) = (WorkspaceId::from_key("fuzz", "workspace"), TaskId::from_key("fuzz", "task"));
+    let opened = TICKETS.verify(&text(bytes), workspace, Stream::Task(task), Timestamp::from_millis(0));
+    assert!(opened.is_err(), "nobody was given that");
+}

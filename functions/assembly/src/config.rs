@@ -51,6 +51,9 @@ pub struct Config {
     /// All secrets that are known so far: those of this configuration, and what was learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,
+    /// The file that it was read from, if it was.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// `[server]`
@@ -135,8 +138,11 @@ impl Default for Tasks {
 pub struct Sandbox {
     /// Whether commands run at all: those of agents (the tool `exec`), of flows and of people.
     pub commands: bool,
-    /// Whether they may reach the network. Those of flows need their own permission, too.
+    /// Whether they may reach the network: public addresses, through a proxy that programs find in `https_proxy`. Those of flows
+    /// need their own permission, too.
     pub network: bool,
+    /// Whether they then reach private networks and services of this machine, too; never the hub itself.
+    pub allow_private: bool,
     /// How long a command runs when nothing is said, in seconds.
     pub timeout_s: u64,
     /// How long it runs at most.
@@ -154,6 +160,7 @@ impl Default for Sandbox {
         Self {
             commands: true,
             network,
+            allow_private: false,
             timeout_s: timeout.as_secs(),
             longest_s: longest.as_secs(),
             start_timeout_s: start_timeout.as_secs(),
@@ -267,7 +274,7 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Table::new(),
             Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
         };
-        Self::of(table, environment)
+        Ok(Self { file: Some(path.to_owned()), ..Self::of(table, environment)? })
     }
 
     /// The environment alone; `theirs` says which of its keys are somebody else's.

@@ -11,6 +11,11 @@ use domain::WorkspaceId;
 use embedded::Store;
 use ports::Bus;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::{
+    fs::Mode,
+    process::{geteuid, umask},
+};
+use sandbox::Outer;
 use std::{
     fs::{self, DirBuilder, Permissions},
     io,
@@ -19,15 +24,44 @@ use std::{
     sync::Arc,
 };
 
-/// Where commands run, if any do: here, each in a folder of its own, seeing nothing of the data directory but its workspace.
+/// Where commands run, if any do: here, each in a world of its own, seeing nothing of the hub's but its workspace.
 pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, Machines)> {
     let commands = config.sandbox.commands()?;
-    let mut options = sandbox::Options::new(data.join("scratch"));
-    options.hidden.push(data.to_owned());
-    options.system.extend(config.sandbox.readable.iter().cloned());
+    let mut options = options(data, config);
+    options.outer = outer(sandbox::world(), config.auth.has_accounts());
     let local = sandbox::Local::with(files, options);
     let places = Places { at_once: sandbox::AT_ONCE, shared: true };
     Some((local.clone(), Machines { sandboxes: Arc::new(local), commands: Some(commands), places }))
+}
+
+/// How commands run here.
+fn options(data: &Path, config: &Config) -> sandbox::Options {
+    let mut options = sandbox::Options::new(data.join("scratch"));
+    options.hidden.push(data.to_owned());
+    // Where it is in a folder that commands read, its keys would be read with it.
+    options.hidden.extend(config.file.clone());
+    options.system.extend(config.sandbox.readable.iter().cloned());
+    options.private = config.sandbox.allow_private;
+    options.closed = config.server.listen.as_deref().and_then(|address| address.rsplit_once(':')?.1.parse().ok());
+    options
+}
+
+/// What stands around commands, where a world can be had or, for this reason, cannot.
+fn outer(world: Result<Outer, String>, has_accounts: bool) -> Outer {
+    match world {
+        Ok(world) => world,
+        Err(missing) if has_accounts => {
+            tracing::error!(%missing, "no command runs: where there are accounts each needs a world of its own");
+            Outer::Missing(format!("commands of accounts run only where each has a world of its own: {missing}"))
+        }
+        Err(missing) => {
+            tracing::warn!(
+                %missing,
+                "commands run behind Landlock and seccomp alone: they get no network, and see names of files and processes",
+            );
+            Outer::Nothing
+        }
+    }
 }
 
 /// Keeps the data directory from other users of the machine, also one that an earlier hub made for everybody.
@@ -36,8 +70,13 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
 /// When it cannot be made; one that is somebody else's is only said.
 pub(crate) fn keep_private(data: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(data)?;
-    if let Err(error) = fs::set_permissions(data, Permissions::from_mode(0o700)) {
-        tracing::warn!(%error, folder = %data.display(), "other users of this machine may look into the data directory");
+    match fs::set_permissions(data, Permissions::from_mode(0o700)) {
+        // Commands of a workspace have a user of their own there, who reads its files.
+        Ok(()) if geteuid().is_root() => drop(umask(Mode::WGRP | Mode::WOTH)),
+        Ok(()) => {}
+        Err(error) => {
+            tracing::warn!(%error, folder = %data.display(), "other users of this machine may look into the data directory");
+        }
     }
     Ok(())
 }
@@ -115,6 +154,33 @@ mod tests {
             }
             fs::set_permissions(&files, Permissions::from_mode(0o700))?;
         }
+        Ok(())
+    }
+
+    #[test]
+    fn without_namespaces_one_persons_commands_run_and_those_of_accounts_do_not() {
+        let world = Outer::World("/proc/self/exe".into());
+        for has_accounts in [false, true] {
+            assert_eq!(outer(Ok(world.clone()), has_accounts), world);
+        }
+        let missing = || Err("this kernel gives no user namespace".to_owned());
+        assert_eq!(outer(missing(), false), Outer::Nothing);
+        let Outer::Missing(why) = outer(missing(), true) else { panic!("they run") };
+        assert!(why.ends_with(": this kernel gives no user namespace"), "{why}");
+    }
+
+    #[test]
+    fn the_configuration_file_is_left_out_of_what_commands_read() -> Result<(), Box<dyn std::error::Error>> {
+        let home = tempfile::tempdir()?;
+        let file = home.path().join("buildscale.toml");
+        fs::write(&file, "[server]\nlisten = \"127.0.0.1:8687\"\n[sandbox]\nreadable = [\"/opt/tools\"]\n")?;
+        let config = Config::load(&file, &[]).map_err(|error| format!("{error:?}"))?;
+        let options = options(Path::new("/data"), &config);
+        assert_eq!(options.hidden, [Path::new("/data"), &file]);
+        assert_eq!(
+            (options.system.as_slice(), options.closed),
+            ([Path::new("/opt/tools").into()].as_slice(), Some(8687))
+        );
         Ok(())
     }
 

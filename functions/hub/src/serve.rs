@@ -66,6 +66,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let descriptors = raise_descriptors();
     let listener = listen(&address, &config).await?;
     let address = listener.local_addr()?;
+    config.server.listen = Some(address.to_string());
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
     let repaired = hub.workspaces.repair_all().await.map_err(Failure::Repair)?;

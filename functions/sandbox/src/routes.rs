@@ -56,6 +56,8 @@ impl Machine {
         how.hidden = vec![options.folder.clone()];
         // There is no other workspace here to leave some to.
         how.share = None;
+        // The task's container is what stands around its commands.
+        how.outer = sandbox::Outer::Container;
         Ok(Self::with(options, mirror, Commands::new(how), search))
     }
 

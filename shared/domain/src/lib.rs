@@ -3,6 +3,7 @@
 //! Everything here is plain data with pure functions. It knows no I/O, no async, no HTTP and no vendor, so that every
 //! other crate can speak it and no test needs a fake for it.
 
+mod address;
 pub mod chat;
 mod digest;
 pub mod error;
@@ -19,6 +20,7 @@ pub mod task;
 pub mod task_native;
 mod time;
 
+pub use address::is_public;
 pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
     PlanFile, QueuedMessage,

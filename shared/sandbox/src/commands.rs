@@ -112,7 +112,7 @@ impl Commands {
                 let (held, options, latest) = (run.clone(), inner.options.clone(), latest.to_owned());
                 let ends = Ends { commands: self.clone(), key, number: command.grant.number, run: held.clone() };
                 tokio::spawn(async move {
-                    if let Err(refusal) = supervise::run(&held, &options, &latest, command).await {
+                    if let Err(refusal) = supervise::run(&held, &options, workspace, &latest, command).await {
                         // Nothing ran, so the call may come again; whoever hears of it finds the place given back.
                         ends.commands.change(|calls| {
                             calls.forget(&key);

@@ -2,17 +2,25 @@
 
 use crate::{
     options::Options,
-    plan::Plan,
+    plan::{Plan, find, open_folder},
     run::{Refusal, Run},
-    scratch::Scratch,
 };
+use domain::WorkspaceId;
 use ports::Exec;
 use std::{path::Path, sync::Arc};
 
 /// Runs nothing.
-pub(crate) async fn run(_: &Arc<Run>, options: &Options, latest: &Path, command: Exec) -> Result<(), Refusal> {
-    let scratch = Scratch::make(&options.scratch, command.call).map_err(|error| Refusal::Failed(error.to_string()))?;
+pub(crate) async fn run(
+    _: &Arc<Run>,
+    options: &Options,
+    _: WorkspaceId,
+    latest: &Path,
+    command: Exec,
+) -> Result<(), Refusal> {
     // What makes no sense anywhere is said first.
-    Plan::new(&command, latest, scratch.path())?;
+    let plan = Plan::new(&command, &options.scratch)?;
+    open_folder(latest, &command.root)?;
+    open_folder(latest, &command.folder)?;
+    find(&plan.words, &plan.env, &latest.join(command.folder.relative()))?;
     Err(Refusal::Refused("commands are confined by Landlock and seccomp, which only Linux has".into()))
 }

@@ -1,14 +1,15 @@
 //! Machines on which commands run beside a workspace's files (spec 000 §7; spec 001 §5), in both worlds.
 //!
 //! ```text
-//!   Local   (the hub) ──────────────────────────────┐
-//!                                                    ├── Commands ── a thread that confines itself ── the command
-//!   Remote ── HTTP (wire) ── functions/sandbox ──────┘
+//!   Local   (the hub) ─────────────────────────┐
+//!                                               ├── Commands ── a world of its own ── an inner wall ── the command
+//!   Remote ── HTTP (wire) ── functions/sandbox ─┘               (where the container is not the world already)
 //!                              └── Mirror: files by manifest
 //! ```
 //!
 //! - [`Commands`] runs commands: once under their call, for as long as they may, and nothing of them is left when they have
-//!   ended. How they are confined is in `confine`, the same way wherever they run, and where a kernel cannot, nothing runs.
+//!   ended. How they are confined is in `confine` (the inner wall, the same wherever they run; where a kernel has none, nothing runs)
+//!   and in `world` (the outer one, on the hub).
 //! - [`Mirror`] is a folder that manifests bring up to date, for a machine that does not see the workspace's own.
 //! - [`Local`] is the sandbox of the hub: commands see `latest/` itself. [`Remote`] is one that answers over HTTP.
 //!
@@ -28,11 +29,23 @@ mod scratch;
 pub mod wire;
 
 #[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
 mod confine;
+#[cfg(target_os = "linux")]
+mod fenced;
+#[cfg(target_os = "linux")]
+mod forward;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]
+mod seen;
+#[cfg(target_os = "linux")]
 mod supervise;
+#[cfg(target_os = "linux")]
+mod usage;
+#[cfg(target_os = "linux")]
+mod world;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -42,8 +55,23 @@ use elsewhere as supervise;
 pub use commands::Commands;
 pub use local::Local;
 pub use mirror::{Budget, Mirror};
-pub use options::{AT_ONCE, Limits, Options};
+pub use options::{AT_ONCE, Limits, Options, Outer};
 pub use remote::Remote;
+#[cfg(target_os = "linux")]
+pub use world::{enter, world};
+
+/// Does nothing: there are no worlds here.
+#[cfg(not(target_os = "linux"))]
+pub fn enter() {}
+
+/// That there are none.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn world() -> Result<Outer, String> {
+    Err("only Linux has namespaces".into())
+}
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -5,13 +5,33 @@ use std::{path::PathBuf, time::Duration};
 /// How many commands run at once on a machine, where nothing else is said.
 pub const AT_ONCE: u32 = 32;
 
+/// What stands around the inner wall of a command, which is Landlock and seccomp.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Outer {
+    /// Nothing: a machine whose commands are all one person's. They see names of files and processes of the host, and get no network.
+    #[default]
+    Nothing,
+    /// A container that has one workspace in it.
+    Container,
+    /// A world of its own for each command, begun by this program, whose `main` calls [`enter`](crate::enter) first.
+    World(PathBuf),
+    /// Nothing, where there would have to be something, for this reason: no command runs.
+    Missing(String),
+}
+
 /// How commands run on this machine.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// What stands around the inner wall.
+    pub outer: Outer,
     /// The folder in which each command gets a folder of its own, which is removed when it has ended.
     pub scratch: PathBuf,
     /// Folders that no command sees but through its workspace and its scratch, wherever they are.
     pub hidden: Vec<PathBuf>,
+    /// Whether commands that have a network reach private networks, and this machine, by it.
+    pub private: bool,
+    /// A port of this machine that they never reach: the host's own.
+    pub closed: Option<u16>,
     /// Folders and files that commands may read and run, beside those of the system.
     pub system: Vec<PathBuf>,
     /// What one command may use.
@@ -36,13 +56,13 @@ pub struct Options {
 /// What one command may use.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of data that each of its processes may have in memory.
+    /// Bytes that all its processes together may have in memory, beside files.
     pub memory: u64,
-    /// Bytes in its scratch folder, in one file as in all of them. Looked at twice a second.
+    /// Bytes in its scratch folder or its `/tmp`, in one file as in all of them.
     pub scratch: u64,
     /// Open files of a process.
     pub files: u64,
-    /// Processes at once, or not many more. Looked at fifty times a second.
+    /// Processes and their threads at once, or not many more. Looked at fifty times a second.
     pub processes: usize,
     /// Bytes of output that are kept at the most, whatever a command asks for.
     pub output: usize,
@@ -52,8 +72,11 @@ impl Options {
     /// With scratch folders in `scratch`, and the defaults.
     pub fn new(scratch: impl Into<PathBuf>) -> Self {
         Self {
+            outer: Outer::Nothing,
             scratch: scratch.into(),
             hidden: Vec::new(),
+            private: false,
+            closed: None,
             system: Vec::new(),
             limits: Limits::default(),
             at_once: AT_ONCE as usize,
@@ -65,6 +88,21 @@ impl Options {
             landlock: u8::MAX,
         }
     }
+}
+
+impl Limits {
+    /// Seconds of CPU that each process may take. A process that works all the time on several CPUs is ended by the clock; this is
+    /// for when nobody looks at the clock.
+    pub(crate) fn cpu(&self, timeout: Duration) -> u64 {
+        timeout.as_secs().saturating_mul(8).saturating_add(60)
+    }
+}
+
+/// What a command is told that takes more than it may.
+pub(crate) mod over {
+    pub const TASKS: &str = "more processes and threads than a command may have at once";
+    pub const MEMORY: &str = "more memory than a command may have";
+    pub const SCRATCH: &str = "more in its scratch folder than a command may have there";
 }
 
 impl Default for Limits {

@@ -9,10 +9,7 @@ use rustix::{
 };
 use std::{
     fs,
-    os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::fs::PermissionsExt,
-    },
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -24,25 +21,19 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 /// A command that makes sense here.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The program's file, by an absolute path.
-    pub program: PathBuf,
     /// The program's name as it was given, and its arguments.
     pub words: Vec<String>,
-    /// The folder that it runs in, opened: whatever is put in its place meanwhile is not entered.
-    pub folder: OwnedFd,
-    /// The only folder of the workspace that it can read, opened.
-    pub root: OwnedFd,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
 }
 
 impl Plan {
-    /// With the workspace's files in `latest`, and `scratch` to write to.
-    pub fn new(command: &Exec, latest: &Path, scratch: &Path) -> Result<Self, Refusal> {
+    /// With `scratch` to write to.
+    pub fn new(command: &Exec, scratch: &Path) -> Result<Self, Refusal> {
         let refused = |reason: String| Err(Refusal::Refused(reason));
-        let Some(name) = command.words.first().filter(|name| !name.is_empty()) else {
+        if command.words.first().is_none_or(String::is_empty) {
             return refused("a command needs a program".into());
-        };
+        }
         if command.words.iter().chain(command.env.values()).any(|text| text.contains('\0')) {
             return refused("no word and no variable of a command can have a NUL in it".into());
         }
@@ -61,21 +52,7 @@ impl Plan {
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect();
         env.extend(command.env.clone());
-        let path = command.env.get("PATH").map_or(PATH, String::as_str);
-        let folder = latest.join(command.folder.relative());
-        Ok(Self {
-            program: find(name, path, &folder)
-                .ok_or_else(|| Refusal::Refused(format!("there is no program {name:?}")))?,
-            words: command.words.clone(),
-            folder: open_folder(latest, &command.folder)?,
-            root: open_folder(latest, &command.root)?,
-            env,
-        })
-    }
-
-    /// The opened folder, by a path that leads there and nowhere else in this process and in what it is about to become.
-    pub fn folder_path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))
+        Ok(Self { words: command.words.clone(), env })
     }
 }
 
@@ -92,13 +69,17 @@ pub(crate) fn open_folder(latest: &Path, path: &FilePath) -> Result<OwnedFd, Ref
     }
 }
 
-/// The file of a program: a path is one, from the folder on; a name is looked for.
-fn find(name: &str, path: &str, folder: &Path) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Some(folder.join(name)).filter(|file| file.exists());
-    }
+/// The file of a command's program: a path is one, from the folder on; a name is looked for.
+pub(crate) fn find(words: &[String], env: &[(String, String)], folder: &Path) -> Result<PathBuf, Refusal> {
+    let name = words.first().map(String::as_str).unwrap_or_default();
+    let path = env.iter().find(|(variable, _)| variable == "PATH").map_or(PATH, |(_, value)| value);
     let runs = |file: &PathBuf| fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
-    path.split(':').filter(|place| place.starts_with('/')).map(|place| Path::new(place).join(name)).find(runs)
+    let found = if name.contains('/') {
+        Some(folder.join(name)).filter(|file| file.exists())
+    } else {
+        path.split(':').filter(|place| place.starts_with('/')).map(|place| Path::new(place).join(name)).find(runs)
+    };
+    found.ok_or_else(|| Refusal::Refused(format!("there is no program {name:?}")))
 }
 
 #[cfg(test)]
@@ -125,7 +106,11 @@ mod tests {
     }
 
     fn refusal(command: &Exec, latest: &Path) -> String {
-        Plan::new(command, latest, Path::new("/scratch")).unwrap_err().to_string()
+        let refused = Plan::new(command, Path::new("/scratch")).and_then(|plan| {
+            open_folder(latest, &command.folder)?;
+            find(&plan.words, &plan.env, &latest.join(command.folder.relative()))
+        });
+        refused.unwrap_err().to_string()
     }
 
     #[test]
@@ -163,15 +148,13 @@ mod tests {
 
     #[test]
     fn the_environment_is_what_every_command_gets_and_what_was_asked_for() {
-        let latest = tempfile::tempdir().unwrap();
         let mut command = exec(&["true"]);
         command.env = BTreeMap::from([("HOME".into(), "/elsewhere".into()), ("X".into(), "=1".into())]);
-        let plan = Plan::new(&command, latest.path(), Path::new("/scratch")).unwrap();
+        let plan = Plan::new(&command, Path::new("/scratch")).unwrap();
         let env: Vec<String> = plan.env.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             env,
             ["LANG=C.UTF-8", &format!("PATH={PATH}"), "TMPDIR=/scratch", "HOME=/elsewhere", "X==1"].map(String::from)
         );
-        assert!(plan.program.is_absolute());
     }
 }

@@ -21,6 +21,13 @@ pub(crate) enum Refusal {
     Failed(String),
 }
 
+/// How a command's own process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
@@ -84,11 +91,12 @@ impl Run {
         }
     }
 
-    /// Whether it has said this to standard error.
-    pub fn complains_of(&self, text: &str) -> bool {
+    /// What comes of what is kept of its standard error.
+    pub fn errors<T>(&self, look: impl FnOnce(&str) -> T) -> T {
         let state = lock(&self.state);
-        let mut pieces = state.kept.head().iter().chain(state.kept.tail().iter());
-        pieces.any(|piece| piece.error && piece.text.contains(text))
+        let pieces = state.kept.head().iter().chain(state.kept.tail().iter()).filter(|piece| piece.error);
+        let text: String = pieces.map(|piece| piece.text.as_str()).collect();
+        look(&text)
     }
 
     pub fn ended(&self, end: ExecEnd) {

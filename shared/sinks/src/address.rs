@@ -1,7 +1,7 @@
 //! Which addresses sinks, and providers of flows, may reach. A manifest comes from whoever may write files; it must not make the host speak with what
 //! only the host can reach.
 
-use domain::{Code, Error};
+use domain::{Code, Error, is_public};
 use futures::FutureExt;
 use reqwest::{
     Client, ClientBuilder, Url,
@@ -9,7 +9,7 @@ use reqwest::{
     redirect::Policy,
 };
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -79,40 +79,6 @@ impl Resolve for PublicOnly {
         }
         .boxed()
     }
-}
-
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    let special = (a, b, c) == (192, 0, 0) || (a == 198 && (b == 18 || b == 19)) || a >= 240 || a == 0;
-    !(address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || address.is_unspecified()
-        || shared
-        || special)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [first, second, third, ..] = address.segments();
-    // What carries an address of version 4 leads where that one does.
-    if let Some(inside) = address.to_ipv4() {
-        return is_public_v4(inside);
-    }
-    let translated = (first == 0x64 && second == 0xff9b) || first == 0x2002;
-    let documentation = first == 0x2001 && (second == 0xdb8 || second < 0x200);
-    let global = (first & 0xe000) == 0x2000;
-    global && !translated && !documentation && third != 0x5efe
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! By file: [`floor`] is what a disk and SQLite cost by themselves; [`turns`], [`steps`] and [`history`] talk to the hub;
 //! [`files`] and [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`] passes on what the bench of the
-//! stream server says; [`boot`] starts hubs, and [`functions`] what is deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
+//! stream server says; [`sandbox`] runs commands in this process; [`boot`] starts hubs, and [`functions`] what is deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
 mod dag;
@@ -20,6 +20,7 @@ mod isolation;
 mod machine;
 mod report;
 mod samples;
+mod sandbox;
 mod script;
 mod search;
 mod steps;
@@ -40,7 +41,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// A figure's name, and how it is measured.
 type Named = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const FIGURES: [Named; 12] = [
+const FIGURES: [Named; 13] = [
     ("floor", floor::measure),
     ("turn_overhead", turns::measure),
     ("step", steps::measure),
@@ -52,6 +53,7 @@ const FIGURES: [Named; 12] = [
     ("dag", dag::measure),
     ("layers", dag::layers),
     ("isolation", isolation::measure),
+    ("sandbox", sandbox::measure),
     ("functions", functions::measure),
 ];
 
@@ -96,6 +98,8 @@ pub(crate) fn server<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 fn main() -> ExitCode {
+    // A process that begins the world of a command.
+    ::sandbox::enter();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
         Some("bare") => boot::bare(),

@@ -60,7 +60,8 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let said = done.data["message"].as_str().ok_or("no message")?;
     // It reads the workspace, and of the hub's own data nothing; and it changes nothing.
     assert!(said.starts_with("It said") && said.contains("what the notes say") && said.contains("also here"), "{said}");
-    assert!(said.contains("Permission denied") && !said.contains("SQLite format"), "{said}");
+    let refused = ["Permission denied", "No such file", "Read-only"].map(|refused| said.matches(refused).count());
+    assert!(refused.iter().sum::<usize>() >= 2 && !said.contains("SQLite format"), "{said}");
     assert!(said.contains("[exit code 0"), "{said}");
     let made = client.look(&format!("{place}/files/by-path?path=/projects/made")).await?;
     made.refuses(404, "NOT_FOUND")?;
@@ -116,13 +117,11 @@ async fn a_stop_ends_a_command() -> Result {
     decide(&client, &chat, "approved").await?;
     let watch = client.watch(&chat);
     watch.until_event("call").await?;
-    let scratch = data.path().join("scratch");
-    until_it_has(&scratch, 1).await?;
+    until_there_are(data.path(), |processes| processes >= 1).await?;
     client.post(&format!("{chat}/stop"), Value::Null).await?;
     let stopped = watch.until_event("stopped").await?;
     assert_eq!(stopped.data["reason"], "user_cancelled");
-    // Its own folder goes when nothing of it is left.
-    until_it_has(&scratch, 0).await
+    until_there_are(data.path(), |processes| processes == 0).await
 }
 
 #[tokio::test]
@@ -140,7 +139,7 @@ async fn commands_end_with_their_hub_however_it_ends() -> Result {
             assert!(hub.terminate().await?.success());
             // In good order: nothing is left of them by then, not even files.
             assert_eq!(processes_of(data.path()), 0);
-            assert_eq!(std::fs::read_dir(data.path().join("scratch"))?.count(), 0);
+            assert_eq!(std::fs::read_dir(data.path().join("scratch")).map_or(0, Iterator::count), 0);
         }
         until_there_are(data.path(), |processes| processes == 0).await?;
         hub.restart().await?;
@@ -150,27 +149,20 @@ async fn commands_end_with_their_hub_however_it_ends() -> Result {
     Ok(())
 }
 
-/// How many processes of commands run: those in a folder of a workspace.
+/// How many processes of commands run: those in a folder of a workspace, or in a world that has one mounted.
 fn processes_of(data: &Path) -> usize {
+    let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_of_a_command = |process: &std::path::PathBuf| {
+        std::fs::read_link(process.join("cwd")).is_ok_and(|folder| folder.starts_with(data))
+            || std::fs::read_to_string(process.join("mountinfo")).is_ok_and(|mounts| mounts.contains(&name))
+    };
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let folders = processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok());
-    folders.filter(|folder| folder.starts_with(data)).count()
+    processes.map(|process| process.path()).filter(is_of_a_command).count()
 }
 
 async fn until_there_are(data: &Path, enough: impl Fn(usize) -> bool) -> Result {
     let looking = async {
         while !enough(processes_of(data)) {
-            // poll: a process ends without telling anybody
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    Ok(tokio::time::timeout(PATIENCE, looking).await?)
-}
-
-/// Waits until so many commands have a folder of their own.
-async fn until_it_has(scratch: &Path, commands: usize) -> Result {
-    let looking = async {
-        while std::fs::read_dir(scratch).map_or(0, Iterator::count) != commands {
             // poll: a process ends without telling anybody
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }

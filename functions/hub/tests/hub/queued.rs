@@ -72,7 +72,9 @@ impl Outside {
 
     /// A flow whose subtasks each run a command that is counted here.
     fn tools(&self) -> String {
-        let line = r#"exec 3<>/dev/tcp/127.0.0.1/$0; echo "$1" >&3; read -r line <&3; echo "$line""#;
+        // Through the proxy, as everything goes that leaves a command's world.
+        let line = r#"exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:%s HTTP/1.1\r\n\r\n' "$0" >&3
+            read -r status <&3; read -r end <&3; echo "$1" >&3; read -r line <&3; echo "$line""#;
         let port = self.port.to_string();
         let tool = json!({
             "id": "tell", "command": ["bash", "-c", line, port, "{{input.n}}"],
@@ -83,7 +85,7 @@ impl Outside {
 }
 
 async fn hub(data: &Path) -> Result<Hub> {
-    start(data, &[("BUILDSCALE__SANDBOX__NETWORK", "true")]).await
+    start(data, &[("BUILDSCALE__SANDBOX__NETWORK", "true"), ("BUILDSCALE__SANDBOX__ALLOW_PRIVATE", "true")]).await
 }
 
 fn once(of: u64) -> BTreeMap<u64, usize> {

@@ -27,13 +27,13 @@ const ABSENT: &[i64] = &[
     libc::SYS_io_uring_register,
     libc::SYS_memfd_create,
     SYS_MEMFD_SECRET,
+    SYS_STATMOUNT,
+    SYS_LISTMOUNT,
 ];
 
 /// Calls that are refused, whatever their arguments.
 #[rustfmt::skip]
 const REFUSED: &[i64] = &[
-    // out of the process group
-    libc::SYS_setsid,
     // into other processes
     libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_process_madvise,
     libc::SYS_process_mrelease, libc::SYS_kcmp, libc::SYS_migrate_pages, libc::SYS_move_pages,
@@ -76,10 +76,13 @@ const REFUSED_HERE: &[i64] = &[libc::SYS_kexec_file_load];
 const OF_SOCKETS: &[i64] =
     &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
 
-/// What the process that starts a command is known by.
-pub(super) struct Host {
+/// Beside whom a command runs that is in no world of its own.
+pub(super) struct Beside {
+    /// The process group of the command.
+    pub group: u32,
+    /// The process that starts it.
     pub process: u32,
-    /// The thread that starts it, which is behind the same fence.
+    /// The thread of it that does, which is behind the same fence.
     pub thread: u32,
 }
 
@@ -88,9 +91,8 @@ pub(super) struct Rules {
     /// The version of Landlock that holds.
     pub landlock: u8,
     pub network: bool,
-    /// The process group of the command.
-    pub group: u32,
-    pub host: Host,
+    /// None where there is nobody to reach.
+    pub beside: Option<Beside>,
 }
 
 /// Restricts this thread.
@@ -101,6 +103,31 @@ pub(super) fn restrict(rules: &Rules) -> Result<(), Refusal> {
     let known = known().as_ref().map_err(|error| cannot(error))?;
     let refused = rules.refused().map_err(|error| cannot(&error))?;
     apply_filter(known).and_then(|()| apply_filter(&refused)).map_err(|error| cannot(&error))
+}
+
+impl Beside {
+    fn refuse(&self, landlock: u8, refused: &mut Conditions) -> Result<(), seccompiler::BackendError> {
+        // The one group that it may enter is the one that it is in: the command itself is put there.
+        refused.always(libc::SYS_setsid);
+        refused.when(libc::SYS_setpgid, &[other(0, 0)])?;
+        refused.when(libc::SYS_setpgid, &[other(1, self.group)])?;
+        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. What a
+        // signal ends is the whole host.
+        let to =
+            [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
+        for call in to {
+            refused.when(call, &[equal(0, self.process)])?;
+            refused.when(call, &[equal(0, self.thread)])?;
+            // The guard of the group, which has its number.
+            refused.when(call, &[equal(0, self.group)])?;
+        }
+        if landlock < 6 {
+            // Everybody (-1), and every group but the own one.
+            let group = -i64::from(self.group);
+            refused.when(libc::SYS_kill, &[(0, SeccompCmpOp::Gt, bits(i64::from(i32::MAX))), other(0, group)])?;
+        }
+        Ok(())
+    }
 }
 
 type Compiled = Result<BpfProgram, seccompiler::BackendError>;
@@ -178,9 +205,6 @@ impl Rules {
 
     /// What would leave the group, or reach processes that are not in it.
     fn processes(&self, refused: &mut Conditions) -> Result<(), seccompiler::BackendError> {
-        // The one group that it may enter is the one that it is in: the command itself is put there.
-        refused.when(libc::SYS_setpgid, &[other(0, 0)])?;
-        refused.when(libc::SYS_setpgid, &[other(1, self.group)])?;
         let namespaces = [
             libc::CLONE_NEWNS,
             libc::CLONE_NEWCGROUP,
@@ -195,20 +219,8 @@ impl Rules {
         for flag in namespaces {
             refused.when(libc::SYS_clone, &[masked(0, flag, flag)])?;
         }
-        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. What a
-        // signal ends is the whole host.
-        let to =
-            [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
-        for call in to {
-            refused.when(call, &[equal(0, self.host.process)])?;
-            refused.when(call, &[equal(0, self.host.thread)])?;
-            // The guard of the group, which has its number.
-            refused.when(call, &[equal(0, self.group)])?;
-        }
-        if self.landlock < 6 {
-            // Everybody (-1), and every group but the own one.
-            let group = -i64::from(self.group);
-            refused.when(libc::SYS_kill, &[(0, SeccompCmpOp::Gt, bits(i64::from(i32::MAX))), other(0, group)])?;
+        if let Some(beside) = &self.beside {
+            beside.refuse(self.landlock, refused)?;
         }
         // Signals that come with the readiness of a file: the kernel sends them to whomever was named.
         for command in [libc::F_SETOWN, F_SETOWN_EX] {
@@ -244,6 +256,8 @@ impl Rules {
             // Netlink is how resolvers ask for interfaces. Not those on this machine's files: behind one may be a daemon that does
             // what it is told, as root.
             let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|family| other(0, family));
+            // Of the kernel's own subjects only routes: others have more to say than a command needs.
+            refused.when(libc::SYS_socket, &[equal(0, libc::AF_NETLINK), other(2, libc::NETLINK_ROUTE)])?;
             return refused.when(libc::SYS_socket, &families);
         }
         OF_SOCKETS.iter().for_each(|call| refused.always(*call));
@@ -285,3 +299,5 @@ const TIOCSTI: i32 = 0x5412;
 const TIOCLINUX: i32 = 0x541c;
 const SYS_FCHMODAT2: i64 = 452;
 const SYS_MEMFD_SECRET: i64 = 447;
+const SYS_STATMOUNT: i64 = 457;
+const SYS_LISTMOUNT: i64 = 458;

@@ -70,7 +70,12 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 
 /// The folders and files that commands can read and run.
 #[derive(Debug)]
-pub(crate) struct Readable(Vec<PathBuf>);
+pub(crate) struct Readable {
+    /// By paths without links.
+    paths: Vec<PathBuf>,
+    /// Links by which programs know them, and where these lead.
+    pub links: Vec<(PathBuf, PathBuf)>,
+}
 
 impl Readable {
     /// The system's and `more`, but for all that is in `hidden`, wherever that is: who keeps workspaces in /opt does not show
@@ -78,18 +83,41 @@ impl Readable {
     pub fn new(more: &[PathBuf], hidden: &[PathBuf]) -> Self {
         let hidden: Vec<PathBuf> =
             hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
-        let mut found = Vec::new();
+        let (mut paths, mut links) = (Vec::new(), Vec::new());
         let is_interpreter = |name: &str| INTERPRETERS.iter().any(|start| name.starts_with(start));
         let etc = std::fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.path());
         let interpreters =
             etc.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_interpreter));
         for path in SYSTEM.iter().map(PathBuf::from).chain(more.iter().cloned()).chain(interpreters) {
             // Where the links lead that systems have for their folders.
-            if let Ok(path) = path.canonicalize() {
-                without(path, &hidden, &mut found);
+            let Ok(at) = path.canonicalize() else { continue };
+            without(at.clone(), &hidden, &mut paths);
+            if at != path {
+                links.push((path, at));
             }
         }
-        Self(found)
+        Self { paths, links }
+    }
+
+    /// Those, where nothing else is, and what every world has.
+    pub fn seen(paths: &[PathBuf]) -> Self {
+        let own = ["/proc", "/etc/passwd", "/etc/group"].map(PathBuf::from);
+        Self { paths: paths.iter().cloned().chain(own).collect(), links: Vec::new() }
+    }
+
+    /// Those of them that are in none of the others, and that no world has by itself.
+    pub fn outermost(&self) -> Vec<PathBuf> {
+        let own = ["/proc", "/etc/passwd", "/etc/group", "/dev", "/tmp"].map(PathBuf::from);
+        let mut sorted: Vec<&PathBuf> = self.paths.iter().collect();
+        sorted.sort();
+        let mut found: Vec<PathBuf> = Vec::new();
+        for path in sorted {
+            let is_in = |around: &PathBuf| path.starts_with(around);
+            if !own.iter().any(is_in) && !found.iter().any(is_in) {
+                found.push(path.clone());
+            }
+        }
+        found
     }
 }
 
@@ -144,7 +172,7 @@ fn rules(fence: &Fence, abi: ABI) -> Result<landlock::RulesetCreated, RulesetErr
     let devices: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
     handled
         .create()?
-        .add_rules(path_beneath_rules(&fence.readable.0, read))?
+        .add_rules(path_beneath_rules(&fence.readable.paths, read))?
         .add_rules(path_beneath_rules(DEVICES, devices))?
         .add_rules(path_beneath_rules([&fence.scratch], all))?
         .add_rule(PathBeneath::new(&fence.root, read))

@@ -1,46 +1,43 @@
-//! How commands are confined: by Landlock and seccomp, the same way on a laptop and in a container, with nothing to install and no
+//! The inner wall of a command: Landlock and seccomp, the same way on a laptop and in a container, with nothing to install and no
 //! privilege.
 //!
 //! A filter is inherited by whoever a thread starts, and can never be taken off. So each command has a [thread](launch) of its own,
-//! which puts all of this on itself, starts the command, and ends:
+//! which puts all of this on itself, starts the command, and ends: a thread of process 1 of the command's own
+//! [world](crate::world), or of the host where the command is among the host's processes.
 //!
 //! | from | what keeps it away |
 //! |---|---|
 //! | files | Landlock: the system's folders and one folder of the workspace can be read, scratch can be written to |
-//! | what others have in `/tmp` | a mount namespace where the host may make one: [`/tmp` is the scratch folder](tmp); else Landlock |
 //! | other processes: memory, environment, files | Landlock (`ptrace` and `/proc/<pid>`), no capabilities, a host that [cannot be looked into](harden) |
 //! | signals to others | Landlock's scope where the kernel has it; in any case none to the host |
-//! | its own end | it cannot leave its process group, by which it is ended, by the host or when that is no more |
+//! | its own end | among the host's processes it cannot leave its process group, by which it is ended |
 //! | the network, sockets of services | seccomp: without `network` there is no socket but pairs, with it only those of the internet |
 //! | the kernel's wider surface | seccomp: no mounts, namespaces, keys, BPF, io_uring, ...; calls that are newer than this list do not exist |
+//! | what others do | seccomp: no watching of files, no leases on them |
 //! | becoming somebody else | `no_new_privs`; capabilities are dropped, so that root is only the owner of its files |
 //!
-//! What it leaves open: names and sizes of files anywhere can be asked for (not listed, not read), and of the files of the user that
-//! the host runs as, permission bits and times can be set, because Landlock knows neither. Processes share the machine's CPUs and
-//! memory within their limits. With `network`, the loopback is reachable, too.
+//! What this wall alone leaves open, among the host's processes: names and sizes of files anywhere can be asked for (not listed, not
+//! read), and of the files of the user that the host runs as, permission bits and times can be set, because Landlock knows neither;
+//! names and arguments of the host's processes can be read. In a world of its own a command finds none of these.
 //!
-//! Older kernels: before 6.12 (no signal scope), a command can send signals to processes of the same user, other than the host and
-//! what is in no group with it, and so rid itself of what would end it if the host were killed; before 6.7, the network is refused by seccomp alone; before 6.2, files are kept from being cut by
-//! refusing `truncate(2)`; before 5.19, no file moves from one folder to another. Before 5.13 there is no Landlock, and nothing runs.
+//! Older kernels: before 6.12 (no signal scope), a command among the host's processes can send signals to processes of the same user,
+//! other than the host and what is in no group with it, and so rid itself of what would end it if the host were killed; before 6.7, the
+//! network is refused by seccomp alone; before 6.2, files are kept from being cut by refusing `truncate(2)`; before 5.19, no file moves
+//! from one folder to another. Before 5.13 there is no Landlock, and nothing runs.
 
 mod calls;
 mod files;
-mod tmp;
 
 pub(crate) use files::Readable;
-pub(crate) use tmp::{Shown, TMP, missing as without_tmp};
 
-use crate::{group::Group, run::Refusal};
+use crate::run::Refusal;
 use rustix::{
     process::{DumpableBehavior, set_dumpable_behavior},
     thread::{CapabilitySet, CapabilitySets, gettid, set_capabilities},
 };
 use std::{
     io,
-    os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::process::CommandExt,
-    },
+    os::{fd::OwnedFd, unix::process::CommandExt},
     path::PathBuf,
     process::{Child, Command},
     thread,
@@ -72,21 +69,13 @@ pub(crate) fn harden() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Starts a command behind a fence, in a group of its own; with a `/tmp` of its own where it is said what else it sees.
-pub(crate) fn launch(mut fence: Fence, mut command: Command, shown: Option<Shown>) -> Result<(Child, Group), Refusal> {
+/// Starts a command behind a fence: in this process group, among the host's processes; or, without one, in a group of its own among
+/// nobody else's.
+pub(crate) fn launch(fence: Fence, mut command: Command, group: Option<i32>) -> Result<Child, Refusal> {
     harden().map_err(|error| Refusal::Failed(format!("this process can be looked into: {error}")))?;
     let start = move || {
-        // The group's leader is a process of the host, started before the fence is up.
-        let group = Group::new().map_err(|error| Refusal::Failed(format!("there is no process group: {error}")))?;
-        // Open until the command has begun in it.
-        let folder = shown.map(|shown| shown.under_own_tmp(&fence.scratch)).transpose()?;
-        if let Some(folder) = &folder {
-            command.current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-            fence.scratch = TMP.into();
-        }
-        fence.raise(&group)?;
-        let child = command.process_group(group.id()).spawn().map_err(|error| cannot_run(&command, &error))?;
-        Ok((child, group))
+        fence.raise(group)?;
+        command.process_group(group.unwrap_or(0)).spawn().map_err(|error| cannot_run(&command, &error))
     };
     let thread = thread::Builder::new().name("confined".into()).spawn(start);
     let thread = thread.map_err(|error| Refusal::Failed(format!("there is no thread: {error}")))?;
@@ -103,13 +92,17 @@ fn cannot_run(command: &Command, error: &io::Error) -> Refusal {
 
 impl Fence {
     /// Puts it around this thread and all that it starts, for ever.
-    fn raise(&self, group: &Group) -> Result<(), Refusal> {
+    fn raise(&self, group: Option<i32>) -> Result<(), Refusal> {
         let none = CapabilitySet::empty();
         set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
             .map_err(|error| Refusal::Failed(format!("capabilities cannot be dropped: {error}")))?;
         let landlock = files::restrict(self)?;
-        let host = calls::Host { process: std::process::id(), thread: gettid().as_raw_nonzero().get().cast_unsigned() };
-        calls::restrict(&calls::Rules { landlock, network: self.network, group: group.id().cast_unsigned(), host })
+        let beside = group.map(|group| calls::Beside {
+            group: group.cast_unsigned(),
+            process: std::process::id(),
+            thread: gettid().as_raw_nonzero().get().cast_unsigned(),
+        });
+        calls::restrict(&calls::Rules { landlock, network: self.network, beside })
     }
 }
 
@@ -117,6 +110,7 @@ impl Fence {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::group::Group;
     use std::fs::File;
 
     /// Tries what Landlock lets through, because it is within the same domain: that of the thread.
@@ -148,7 +142,7 @@ tries(by_thread)
             let fence = Fence { readable, root, scratch: home.path().to_owned(), network: false, landlock };
             let behind = thread::spawn(move || {
                 let group = Group::new().unwrap();
-                fence.raise(&group).unwrap();
+                fence.raise(Some(group.id())).unwrap();
                 let numbers = [i64::from(std::process::id()), gettid().as_raw_nonzero().get().into(), libc::SYS_tgkill];
                 let mut python = Command::new("/usr/bin/python3");
                 python.args(["-I", "-c", PROBE]).args(numbers.map(|number| number.to_string()));

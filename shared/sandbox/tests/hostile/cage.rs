@@ -3,7 +3,7 @@
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
 use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandboxes};
-use sandbox::{Local, Options};
+use sandbox::{Local, Options, Outer};
 use std::{
     collections::BTreeMap,
     fs,
@@ -60,6 +60,8 @@ impl Cage {
         let home = tempfile::tempdir_in("/var/tmp").unwrap();
         let root = home.path().canonicalize().unwrap();
         let mut options = Options::new(root.join("scratch"));
+        // What holds by the inner wall alone.
+        options.outer = Outer::Container;
         change(&mut options);
         let sandboxes = Local::with(root.join("files"), options.clone());
         let cage = Self { home, options, sandboxes };

@@ -1,10 +1,16 @@
 //! Files.
 
-use crate::cage::{Cage, VERSIONS, all_done, all_refused};
+use crate::{
+    cage::{Cage, VERSIONS, all_done, all_refused},
+    escapes::world,
+};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::{
     fs,
-    os::{fd::AsRawFd, unix::fs::symlink},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{PermissionsExt, symlink},
+    },
 };
 
 /// Of what is there and nobody's business here.
@@ -125,20 +131,27 @@ for name in ["/proc/kcore", "/proc/kmsg", "/proc/sys/kernel/core_pattern", "/pro
 async fn workspaces_in_a_folder_of_the_system_are_not_shown_with_it() {
     let data = tempfile::tempdir_in("/var/tmp").unwrap();
     let data = data.path().canonicalize().unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir_all(data.join("tool")).unwrap();
     fs::write(data.join("tool/readme"), "of a tool").unwrap();
     fs::create_dir_all(data.join("hub/keys")).unwrap();
     fs::write(data.join("hub/keys/secret"), "of the hub").unwrap();
-    let cage = Cage::with(|options| {
+    fs::write(data.join("tool/buildscale.toml"), "of the hub").unwrap();
+    let give = |options: &mut sandbox::Options| {
         options.system = vec![data.clone()];
-        options.hidden = vec![data.join("hub")];
-    });
+        options.hidden = vec![data.join("hub"), data.join("tool/buildscale.toml")];
+    };
     let script = r#"
 tries("tool", lambda: open(sys.argv[1] + "/tool/readme").read())
 tries("secret", lambda: open(sys.argv[1] + "/hub/keys/secret").read())
 tries("list", lambda: os.listdir(sys.argv[1] + "/hub"))
+tries("configuration", lambda: open(sys.argv[1] + "/tool/buildscale.toml").read())
 "#;
-    let outcomes = cage.attempts(false, script, &[data.to_str().unwrap()]).await;
-    assert_eq!(outcomes["tool"], "DONE");
-    assert_eq!([outcomes["secret"].as_str(), outcomes["list"].as_str()], ["EACCES", "EACCES"]);
+    for (cage, refused) in [(Cage::with(give), "EACCES"), (world(give), "ENOENT")] {
+        let outcomes = cage.attempts(false, script, &[data.to_str().unwrap()]).await;
+        assert_eq!(outcomes["tool"], "DONE");
+        for name in ["secret", "list", "configuration"] {
+            assert_eq!(outcomes[name], refused, "{name}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use ports::Exec;
 use std::{fs, time::Duration};
 
 /// The processes that have this in their environment and are not over.
-fn marked(mark: &str) -> Vec<String> {
+pub fn marked(mark: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let is_marked = |folder: &std::path::Path| {
         fs::read(folder.join("environ"))
@@ -71,7 +71,10 @@ async fn processes_without_end_come_to_one() {
     for (name, bomb) in [("doubling", doubling), ("in_a_row", in_a_row)] {
         let did = alone(&cage, name, cage.command(&["bash", "-c", bomb])).await;
         assert!(did.end.signal == Some(9) && !did.end.timed_out, "{did:?}");
-        assert!(did.errors.ends_with("[ended: more processes than a command may have at once]\n"), "{did:?}");
+        assert!(
+            did.errors.ends_with("[ended: more processes and threads than a command may have at once]\n"),
+            "{did:?}"
+        );
     }
     let few = Exec {
         timeout: Duration::from_secs(1),

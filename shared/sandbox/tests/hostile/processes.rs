@@ -7,13 +7,13 @@ use std::{
 };
 
 /// A process of the same user that is not the host; in a group of its own.
-struct Bystander(Child);
+pub struct Bystander(pub Child);
 
 impl Bystander {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(Command::new("sleep").arg("1000").env("SECRET", "of a bystander").process_group(0).spawn().unwrap())
     }
-    fn id(&self) -> String {
+    pub fn id(&self) -> String {
         self.0.id().to_string()
     }
 }

@@ -7,6 +7,8 @@ use std::{
 };
 
 const NOBODY: u32 = 65534;
+/// The program that begins worlds.
+pub const WORLD: &str = env!("CARGO_BIN_EXE_sandbox-world");
 const AGAIN: &str = "all_of_it_holds_for_somebody_else";
 
 #[test]
@@ -19,6 +21,7 @@ fn all_of_it_holds_for_somebody_else() {
     // Where this program is may be nowhere that others may look.
     let program = home.path().join("hostile");
     fs::copy(env::current_exe().unwrap(), &program).unwrap();
+    fs::copy(WORLD, home.path().join("sandbox-world")).unwrap();
     let mut again = Command::new(&program);
     again.args(["--test-threads", "1", "--skip", AGAIN]);
     again.uid(NOBODY).gid(NOBODY).current_dir(home.path()).env_clear();

@@ -1,0 +1,204 @@
+//! A command among the host's processes, behind the inner wall alone: in a process group by which it is ended, with a scratch folder.
+
+use crate::{
+    confine::{Fence, Readable, launch},
+    group::Group,
+    options::{Limits, Options, over},
+    plan::{Plan, find, open_folder},
+    run::{Ended, Refusal},
+    scratch::{self, Scratch},
+    usage::Usage,
+};
+use ports::Exec;
+use rustix::process::{Pid, Resource};
+use std::{
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
+
+/// How often it is looked whether there are too many processes.
+const LOOK: Duration = Duration::from_millis(20);
+/// At every which look the memory is added up.
+const ADD_UP: u32 = 10;
+/// At every which look the scratch folder is measured.
+const MEASURE: u32 = 25;
+/// At every which look the processes are counted, whatever the machine says.
+const COUNT: u32 = 100;
+/// After this time it is said that something of it cannot be ended.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// A command that runs.
+#[derive(Debug)]
+pub(crate) struct Fenced {
+    group: Arc<Group>,
+    scratch: Scratch,
+    /// A thread that waits; when the group is ended, so is this.
+    exit: JoinHandle<io::Result<ExitStatus>>,
+    ended: Option<Ended>,
+}
+
+/// Makes its scratch folder.
+pub(crate) fn scratch(options: &Options, command: &Exec) -> Result<Scratch, Refusal> {
+    Scratch::make(&options.scratch, command.call)
+        .map_err(|error| Refusal::Failed(format!("there is no scratch folder: {error}")))
+}
+
+impl Fenced {
+    pub fn start(
+        options: &Options,
+        latest: &Path,
+        scratch: Scratch,
+        plan: &Plan,
+        command: &Exec,
+        [input, output, errors]: [OwnedFd; 3],
+    ) -> Result<Self, Refusal> {
+        // Opened: whatever is put in its place meanwhile is not entered.
+        let (folder, root) = (open_folder(latest, &command.folder)?, open_folder(latest, &command.root)?);
+        let mut program = Command::new(find(&plan.words, &plan.env, &latest.join(command.folder.relative()))?);
+        program
+            .arg0(plan.words.first().map(String::as_str).unwrap_or_default())
+            .args(plan.words.iter().skip(1))
+            .current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+            .env_clear()
+            .envs(plan.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::from(errors));
+        let fence = Fence {
+            readable: Readable::new(&options.system, &options.hidden),
+            root,
+            scratch: scratch.path().to_owned(),
+            network: command.network,
+            landlock: options.landlock,
+        };
+        // Its leader is a process of the host, behind no fence.
+        let group = Group::new().map_err(|error| Refusal::Failed(format!("there is no process group: {error}")))?;
+        let mut child = launch(fence, program, Some(group.id()))?;
+        drop(folder);
+        group.limit(&most(&options.limits, command.timeout));
+        let exit = spawn_blocking(move || child.wait());
+        Ok(Self { group: Arc::new(group), scratch, exit, ended: None })
+    }
+
+    /// Until the command's own process ends.
+    pub async fn ends(&mut self) -> Ended {
+        let ended = match (&mut self.exit).await.map_err(io::Error::other).flatten() {
+            Ok(status) => Ended { code: status.code(), signal: status.signal() },
+            Err(error) => {
+                tracing::error!(%error, "how a command ended is not known");
+                Ended { code: None, signal: None }
+            }
+        };
+        self.ended = Some(ended);
+        ended
+    }
+
+    /// Until it takes more than it may.
+    pub fn takes_too_much(&self, limits: &Limits) -> impl Future<Output = &'static str> + use<> {
+        watch(self.group.clone(), self.scratch.path().to_owned(), limits.clone())
+    }
+
+    /// Ends all of it; returns when nothing runs any more. The scratch folder goes when this is dropped.
+    pub async fn end(&mut self) -> Ended {
+        end(&self.group).await;
+        match self.ended {
+            Some(ended) => ended,
+            None => self.ends().await,
+        }
+    }
+}
+
+/// The limits of each process.
+fn most(limits: &Limits, timeout: Duration) -> Vec<(Resource, u64)> {
+    vec![
+        (Resource::Cpu, limits.cpu(timeout)),
+        (Resource::Fsize, limits.scratch),
+        (Resource::Nofile, limits.files),
+        (Resource::Core, 0),
+        (Resource::Data, limits.memory),
+    ]
+}
+
+async fn watch(group: Arc<Group>, scratch: std::path::PathBuf, limits: Limits) -> &'static str {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut before = tasks_of_the_machine();
+    for look in 1_u32.. {
+        looks.tick().await;
+        let now = tasks_of_the_machine();
+        before = before.min(now);
+        // To look at each process takes long, the longer the more there are. So that is done only when there are more than there
+        // were, and nothing of the command goes on meanwhile: else processes without end would be faster than the one that counts. Now
+        // and then it is done all the same: what others ended may hide what this one started.
+        if now > before + limits.processes / 2 || look % COUNT == 0 {
+            if group.paused(|| used(&group, &limits).tasks) > limits.processes {
+                return over::TASKS;
+            }
+            before = now;
+        }
+        if look % ADD_UP == 0 {
+            let (group, limits) = (group.clone(), limits.clone());
+            let added = spawn_blocking(move || used(&group, &limits).memory > limits.memory);
+            if added.await.unwrap_or(false) {
+                return over::MEMORY;
+            }
+        }
+        if look % MEASURE == 0 {
+            let (group, folder, most) = (group.clone(), scratch.clone(), limits.scratch);
+            if spawn_blocking(move || scratch::is_over(&folder, group.unlinked(), most)).await.unwrap_or(false) {
+                return over::SCRATCH;
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+fn used(group: &Group, limits: &Limits) -> Usage {
+    let members: Vec<i32> = group.members().into_iter().map(Pid::as_raw_pid).collect();
+    Usage::of(&members, limits.memory)
+}
+
+/// How many processes and threads there are; as if there were ever more, where the system does not say.
+fn tasks_of_the_machine() -> usize {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let tasks = text.split(' ').nth(3).and_then(|tasks| tasks.split_once('/')?.1.parse().ok());
+    tasks.unwrap_or_else(|| ASKED.fetch_add(1 << 20, Ordering::Relaxed))
+}
+
+/// Ends a group, until nothing of it is left.
+async fn end(group: &Arc<Group>) {
+    let since = Instant::now();
+    let mut told = false;
+    loop {
+        let looked = group.clone();
+        let left = spawn_blocking(move || {
+            looked.kill();
+            looked.members()
+        });
+        let Ok(left) = left.await else { return };
+        if left.is_empty() {
+            return;
+        }
+        if !told && since.elapsed() > STUCK {
+            told = true;
+            tracing::error!(processes = left.len(), group = group.id(), "a command does not end, though it was killed");
+        }
+        // The kernel takes a moment to take a process apart.
+        sleep(Duration::from_millis(2)).await;
+    }
+}

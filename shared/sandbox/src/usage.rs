@@ -1,0 +1,64 @@
+//! What processes use, all of them together, as `/proc` says.
+
+use std::{fs, path::Path};
+
+/// What several processes use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Their threads.
+    pub tasks: usize,
+    /// Bytes that they have in memory or in swap and that are not on a disk: their own, and those that they share.
+    pub memory: u64,
+}
+
+impl Usage {
+    /// Of these processes. Memory that several share is counted for each of them, until that comes to more than `most`: then it is
+    /// counted once, which takes longer.
+    pub fn of(processes: &[i32], most: u64) -> Self {
+        let read = |file| {
+            move |process: &i32| fs::read_to_string(Path::new("/proc").join(process.to_string()).join(file)).ok()
+        };
+        let mut used = Self::default();
+        for text in processes.iter().filter_map(read("status")) {
+            used.tasks += usize::try_from(number(&text, "Threads:")).unwrap_or_default();
+            used.memory += kilobytes(&text, &["RssAnon:", "RssShmem:", "VmSwap:"]);
+        }
+        if used.memory > most {
+            let shared = processes.iter().filter_map(read("smaps_rollup"));
+            used.memory = shared.map(|text| kilobytes(&text, &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"])).sum();
+        }
+        used
+    }
+}
+
+fn kilobytes(text: &str, names: &[&str]) -> u64 {
+    names.iter().map(|name| number(text, name)).sum::<u64>() << 10
+}
+
+/// The number behind a name at the beginning of a line.
+fn number(text: &str, name: &str) -> u64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(name));
+    found.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_their_names() {
+        let text = "Name:\tThreads: 7\nRssAnon:\t     12 kB\nRssFile:\t 4000 kB\nRssShmem:\t      3 kB\nThreads:\t5\n";
+        assert_eq!((number(text, "Threads:"), number(text, "VmSwap:")), (5, 0));
+        assert_eq!(kilobytes(text, &["RssAnon:", "RssShmem:", "VmSwap:"]), 15 << 10);
+    }
+
+    #[test]
+    fn this_process_uses_something_and_what_is_gone_uses_nothing() {
+        let own = std::process::id().cast_signed();
+        let used = Usage::of(&[own], u64::MAX);
+        assert!(used.tasks >= 1 && used.memory > 4096, "{used:?}");
+        // What it shares with nobody is the same in both ways of counting.
+        assert!(Usage::of(&[own], 0).memory > 4096);
+        assert_eq!(Usage::of(&[i32::MAX], 0), Usage::default());
+    }
+}

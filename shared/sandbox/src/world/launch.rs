@@ -1,0 +1,253 @@
+//! The host's end of a world.
+
+use super::{LEAVER, Limits, NAME, Said, Spec, channel};
+use crate::{
+    cgroup::Cgroup,
+    confine::{self, Readable},
+    options::{Options, over},
+    plan::Plan,
+    run::{Ended, Refusal},
+};
+use domain::{CallId, FilePath, WorkspaceId};
+use ports::{Exec, Grant};
+use rustix::{
+    fs::CWD,
+    mount::{OpenTreeFlags, open_tree},
+    process::geteuid,
+};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    fs::{self, File},
+    net::{Shutdown, TcpListener},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net,
+    task::spawn_blocking,
+};
+use uuid::Uuid;
+
+/// How long a world may take to begin.
+const START: Duration = Duration::from_secs(60);
+
+/// A world that began. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct World {
+    leaver: Option<Child>,
+    socket: UnixStream,
+    heard: BufReader<net::UnixStream>,
+    cgroup: Option<Cgroup>,
+}
+
+/// What came of it.
+pub(crate) enum Came {
+    /// By itself.
+    Ended(Ended),
+    /// It took more than it may.
+    Over(String),
+}
+
+/// Starts a command in a world that `program` begins, with `files` as its input, output and errors. With it comes the listener of its
+/// forwarder, where it has a network.
+pub(crate) fn launch(
+    program: &Path,
+    options: &Options,
+    workspace: WorkspaceId,
+    latest: &Path,
+    plan: &Plan,
+    command: &Exec,
+    files: [OwnedFd; 3],
+) -> Result<(World, Option<TcpListener>), Refusal> {
+    confine::harden().map_err(failed("this process can be looked into"))?;
+    let user = user(workspace);
+    let latest = latest.canonicalize().map_err(failed("there are no files"))?;
+    // Another user may not go where they are, so that one gets them as a mount.
+    let mounted =
+        user.map(|_| open_tree(CWD, &latest, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC));
+    let mounted = mounted.transpose().map_err(failed("the workspace cannot be mounted"))?;
+    let shown = Readable::new(&options.system, &options.hidden);
+    let limits = &options.limits;
+    let spec = Spec {
+        words: plan.words.clone(),
+        env: plan.env.clone(),
+        folder: command.folder.clone(),
+        root: command.root.clone(),
+        latest: mounted.is_none().then_some(latest),
+        shown: shown.outermost(),
+        links: shown.links,
+        network: command.network,
+        landlock: options.landlock,
+        limits: Limits {
+            memory: limits.memory,
+            scratch: limits.scratch,
+            files: limits.files,
+            tasks: limits.processes,
+            cpu: limits.cpu(command.timeout),
+        },
+    };
+    let (socket, theirs) = UnixStream::pair().map_err(failed("there is no socket"))?;
+    let mut leaver = Command::new(program);
+    leaver.arg0(NAME).arg(LEAVER).args(user.map(|user| user.to_string())).env_clear().current_dir("/");
+    leaver.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+    let leaver = leaver.spawn().map_err(failed("a world cannot be begun"))?;
+    let number = leaver.id();
+    let begins = Begins { leaver: Some(leaver), socket, cgroup: Cgroup::make(command.call, limits) };
+    if let Some(cgroup) = &begins.cgroup {
+        cgroup.add(number).map_err(failed("a process does not get into its cgroup"))?;
+    }
+    let told = begins.tell(&spec, &files, mounted.as_ref());
+    drop((files, mounted));
+    let heard = begins.hear();
+    match (told, heard) {
+        (_, Ok((Said::Began, listener))) => Ok((begins.begun()?, listener)),
+        (_, Ok((Said::Refused(why), _))) => Err(Refusal::Refused(why)),
+        (_, Ok((Said::Failed(why), _))) => Err(Refusal::Failed(why)),
+        (_, Ok((Said::Over(_) | Said::Ended { .. }, _))) => {
+            Err(Refusal::Failed("a world ended before it began".into()))
+        }
+        (Err(error), Err(_)) | (Ok(()), Err(error)) => Err(failed("a world does not begin")(error)),
+    }
+}
+
+/// Runs a command that does nothing.
+pub(super) fn try_out(program: &Path) -> Result<(), Refusal> {
+    let nothing = Exec {
+        call: CallId::from(Uuid::nil()),
+        grant: Grant::default(),
+        words: vec!["true".into()],
+        folder: FilePath::root(),
+        root: FilePath::root(),
+        env: BTreeMap::new(),
+        stdin: None,
+        timeout: START,
+        network: true,
+        max_output: 0,
+    };
+    let files = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
+    let files = || Ok([files()?, files()?, files()?]);
+    let files = files().map_err(failed::<std::io::Error>("there is no /dev/null"))?;
+    let plan = Plan::new(&nothing, Path::new(super::TMP))?;
+    // Any folder that is there.
+    let (options, latest) = (Options::new("/tmp"), Path::new("/usr"));
+    launch(program, &options, WorkspaceId::from(Uuid::nil()), latest, &plan, &nothing, files).map(drop)
+}
+
+fn failed<E: Display>(what: &str) -> impl FnOnce(E) -> Refusal {
+    move |error| Refusal::Failed(format!("{what}: {error}"))
+}
+
+/// The user of a workspace, where the host may make somebody else of a process: one of those that no system gives to anybody
+/// (0x70000000 and above), by the last digits of its id, which are random.
+fn user(workspace: WorkspaceId) -> Option<u32> {
+    let is_root = geteuid().is_root() && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_all(&map));
+    let id = workspace.to_string();
+    let number = id.get(id.len().saturating_sub(7)..).and_then(|digits| u32::from_str_radix(digits, 16).ok())?;
+    is_root.then_some(0x7000_0000 + number % 0x0fff_0000)
+}
+
+fn maps_all(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// A world that is told what it is.
+struct Begins {
+    leaver: Option<Child>,
+    socket: UnixStream,
+    cgroup: Option<Cgroup>,
+}
+
+impl Begins {
+    fn tell(&self, spec: &Spec, files: &[OwnedFd; 3], mounted: Option<&OwnedFd>) -> std::io::Result<()> {
+        // The leaver's: it is where it should be.
+        channel::tell(&self.socket, b"g", &[])?;
+        let text = serde_json::to_vec(spec)?;
+        let files: Vec<_> = files.iter().chain(mounted).map(AsFd::as_fd).collect();
+        channel::tell(&self.socket, &(text.len() as u64).to_le_bytes(), &files)?;
+        Ok(channel::tell(&self.socket, &text, &[])?)
+    }
+
+    fn hear(&self) -> std::io::Result<(Said, Option<TcpListener>)> {
+        self.socket.set_read_timeout(Some(START))?;
+        let (line, files) = channel::hear_line(&self.socket)?;
+        self.socket.set_read_timeout(None)?;
+        Ok((serde_json::from_slice(&line)?, files.into_iter().next().map(TcpListener::from)))
+    }
+
+    fn begun(mut self) -> Result<World, Refusal> {
+        let begun = || {
+            let socket = self.socket.try_clone()?;
+            socket.set_nonblocking(true)?;
+            Ok::<_, std::io::Error>((net::UnixStream::from_std(socket)?, self.socket.try_clone()?))
+        };
+        let (heard, socket) = begun().map_err(failed("a world cannot be heard"))?;
+        let (leaver, cgroup) = (self.leaver.take(), self.cgroup.take());
+        Ok(World { leaver, socket, heard: BufReader::new(heard), cgroup })
+    }
+}
+
+impl Drop for Begins {
+    fn drop(&mut self) {
+        end(&self.socket, self.leaver.take());
+    }
+}
+
+/// Ends a world; returns when nothing is left of it.
+fn end(socket: &UnixStream, leaver: Option<Child>) {
+    if let Some(mut leaver) = leaver {
+        let _ = socket.shutdown(Shutdown::Both);
+        if let Err(error) = leaver.wait() {
+            tracing::error!(%error, "a world does not end");
+        }
+    }
+}
+
+impl World {
+    /// Until the command ends, or takes more than it may.
+    pub async fn comes_to(&mut self) -> Came {
+        let mut line = String::new();
+        let heard = self.heard.read_line(&mut line).await;
+        match heard.ok().and_then(|_| serde_json::from_str(&line).ok()) {
+            Some(Said::Ended { code, signal }) => Came::Ended(Ended { code, signal }),
+            Some(Said::Over(what)) => Came::Over(what),
+            _ if self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory) => Came::Over(over::MEMORY.into()),
+            // Process 1 was ended by somebody else: the kernel, where there is no memory left.
+            _ => Came::Ended(Ended { code: None, signal: Some(9) }),
+        }
+    }
+
+    /// Ends it with all that is in it; returns when nothing is left.
+    pub async fn end(&mut self) {
+        let (socket, leaver) = (self.socket.try_clone(), self.leaver.take());
+        let ended = spawn_blocking(move || match socket {
+            Ok(socket) => end(&socket, leaver),
+            Err(error) => tracing::error!(%error, "a world cannot be ended"),
+        });
+        let _ = ended.await;
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        end(&self.socket, self.leaver.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_map_of_everybody_lets_root_make_somebody_else() {
+        assert!(maps_all("         0          0 4294967295\n"));
+        assert!(!maps_all("         0       1000          1\n"));
+        assert!(!maps_all("0 100000 65536\n"));
+    }
+}

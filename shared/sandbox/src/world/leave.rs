@@ -1,0 +1,96 @@
+//! The first of two processes: it leaves the host, and waits until nothing of what it started is left.
+
+use super::{FIRST, NAME, Said, channel};
+use rustix::{
+    process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior},
+    thread::{
+        CapabilitySet, CapabilitySets, Gid, Uid, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+        set_capabilities, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    },
+};
+use std::{
+    fs,
+    io::{Result, stdin},
+    os::unix::process::CommandExt,
+    process::Command,
+};
+
+/// What is left, by its name, and what it may be missing for.
+const NAMESPACES: [(UnshareFlags, &str); 6] = [
+    (UnshareFlags::NEWUSER, "user"),
+    (UnshareFlags::NEWNS, "mount"),
+    (UnshareFlags::NEWPID, "pid"),
+    (UnshareFlags::NEWIPC, "ipc"),
+    (UnshareFlags::NEWNET, "net"),
+    (UnshareFlags::NEWCGROUP, "cgroup"),
+];
+
+/// As `user`, where one is given.
+pub(super) fn run(user: Option<u32>) -> i32 {
+    // The host sends a byte when this process is where it should be.
+    if channel::hear(stdin(), &mut [0]).is_err() {
+        return 1;
+    }
+    match leave(user) {
+        Ok(mut first) => {
+            let status = first.spawn().and_then(|mut first| first.wait());
+            status.ok().and_then(|status| status.code()).unwrap_or(1)
+        }
+        Err(why) => {
+            let said = serde_json::to_vec(&Said::Failed(why)).unwrap_or_default();
+            let _ = channel::tell(stdin(), &[said.as_slice(), b"\n"].concat(), &[]);
+            1
+        }
+    }
+}
+
+fn leave(user: Option<u32>) -> std::result::Result<Command, String> {
+    if let Some(user) = user {
+        become_user(user).map_err(|error| format!("a process cannot become user {user}: {error}"))?;
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    for (flag, name) in NAMESPACES {
+        #[expect(deprecated, reason = "it is unsafe for tables of descriptors alone, and these stay as they are")]
+        let left = rustix::thread::unshare(flag);
+        left.map_err(|error| {
+            let why = "user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+                       kernel.apparmor_restrict_unprivileged_userns or a container's seccomp may say no";
+            format!("this kernel gives no {name} namespace ({error}); {why}")
+        })?;
+        if flag == UnshareFlags::NEWUSER {
+            let mapped = map(user, group);
+            mapped.map_err(|error| format!("the user namespace can have no user: {error}"))?;
+        }
+    }
+    hand_on().map_err(|error| format!("what is needed to make a root cannot be handed on: {error}"))?;
+    let mut first = Command::new("/proc/self/exe");
+    first.arg0(NAME).arg(FIRST).env_clear().current_dir("/");
+    Ok(first)
+}
+
+/// For good: this process has one thread.
+fn become_user(number: u32) -> Result<()> {
+    let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    set_thread_res_uid(user, user, user)?;
+    // Else its own files in /proc would still be root's, and it could not write them.
+    Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
+}
+
+/// Lets the next process have what it takes to make a world: a user that is not root would lose it by beginning a program. It is worth
+/// something in the new namespaces alone, and the command has none of it.
+fn hand_on() -> rustix::io::Result<()> {
+    let needed = [CapabilitySet::SYS_ADMIN, CapabilitySet::NET_ADMIN, CapabilitySet::SYS_PTRACE];
+    let has = capabilities(None)?;
+    let inheritable = needed.into_iter().collect();
+    set_capabilities(None, CapabilitySets { inheritable, ..has })?;
+    needed.into_iter().try_for_each(|one| configure_capability_in_ambient_set(one, true))
+}
+
+/// One user and one group, under the numbers that they have.
+fn map(user: u32, group: u32) -> Result<()> {
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+}

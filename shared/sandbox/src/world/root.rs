@@ -1,0 +1,137 @@
+//! The file system of a world.
+
+use super::{Spec, TMP, WORKSPACE};
+use rustix::{
+    fs::{CWD, StatVfsMountFlags, statvfs},
+    mount::{
+        MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+        mount_remount, move_mount, unmount,
+    },
+    process::{chdir, getegid, geteuid, pivot_root},
+};
+use std::{
+    ffi::CString,
+    fmt::Display,
+    fs,
+    os::{fd::OwnedFd, unix::fs::symlink},
+    path::{Path, PathBuf},
+};
+
+/// Where the host's files are while the root is made.
+const HOST: &str = "/host";
+/// Devices that hold nothing of anybody.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Folders of which one is there wherever programs run: something is mounted over it for a moment.
+const PLACES: [&str; 3] = ["/tmp", "/usr", "/proc"];
+/// How many files may be in `/tmp`: one for each page that it may have, at most so many.
+const FILES: u64 = 200_000;
+
+const SHOWN: MountFlags = MountFlags::BIND.union(MountFlags::RDONLY).union(MountFlags::NOSUID);
+const OWN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Puts this process into a root with nothing in it but what is given: `latest` is a mount of the workspace's files.
+pub(super) fn make(spec: &Spec, latest: Option<OwnedFd>) -> Result<(), String> {
+    step("the mounts of its own", mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC))?;
+    let place = PLACES.iter().find(|place| Path::new(place).is_dir()).ok_or("there is no folder to begin in")?;
+    step("a root", mount("tmpfs", *place, "tmpfs", OWN, text("size=4m,nr_inodes=4096,mode=755").as_deref()))?;
+    let host = format!("{place}{HOST}");
+    step("a folder for the host", fs::create_dir(&host))?;
+    step("another root", pivot_root(*place, host.as_str()))?;
+    step("another root", chdir("/"))?;
+
+    for path in &spec.shown {
+        step(path.display(), show(path))?;
+    }
+    for (link, to) in &spec.links {
+        step(link.display(), parents(link).and_then(|()| symlink(to, link)))?;
+    }
+    step("/etc/passwd", users())?;
+    step("/dev", devices())?;
+    step("/workspace", fs::create_dir(WORKSPACE))?;
+    step("/workspace", workspace(spec, latest))?;
+    let (size, files) = (spec.limits.scratch, (spec.limits.scratch / 4096).clamp(1024, FILES));
+    let size = text(&format!("size={size},nr_inodes={files},mode=700"));
+    step(TMP, fs::create_dir(TMP))?;
+    step("a /tmp of its own", mount("tmpfs", TMP, "tmpfs", OWN, size.as_deref()))?;
+    // While the host's is still there: the kernel shows no more of it than is to be seen already.
+    step("/proc", fs::create_dir("/proc"))?;
+    let closed = OWN | MountFlags::NOEXEC | MountFlags::RDONLY;
+    step("a /proc of its own", mount("proc", "/proc", "proc", closed, None))?;
+
+    step("to leave the host's files", unmount(HOST, UnmountFlags::DETACH))?;
+    step("to leave the host's files", fs::remove_dir(HOST))?;
+    step("a root that is read-only", mount_remount("/", SHOWN | MountFlags::NODEV, ""))
+}
+
+fn step<T>(what: impl Display, done: Result<T, impl Display>) -> Result<T, String> {
+    done.map_err(|error| format!("{what} cannot be had here ({error})"))
+}
+
+fn text(options: &str) -> Option<CString> {
+    CString::new(options).ok()
+}
+
+/// The same place among the host's files.
+fn of_host(path: &Path) -> PathBuf {
+    Path::new(HOST).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn parents(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// Shows a folder or a file of the host at its place, read-only; not one where the command's user may not go.
+fn show(path: &Path) -> std::io::Result<()> {
+    let source = of_host(path);
+    let Ok(there) = fs::metadata(&source) else { return Ok(()) };
+    if there.is_dir() {
+        fs::create_dir_all(path)?;
+    } else {
+        parents(path)?;
+        fs::write(path, "")?;
+    }
+    mount_bind_recursive(&source, path)?;
+    close(path)
+}
+
+/// Makes a mount read-only. The kernel lets no flag of the host's be taken away.
+fn close(path: &Path) -> std::io::Result<()> {
+    let has = statvfs(path)?.f_flag;
+    let kept = if has.contains(StatVfsMountFlags::NOEXEC) { MountFlags::NOEXEC } else { MountFlags::empty() };
+    Ok(mount_remount(path, SHOWN | MountFlags::NODEV | kept, "")?)
+}
+
+fn workspace(spec: &Spec, latest: Option<OwnedFd>) -> std::io::Result<()> {
+    match (latest, &spec.latest) {
+        (Some(mounted), _) => move_mount(&mounted, "", CWD, WORKSPACE, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?,
+        (None, Some(path)) => mount_bind_recursive(of_host(path), WORKSPACE)?,
+        (None, None) => return Err(std::io::ErrorKind::NotFound.into()),
+    }
+    close(Path::new(WORKSPACE))
+}
+
+/// The user that there is, by a name: many programs ask for it.
+fn users() -> std::io::Result<()> {
+    fs::create_dir_all("/etc")?;
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    fs::write("/etc/passwd", format!("user:x:{user}:{group}::{TMP}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"))?;
+    fs::write("/etc/group", format!("user:x:{group}:\nnogroup:x:65534:\n"))
+}
+
+fn devices() -> std::io::Result<()> {
+    fs::create_dir("/dev")?;
+    for name in DEVICES {
+        let (device, source) = (format!("/dev/{name}"), format!("{HOST}/dev/{name}"));
+        if Path::new(&source).exists() {
+            fs::write(&device, "")?;
+            mount_bind_recursive(source.as_str(), device.as_str())?;
+            mount_remount(device.as_str(), SHOWN | MountFlags::NOEXEC, "")?;
+        }
+    }
+    symlink("/proc/self/fd", "/dev/fd")?;
+    for (number, name) in ["stdin", "stdout", "stderr"].iter().enumerate() {
+        symlink(format!("/proc/self/fd/{number}"), format!("/dev/{name}"))?;
+    }
+    // Shared memory is in the same bounds as files.
+    symlink(TMP, "/dev/shm")
+}

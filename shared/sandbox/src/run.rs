@@ -47,6 +47,8 @@ enum Phase {
 struct State {
     phase: Phase,
     kept: Kept,
+    /// How many bytes it wrote.
+    written: u64,
 }
 
 /// A call that is known.
@@ -60,7 +62,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub fn new(max_output: usize) -> Arc<Self> {
-        let state = Mutex::new(State { phase: Phase::Starting, kept: Kept::new(max_output) });
+        let state = Mutex::new(State { phase: Phase::Starting, kept: Kept::new(max_output), written: 0 });
         Arc::new(Self { state, changed: watch::Sender::new(()), stop: CancellationToken::new() })
     }
 
@@ -80,8 +82,16 @@ impl Run {
 
     pub fn wrote(&self, error: bool, text: &str) {
         if !text.is_empty() {
-            self.change(|state| state.kept.push(error, text));
+            self.change(|state| {
+                state.kept.push(error, text);
+                state.written += text.len() as u64;
+            });
         }
+    }
+
+    /// How many bytes it wrote.
+    pub fn written(&self) -> u64 {
+        lock(&self.state).written
     }
 
     /// Whether it has said this to standard error.

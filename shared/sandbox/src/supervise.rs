@@ -9,6 +9,7 @@ use crate::{
     run::{Refusal, Run},
     scratch::{self, Scratch},
 };
+use domain::task::Resources;
 use ports::{Exec, ExecEnd};
 use rustix::process::Resource;
 use std::{
@@ -18,7 +19,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -28,6 +29,7 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
 };
+use wait4::{ResUse, Wait4};
 
 /// How much is read at once.
 const READ: usize = 16 * 1024;
@@ -35,6 +37,10 @@ const READ: usize = 16 * 1024;
 const LOOK: Duration = Duration::from_millis(20);
 /// At every which look the scratch folder is measured.
 const MEASURE: u32 = 25;
+/// At every which look it is seen how much memory they have.
+const WEIGH: u32 = 5;
+/// Of how many processes that is seen.
+const WEIGHED: usize = 32;
 /// At every which look the processes are counted, whatever the machine says.
 const COUNT: u32 = 100;
 /// For how long the end of its output is waited for when nothing runs any more: somebody else may hold the other end.
@@ -132,14 +138,16 @@ impl Started {
         }
         let mut reading = read(run.clone(), &mut child);
         // A thread that waits; when the group is ended, so is this.
-        let mut exit = spawn_blocking(move || child.wait());
+        let process = child.id();
+        let mut exit = spawn_blocking(move || child.wait4());
         // Far enough, where it would be too far.
         let deadline = at.checked_add(command.timeout).unwrap_or(at + Duration::from_secs(30 * 24 * 3600));
+        let peak = AtomicU64::new(0);
         let (why, status) = tokio::select! {
             status = &mut exit => (Why::ByItself, Some(status)),
             () = sleep_until(deadline) => (Why::TimeUp, None),
             () = run.stop.cancelled() => (Why::Killed, None),
-            what = watch(&group, scratch.path(), limits) => (Why::TooMuch(what), None),
+            what = watch(&group, scratch.path(), limits, (process, &peak)) => (Why::TooMuch(what), None),
         };
         end(&group).await;
         if timeout(DRAIN, &mut reading).await.is_err() {
@@ -154,28 +162,45 @@ impl Started {
             None => exit.await,
         };
         let duration = at.elapsed();
-        let (code, signal) = match status.map_err(io::Error::other).flatten() {
-            Ok(status) => (status.code(), status.signal()),
+        let (code, signal, resources) = match status.map_err(io::Error::other).flatten() {
+            Ok(ResUse { status, rusage }) => {
+                let resources = Resources {
+                    cpu_ms: u64::try_from((rusage.utime + rusage.stime).as_millis()).unwrap_or(u64::MAX),
+                    // Not `maxrss`, in which is what the host had when it started the process.
+                    peak_memory_bytes: peak.into_inner(),
+                    bytes_in: command.stdin.as_ref().map_or(0, |text| text.len() as u64),
+                    bytes_out: run.written(),
+                };
+                (status.code(), status.signal(), Some(resources))
+            }
             Err(error) => {
                 tracing::error!(%error, "how a command ended is not known");
-                (None, None)
+                (None, None, None)
             }
         };
         if let Some(why) = without_tmp().filter(|_| code != Some(0) && run.complains_of(TMP)) {
             let hint = "use $TMPDIR, which goes with the command as well";
             run.wrote(true, &format!("\n[commands have no /tmp of their own here: {why}; {hint}]\n"));
         }
-        (ExecEnd { code, signal, timed_out: matches!(why, Why::TimeUp), duration }, scratch)
+        (ExecEnd { code, signal, timed_out: matches!(why, Why::TimeUp), duration, resources }, scratch)
     }
 }
 
-/// Until a command takes more than it may.
-async fn watch(group: &Arc<Group>, scratch: &Path, limits: &Limits) -> &'static str {
+/// Until a command takes more than it may. Meanwhile notes the most memory that one of its processes has, the first of which is `process`.
+async fn watch(
+    group: &Arc<Group>,
+    scratch: &Path,
+    limits: &Limits,
+    (process, peak): (u32, &AtomicU64),
+) -> &'static str {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before = tasks_of_the_machine();
     for look in 1_u32.. {
         looks.tick().await;
+        if look < WEIGH || look % WEIGH == 0 {
+            peak.fetch_max(memory_below(process), Ordering::Relaxed);
+        }
         let now = tasks_of_the_machine();
         before = before.min(now);
         // To look at each process takes long, the longer the more there are. So that is done only when there are more than there
@@ -195,6 +220,21 @@ async fn watch(group: &Arc<Group>, scratch: &Path, limits: &Limits) -> &'static 
         }
     }
     std::future::pending().await
+}
+
+/// The most memory that one of a process and those that it started has had, in bytes: the kernel keeps the peak of each that lives.
+fn memory_below(process: u32) -> u64 {
+    let (mut processes, mut most) = (vec![process], 0);
+    for index in 0..WEIGHED {
+        let Some(process) = processes.get(index) else { break };
+        let own = format!("/proc/{process}");
+        let status = std::fs::read_to_string(format!("{own}/status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        most = most.max(peak.and_then(|peak| peak.parse::<u64>().ok()).unwrap_or(0) << 10);
+        let started = std::fs::read_to_string(format!("{own}/task/{process}/children")).unwrap_or_default();
+        processes.extend(started.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    }
+    most
 }
 
 /// How many processes and threads there are; as if there were ever more, where the system does not say.

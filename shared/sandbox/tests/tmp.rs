@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 async fn run(local: &Local, script: &str) -> (String, Option<i32>) {
     let sandbox = local.ready(workspace()).await.unwrap().unwrap();
     let call = CallId::from(Uuid::now_v7());
-    let asked = Reserve { call, priority: 0, wait: PATIENCE };
+    let asked = Reserve { call, direct: false, wait: PATIENCE };
     let Place::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("there are places") };
     let root: FilePath = "/projects/app".parse().unwrap();
     let command = Exec {

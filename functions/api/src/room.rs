@@ -16,6 +16,8 @@ pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
 const ADD_NOTHING: [&str; 4] = ["/stop", "/pause", "/check", "/stream-tickets"];
+/// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]).
+const TOOLS: &str = "/workspaces/{workspace_id}/tools";
 
 /// The middleware.
 pub(crate) async fn demand(State(context): State<Arc<Context>>, request: Request, next: Next) -> Answer<Response> {
@@ -27,7 +29,8 @@ pub(crate) async fn demand(State(context): State<Arc<Context>>, request: Request
 }
 
 fn adds(method: &Method, route: &str) -> bool {
-    let is_post = method == Method::POST && !ADD_NOTHING.iter().any(|end| route.ends_with(end));
+    let mut elsewhere = ADD_NOTHING.iter().chain([&TOOLS]);
+    let is_post = method == Method::POST && !elsewhere.any(|end| route.ends_with(end));
     is_post || method == Method::PUT || method == Method::PATCH
 }
 
@@ -43,6 +46,7 @@ mod tests {
             (Method::DELETE, "/api/v1/workspaces/{workspace_id}/files/{file_id}/purge", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/stream-tickets", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/tools", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", true),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", true),
             (Method::PUT, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", true),

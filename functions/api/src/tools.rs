@@ -9,9 +9,9 @@ use crate::{
     schema,
     workspaces::InWorkspace,
 };
-use ::tools::Call;
+use ::tools::{Call, Kind};
 use axum::extract::State;
-use domain::CallId;
+use domain::{CallId, Error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
@@ -56,11 +56,15 @@ pub(crate) async fn call_tool(
     ids: Ids,
     Json(asked): Json<ToolCall>,
 ) -> Answer<axum::Json<schema::ToolResult>> {
+    let adds = matches!(context.tools.kind(&asked.tool), Some(Kind::Write | Kind::Exec));
+    if adds && !(context.has_room)() {
+        return Err(Error::storage_full().into());
+    }
     let workspace = context.workspaces.open(at.workspace_id).await?;
     // People are not held to what they have read: they look at the file while they write.
     let seen = BTreeMap::new();
     let call_id = CallId(ids.id("call"));
-    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None };
+    let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: None };
     let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
     Ok(axum::Json(schema::ToolResult {
         success: outcome.success,

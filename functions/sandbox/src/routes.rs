@@ -55,7 +55,7 @@ impl Machine {
         let mut how = sandbox::Options::new(options.scratch.join("scratch"));
         how.hidden = vec![options.folder.clone()];
         // There is no other workspace here to leave some to.
-        how.share = None;
+        how.shared = false;
         // The task's container is what stands around its commands.
         how.outer = sandbox::Outer::Container;
         Ok(Self::with(options, mirror, Commands::new(how), search))
@@ -111,7 +111,6 @@ async fn health(State(machine): State<Machine>) -> Json<Health> {
         mark: machine.mirror().mark(),
         idle_seconds: machine.unused().as_secs(),
         running: machine.commands().running(),
-        waiting: machine.commands().waiting(),
     })
 }
 

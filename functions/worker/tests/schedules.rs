@@ -75,7 +75,7 @@ impl Machine for Family {
             }
             Input::Resume => run(state.attempt + 1),
             Input::Report(()) => decision.events.push(Event::Ended),
-            Input::Stop(_) | Input::Halt(_) | Input::Park { .. } | Input::Unpark { .. } => {}
+            Input::Stop(_) | Input::Halt(_) | Input::Hold(_) | Input::Park { .. } | Input::Unpark { .. } => {}
         }
         decision
     }

@@ -3,7 +3,7 @@
 mod take;
 
 use crate::{
-    ActorId, Content, Decision, Entry, Input, Machine, Mail, StopRequest, Target, Tree, View, clean,
+    ActorId, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, StopRequest, Target, Tree, View, clean,
     draft::Draft,
     effect::{Reported, Running},
     load::Loaded,
@@ -67,6 +67,15 @@ impl Failure {
     }
 }
 
+/// What is asked of the tree that an actor works in.
+#[derive(Default)]
+struct AskedOfTree {
+    /// To stop.
+    stop: Option<StopRequest>,
+    /// To begin nothing new.
+    holds: Vec<HoldRequest>,
+}
+
 /// How a drive ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -88,6 +97,7 @@ pub(crate) struct Drive<'a, M: Machine> {
     /// Whose fault it is when this fails.
     trial: &'a mut Trial,
     stops_seen: HashSet<StopId>,
+    holds_seen: HashSet<uuid::Uuid>,
     /// The tree that the actor works in, once that is known.
     tree: Option<Tree>,
 }
@@ -96,7 +106,8 @@ impl<'a, M: Machine> Drive<'a, M> {
     pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, trial: &'a mut Trial) -> Self {
         let running = Running::new(ports.perform.clone(), actor.as_str().into());
         let (done, committed) = (0, 0);
-        Self { ports, actor, loaded, running, done, committed, trial, stops_seen: HashSet::new(), tree: None }
+        let (stops_seen, holds_seen, tree) = (HashSet::new(), HashSet::new(), None);
+        Self { ports, actor, loaded, running, done, committed, trial, stops_seen, holds_seen, tree }
     }
 
     /// Takes in the deliveries one after the other, each when nothing is in flight any more for the one before, until `cut`
@@ -196,25 +207,40 @@ impl<'a, M: Machine> Drive<'a, M> {
                 self.step(Input::Stop(request), None).await?;
             }
         }
-        match self.stopped_in_tree(None).await? {
+        let AskedOfTree { stop, holds } = self.asked_of_tree(None).await?;
+        for request in holds {
+            if self.holds_seen.insert(request.hold_id) {
+                self.step(Input::Hold(request), None).await?;
+            }
+        }
+        match stop {
             Some(request) if self.stops_seen.insert(request.stop_id) => self.step(Input::Stop(request), None).await,
             _ => Ok(()),
         }
     }
 
-    /// A request to stop the actor together with what it works for. One read for each delivery of an actor that works in a tree,
+    /// What is asked of the actor together with what it works for. One read for each delivery of an actor that works in a tree,
     /// and none for any other.
-    async fn stopped_in_tree(&mut self, next: Option<&M::Command>) -> Result<Option<StopRequest>, Failure> {
+    async fn asked_of_tree(&mut self, next: Option<&M::Command>) -> Result<AskedOfTree, Failure> {
         if self.tree.is_none() {
             self.tree = M::tree(&self.loaded.state, next);
         }
-        let Some(tree) = &self.tree else { return Ok(None) };
+        let mut asked = AskedOfTree::default();
+        let Some(tree) = &self.tree else { return Ok(asked) };
         let controls = tree.root.tree_controls();
         let page = while_unavailable(|| self.ports.table.query(&controls)).await?;
-        let is_ours = |key: &Key| tree.members.iter().any(|member| tree.root.tree_control_key(*member) == *key);
-        let Some(item) = page.items.iter().find(|item| is_ours(&item.key)) else { return Ok(None) };
-        let request = serde_json::from_str(&item.body);
-        request.map(Some).map_err(|error| Failure::Newer(format!("a stop: {error}")))
+        for item in &page.items {
+            let newer = |error: serde_json::Error| Failure::Newer(format!("a request to a tree: {error}"));
+            let is_of = |key: fn(&ActorId, uuid::Uuid) -> Key| {
+                tree.members.iter().any(|member| key(&tree.root, *member) == item.key)
+            };
+            if asked.stop.is_none() && is_of(ActorId::tree_control_key) {
+                asked.stop = Some(serde_json::from_str(&item.body).map_err(newer)?);
+            } else if is_of(ActorId::tree_hold_key) {
+                asked.holds.push(serde_json::from_str(&item.body).map_err(newer)?);
+            }
+        }
+        Ok(asked)
     }
 
     fn draft(&self) -> (Stamp, Draft<M>) {

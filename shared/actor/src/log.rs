@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use uuid::Uuid;
 
-/// What the places of requests to stop a tree begin with.
+/// What the places of requests to stop or hold a tree begin with.
 const TREE_CONTROL: &str = "control/tree/";
 
 /// An actor: also its queue group, its partition in the table, and its channel on the bus. Such as `chat/<workspace>/<chat>`.
@@ -64,7 +64,11 @@ impl ActorId {
     pub(crate) fn tree_control_key(&self, member: Uuid) -> Key {
         Key::new(&self.0, format!("{TREE_CONTROL}{member}"))
     }
-    /// The newest requests to stop a part of the tree that has this actor as its root.
+    /// Where a request to hold `member` and all below it is, in the tree that has this actor as its root.
+    pub(crate) fn tree_hold_key(&self, member: Uuid) -> Key {
+        Key::new(&self.0, format!("{TREE_CONTROL}{member}/hold"))
+    }
+    /// What is asked of parts of the tree that has this actor as its root.
     pub(crate) fn tree_controls(&self) -> Query {
         const NEWEST: usize = 256;
         Query::prefix(&self.0, TREE_CONTROL, NEWEST)

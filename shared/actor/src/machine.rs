@@ -125,6 +125,9 @@ pub enum Input<M: Machine> {
     /// Somebody stopped the tree that the actor works in, and nothing of the actor runs: what it has just decided on was not begun,
     /// or the worker that ran it is gone. It ends at once.
     Halt(StopRequest),
+    /// Somebody holds the tree that the actor works in. It is decided before whatever comes next, and once in a drive at least: the same
+    /// request again means nothing new.
+    Hold(HoldRequest),
     /// A command failed again and again; nothing more is done until somebody resumes the actor, unless the machine gives it up
     /// ([`Decision::gives_up`]).
     Park {
@@ -161,6 +164,18 @@ pub struct StopRequest {
     pub at: Timestamp,
     /// Why, such as `user_cancelled`.
     pub reason: String,
+}
+
+/// A request to hold a part of a tree: nothing new of it begins until somebody lets it go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HoldRequest {
+    /// The request.
+    pub hold_id: uuid::Uuid,
+    /// From the root of the tree to the actor that is held with all below it.
+    pub path: Vec<uuid::Uuid>,
+    /// When it was asked for.
+    pub at: Timestamp,
 }
 
 /// What a request wants stopped.

@@ -1,6 +1,6 @@
 //! What goes through an actor's mailbox, and the two ways to reach an actor: a command, and a request to stop.
 
-use crate::{ActorId, StopRequest, log};
+use crate::{ActorId, HoldRequest, StopRequest, log};
 use bytes::Bytes;
 use domain::{CommandId, Principal, Timestamp};
 use ports::{Bus, Expect, Outgoing, Query, Queue, Result, Table, Write};
@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Duration};
 
 /// How long a note of a command that waits is kept at most: longer than a message is in the queue.
 const NOTED_FOR: Duration = Duration::from_secs(15 * 24 * 3600);
-/// How long a request to stop a tree is kept: longer than any message of the tree is in the queue.
-const TREE_STOP_KEPT: Duration = Duration::from_secs(15 * 24 * 3600);
+/// How long a request to stop or hold a tree is kept: longer than any message of the tree is in the queue.
+const TREE_CONTROL_KEPT: Duration = Duration::from_secs(15 * 24 * 3600);
 
 /// One message of a mailbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,9 +137,31 @@ impl Mailbox {
     /// announced on the root's channel.
     pub async fn stop_tree(&self, root: &ActorId, member: uuid::Uuid, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
-        let put = Write::put(root.tree_control_key(member), body, Expect::Any).expiring(request.at + TREE_STOP_KEPT);
+        let put = Write::put(root.tree_control_key(member), body, Expect::Any).expiring(request.at + TREE_CONTROL_KEPT);
         self.table.commit(vec![put]).await?;
         self.announce(root).await;
+        Ok(())
+    }
+
+    /// Asks all workers that drive the last of `request.path`, or anything below it in the tree of `root`, to begin nothing more of it until
+    /// [`Mailbox::release_tree`]. It overtakes whatever waits, as a stop of the tree does.
+    pub async fn hold_tree(&self, root: &ActorId, request: &HoldRequest) -> Result<()> {
+        let Some(member) = request.path.last() else { return Ok(()) };
+        let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
+        let put = Write::put(root.tree_hold_key(*member), body, Expect::Any).expiring(request.at + TREE_CONTROL_KEPT);
+        self.table.commit(vec![put]).await?;
+        self.announce(root).await;
+        Ok(())
+    }
+
+    /// Takes back the requests to hold `member`, and those to hold anything below it, in the tree of `root`.
+    pub async fn release_tree(&self, root: &ActorId, member: uuid::Uuid) -> Result<()> {
+        let page = self.table.query(&root.tree_controls()).await?;
+        for item in page.items.iter().filter(|item| item.key.sk.ends_with("/hold")) {
+            if log::parse::<HoldRequest>(&item.body)?.path.contains(&member) {
+                self.table.commit(vec![Write::delete(item.key.clone(), Expect::Any)]).await?;
+            }
+        }
         Ok(())
     }
 

@@ -115,6 +115,7 @@ impl Machine for Adder {
             Input::Command { command: Command::Nothing, .. }
             | Input::Stop(_)
             | Input::Halt(_)
+            | Input::Hold(_)
             | Input::Unpark { .. } => {}
         }
         decision

@@ -89,7 +89,7 @@ impl Machine for Runner {
             }
             (Input::Park { reason, .. }, _) => decision.events.push(Event::Paused(reason)),
             (Input::Unpark { .. }, _) => decision.events.push(Event::Resumed),
-            (Input::Resume, None) | (Input::Stop(_) | Input::Halt(_), _) => {}
+            (Input::Resume, None) | (Input::Stop(_) | Input::Halt(_) | Input::Hold(_), _) => {}
         }
         decision
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{Content, Entry, Mail, Parking, StopRequest, Target};
+use actor::{Content, Entry, HoldRequest, Mail, Parking, StopRequest, Target};
 use domain::{CommandId, Principal, StopId, Timestamp};
 use ports::Outgoing;
 use serde_json::{Value, json};
@@ -48,13 +48,15 @@ fn mail_is_read_for_ever() {
 }
 
 #[test]
-fn requests_to_stop_are_read_for_ever() {
+fn requests_to_stop_and_to_hold_are_read_for_ever() {
     let request = |target| StopRequest { stop_id: StopId(id(3)), target, at: AT, reason: "user_cancelled".into() };
     golden::check(
         ROOT,
         "stops",
         &[Target::This(id(4)), Target::First, Target::Everything, Target::Tree].map(request).to_vec(),
     );
+    let hold = HoldRequest { hold_id: id(5), path: vec![id(6), id(7)], at: AT };
+    golden::check(ROOT, "holds", &[hold]);
     let newer = json!({ "stop_id": id(3), "target": "first", "at": AT, "reason": "", "only_tools": true });
     assert!(serde_json::from_value::<StopRequest>(newer).is_err(), "no part of a request is overlooked");
 }

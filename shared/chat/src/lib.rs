@@ -31,6 +31,7 @@ mod slots;
 mod state;
 mod transcript;
 mod turn;
+mod uses;
 mod waits;
 
 pub use approve::Approve;
@@ -43,4 +44,5 @@ pub use prompt::{Described, FrontMatter, Shelf, ToolNames, described, front_matt
 pub use reading::{ChatPage, HistoryPage, NumberedMessage, TurnUsage};
 pub use state::ChatState;
 pub use transcript::Transcript;
+pub use uses::Uses;
 pub use waits::QueuedBehind;

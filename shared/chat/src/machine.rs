@@ -59,6 +59,8 @@ pub enum ChatEffect {
         seen: Vec<(FilePath, Option<Sha256>)>,
         /// The plan.
         plan_path: Option<FilePath>,
+        /// How long it has waited for its machine, where it is a command.
+        waited: Duration,
     },
     /// Look whether the plan is still the one that was approved, before a command runs because of it.
     CheckPlan {
@@ -215,6 +217,8 @@ impl Machine for ChatMachine {
             Input::Resume => turn::resume(self, state, stamp),
             Input::Stop(request) => cancel::stop(self, state, &request, stamp),
             Input::Halt(request) => cancel::halt(self, state, &request, stamp),
+            // A node that executes ends first, and its agent with it.
+            Input::Hold(_) => Decision::default(),
             Input::Park { reason, command } => cancel::park(self, state, reason, command.as_ref(), stamp),
             Input::Unpark { drop } => cancel::unpark(self, state, drop, stamp),
         };
@@ -362,6 +366,11 @@ impl ChatMachine {
             ChatCommand::RefuseCall { call_id } => {
                 let mut step = turn::Step::new(self, state, stamp);
                 step.refuse_call(call_id);
+                step.decision
+            }
+            ChatCommand::Prioritize { priority } => {
+                let mut step = turn::Step::new(self, state, stamp);
+                step.prioritize(priority);
                 step.decision
             }
             ChatCommand::Delete => cancel::give_up(self, state, StopId(id.0), stamp),

@@ -14,7 +14,7 @@ use futures::StreamExt;
 use ports::{Clock, Delta, Model, ModelError, ModelRequest};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
-use tools::{Call, Registry};
+use tools::{Call, Registry, Waits};
 use workspace::Workspaces;
 
 /// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
@@ -41,9 +41,9 @@ impl Perform<ChatMachine> for ChatEffects {
             ChatEffect::CallModel { message_id, request, deadline } => {
                 self.call_model(message_id, *request, deadline, &context).await
             }
-            ChatEffect::CallTool { call, config, seen, plan_path } => tokio::select! {
+            ChatEffect::CallTool { call, config, seen, plan_path, waited } => tokio::select! {
                 biased;
-                report = self.call_tool(call, &config, seen, plan_path) => report,
+                report = self.call_tool(call, &config, seen, plan_path, waited) => report,
                 // Only of commands: what else runs completes.
                 () = context.cancelled.cancelled() => Report::Told,
             },
@@ -171,6 +171,7 @@ impl ChatEffects {
         config: &Arc<ChatConfig>,
         seen: Vec<(FilePath, Option<Sha256>)>,
         plan_path: Option<FilePath>,
+        waited: Duration,
     ) -> Report {
         let call_id = call.call_id;
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
@@ -179,14 +180,17 @@ impl ChatEffects {
             Ok(Runs::Function(name, parameters)) => self.tools.call_function(name, parameters, &call.args),
             Ok(Runs::Command(tool, root)) => match self.workspaces.open(config.workspace).await {
                 Err(error) => error.into(),
-                Ok(workspace) => self.tools.call_command(&workspace, call_id, &tool, root, &call.args).await,
+                Ok(workspace) => {
+                    self.tools.call_command(&workspace, call_id, &tool, root, &call.args, Waits::AsRows(waited)).await
+                }
             },
             Ok(Runs::Builtin(name, args)) => match self.workspaces.open(config.workspace).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
                     let by = Principal::Agent { role: config.role.clone(), chat: config.chat, user: config.user };
                     let seen = seen.into_iter().collect();
-                    let context = Call { workspace, call_id, by, chat: Some(config.chat), seen: &seen, plan_path };
+                    let (chat, waited) = (Some(config.chat), Some(waited));
+                    let context = Call { workspace, call_id, by, chat, seen: &seen, plan_path, waited };
                     self.tools.call(&context, name, &args).await
                 }
             },

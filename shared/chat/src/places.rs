@@ -1,5 +1,6 @@
 //! Waiting for a place on the machine that a command runs on. The call rests as rows: the chat has sent a request to the machine's
-//! semaphore, and a letter starts the command when the place is its own.
+//! semaphore, and a letter starts the command when the place is its own. So does a command whose machine is not ready: a letter that is due later
+//! has it tried again.
 
 use crate::{
     account::Account,
@@ -9,21 +10,29 @@ use crate::{
     turn::{Step, describe},
 };
 use actor::Decision;
-use domain::{CallId, ChatCommand, ChatEvent, Code, Error, ToolCall};
+use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall};
 use serde_json::json;
 use slots::{Places, Wanted};
+use std::time::Duration;
 use tools::Kind;
 
 impl Step<'_> {
     /// Whether the call is a command that has to wait for a place first; it has asked for one then.
     pub(crate) fn waits_for_place(&mut self, call: &ToolCall, attempt: u32) -> bool {
-        let (Some(places), Some(config)) = (self.machine.places, self.config.clone()) else { return false };
+        let Some(config) = self.config.clone().filter(|_| self.machine.places.is_some()) else { return false };
         let has_one = self.state.turn.as_ref().is_some_and(|turn| turn.place == Some(call.call_id));
         if has_one || self.kind(&call.tool) != Some(Kind::Exec) {
             return false;
         }
         let call_id = call.call_id;
-        self.push(ChatEvent::PlaceAwaited { call_id, attempt, at: self.stamp.at });
+        self.push(ChatEvent::PlaceAwaited { call_id, attempt, at: self.stamp.at, why: None, until: None });
+        self.ask_for_place(&config, call_id);
+        true
+    }
+
+    /// Asks for a place, or for the same with another priority.
+    pub(crate) fn ask_for_place(&mut self, config: &ChatConfig, call_id: CallId) {
+        let Some(places) = self.machine.places else { return };
         let wanted = Wanted {
             holder: call_id.to_string(),
             priority: config.agent.as_ref().map_or(0, |agent| agent.priority),
@@ -32,7 +41,14 @@ impl Step<'_> {
             refusal: json!(ChatCommand::RefuseCall { call_id }),
         };
         self.decision.send.push(places.ask(config.workspace, wanted));
-        true
+    }
+
+    /// The machine is not ready for a command that has its place: the call is made again after this long, and keeps the place.
+    pub(crate) fn come_again(&mut self, call_id: CallId, attempt: u32, error: Error, after: Duration) {
+        let (at, until) = (self.stamp.at, self.stamp.at + after);
+        let (why, attempt) = (Some(error.message), attempt + 1);
+        self.push(ChatEvent::PlaceAwaited { call_id, attempt, at, why, until: Some(until) });
+        self.later(until, &ChatCommand::BeginCall { call_id });
     }
 
     /// The call that waits for a place, if it is this one, with the attempt that starts then.

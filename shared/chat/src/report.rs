@@ -2,11 +2,10 @@
 //!
 //! It is added to a finished decision and not where turns end, so that no way of ending a turn can forget it.
 
-use crate::{machine::ChatMachine, state::ChatState};
+use crate::{machine::ChatMachine, state::ChatState, uses::Uses};
 use actor::{ActorId, Decision, Letter};
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, Status, StopReason, TaskCommand, TaskId,
-    Timestamp, Usage,
+    ChatCommand, ChatConfig, ChatEvent, Code, Error, StopReason, TaskCommand, TaskId, Usage, json_length,
     task::{AgentAnswer, ToolUse},
 };
 use serde::{Deserialize, Serialize};
@@ -28,10 +27,8 @@ pub struct Round {
     steps: u32,
     usage: Usage,
     tools: Vec<ToolUse>,
-    /// The calls of the last message, with their arguments.
-    asked: Vec<(CallId, String)>,
-    /// The call that was begun last, and when.
-    begun: Option<(CallId, Timestamp)>,
+    #[serde(flatten)]
+    uses: Uses,
 }
 
 impl Round {
@@ -40,29 +37,12 @@ impl Round {
         match event {
             ChatEvent::ModelStarted { attempt: 1, .. } => self.steps += 1,
             ChatEvent::Used { usage, .. } => self.usage += *usage,
-            ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => {
-                self.asked = calls.iter().map(|call| (call.call_id, cut(&call.args, SHOWN))).collect();
-            }
-            ChatEvent::CallStarted { call_id, attempt: 1, at: Some(at), .. } => self.begun = Some((*call_id, *at)),
-            ChatEvent::Observed { call_id, tool, output, success, misuse, code, at, .. } => {
-                let args = self.asked.iter().find(|(asked, _)| asked == call_id).map(|(_, args)| args.clone());
-                let begun = self.begun.filter(|(begun, _)| begun == call_id);
-                let took = begun.map_or(0, |(_, begun)| at.since(begun).as_millis());
-                self.tools.push(ToolUse {
-                    tool: cut(tool, NAME),
-                    args: args.unwrap_or_default(),
-                    status: match (success, misuse) {
-                        (true, _) => Status::Success,
-                        (false, true) => Status::Failure,
-                        (false, false) => Status::Partial,
-                    },
-                    output: cut(output, SHOWN),
-                    code: *code,
-                    duration_ms: u64::try_from(took).unwrap_or(u64::MAX),
-                });
-            }
             // What it said and asked is in its log.
             _ => {}
+        }
+        if let Some(used) = self.uses.see(event, |args| cut(args, SHOWN)) {
+            let (tool, output) = (cut(&used.tool, NAME), cut(&used.output, SHOWN));
+            self.tools.push(ToolUse { tool, output, ..used });
         }
     }
 
@@ -154,10 +134,6 @@ fn cut(text: &str, length: usize) -> String {
         return text.to_owned();
     }
     format!("{}…", &text[..text.floor_char_boundary(length)])
-}
-
-fn json_length(value: &(impl Serialize + ?Sized)) -> usize {
-    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
 }
 
 /// The calls, with as much of each as fits; should even their names not fit, the last ones.

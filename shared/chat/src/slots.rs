@@ -9,7 +9,7 @@ use crate::{
     turn::Step,
 };
 use actor::{Decision, Letter};
-use domain::{ChatCommand, ChatConfig, ChatEvent, MessageId};
+use domain::{AgentOf, ChatCommand, ChatConfig, ChatEvent, MessageId};
 use serde_json::json;
 use slots::{Ask, SlotsCommand, semaphore};
 
@@ -23,6 +23,11 @@ impl Step<'_> {
         }
         let holder = format!("{}/{message_id}", config.chat);
         self.push(ChatEvent::SlotsAwaited { message_id, holder: holder.clone(), at: self.stamp.at });
+        self.ask_for_slots(config, agent, holder, message_id);
+        true
+    }
+
+    fn ask_for_slots(&mut self, config: &ChatConfig, agent: &AgentOf, holder: String, message_id: MessageId) {
         let ask = Ask {
             holder,
             wants: agent.turns.clone(),
@@ -36,7 +41,25 @@ impl Step<'_> {
         let command = json!(SlotsCommand::Ask { ask: Box::new(ask) });
         let to = semaphore(config.workspace);
         self.decision.send.push(Letter { to, command, deliver_at: None, priority: agent.priority });
-        true
+    }
+
+    /// The agent of a task has another priority from here on; what it waits for gets the place of that.
+    pub(crate) fn prioritize(&mut self, priority: i8) {
+        let Some(mut config) = self.config.as_deref().cloned() else { return };
+        let Some(agent) = config.agent.as_deref_mut().filter(|agent| agent.priority != priority) else { return };
+        agent.priority = priority;
+        let agent = agent.clone();
+        self.push(ChatEvent::Configured { config: Box::new(config.clone()) });
+        let Some(turn) = &self.state.turn else { return };
+        match (&turn.phase, &turn.slots) {
+            (Phase::Slots { message_id, .. }, Some(holder)) => {
+                self.ask_for_slots(&config, &agent, holder.clone(), *message_id);
+            }
+            (Phase::Place { call_id, .. }, _) if turn.unready_since.is_none() => {
+                self.ask_for_place(&config, *call_id);
+            }
+            _ => {}
+        }
     }
 
     /// The slots are there. A letter that comes twice, or after a stop, wakes nobody.

@@ -146,6 +146,9 @@ pub struct Turn {
     /// The command that has a place on its machine or waits for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<CallId>,
+    /// Since when the current command's machine is not ready for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready_since: Option<Timestamp>,
     /// What is known of a call of the model that was postponed, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postponed: Option<Postponed>,
@@ -252,10 +255,11 @@ impl ChatState {
                     }
                 }
             }
-            ChatEvent::PlaceAwaited { call_id, attempt, at } => {
+            ChatEvent::PlaceAwaited { call_id, attempt, at, until, .. } => {
                 self.set_phase(Phase::Place { call_id: *call_id, attempt: *attempt, since: *at }, None);
                 if let Some(turn) = &mut self.turn {
                     turn.place = Some(*call_id);
+                    turn.unready_since = turn.unready_since.or(until.map(|_| *at));
                 }
             }
             ChatEvent::CallStarted { call_id, attempt, at, .. } => {
@@ -269,6 +273,7 @@ impl ChatState {
                 if let Some(turn) = &mut self.turn {
                     turn.calls.retain(|call| call.call_id != *call_id);
                     turn.place = turn.place.filter(|holder| holder != call_id);
+                    turn.unready_since = None;
                 }
             }
             ChatEvent::PermissionRequired { permission_id, at, .. } => {
@@ -387,6 +392,7 @@ impl ChatState {
             round: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
             slots: None,
             place: None,
+            unready_since: None,
             postponed: None,
             stopping: None,
             phase: Phase::Begun,

@@ -20,7 +20,7 @@ use domain::{
 };
 use ports::ModelRequest;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tools::{Effects, Kind};
 
 /// A turn as it was asked for.
@@ -213,7 +213,9 @@ impl<'a> Step<'a> {
             }
         }
         self.started(&call, attempt);
-        self.run(tool_key(call.call_id, attempt), ChatEffect::CallTool { call, config, seen, plan_path });
+        let unready_since = self.state.turn.as_ref().and_then(|turn| turn.unready_since);
+        let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
+        self.run(tool_key(call.call_id, attempt), ChatEffect::CallTool { call, config, seen, plan_path, waited });
     }
 
     /// Whether a call that runs is a command: it may take long, and nothing that it does is lost when it is ended.
@@ -251,16 +253,16 @@ impl<'a> Step<'a> {
     pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
         let (success, misuse) = (status == Status::Success, status == Status::Failure);
-        let (truncated, seen, code) = (false, Vec::new(), None);
-        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
+        let (truncated, seen, code, resources) = (false, Vec::new(), None, None);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
     }
 
     /// Answers a call that came to nothing, for a reason that programs know.
     pub fn failed(&mut self, call: &ToolCall, output: String, code: Code) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
         let (success, misuse, truncated, seen) = (false, false, false, Vec::new());
-        let code = Some(code);
-        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
+        let (code, resources) = (Some(code), None);
+        self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
     }
 
     /// Ends the turn by itself, then begins the next one that waits.
@@ -395,8 +397,14 @@ pub(crate) fn effect_reported(
         {
             step.postpone(&Account::of(turn), message_id, error, failures, after);
         }
-        (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
-            tool_finished(&mut step, turn, call_id, *outcome);
+        (Report::ToolFinished { call_id, outcome }, Phase::Tool { call_id: current, attempt })
+            if call_id == *current =>
+        {
+            let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
+            match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
+                Some((error, after)) => step.come_again(call_id, *attempt, error, after),
+                None => tool_finished(&mut step, turn, call_id, *outcome),
+            }
         }
         (Report::PlanChecked { call_id, changed }, Phase::Begun) => {
             if let Some(call) = turn.calls.front().filter(|call| call.call_id == call_id) {
@@ -450,11 +458,11 @@ fn model_finished(step: &mut Step<'_>, turn: &Turn, answer: ModelAnswer) {
 
 fn tool_finished(step: &mut Step<'_>, turn: &Turn, call_id: CallId, outcome: tools::Outcome) {
     let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id) else { return };
-    let tools::Outcome { output, success, truncated, seen, events, error, .. } = outcome;
+    let tools::Outcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
     let misuse = step.kind(&tool).is_none() || error.as_ref().is_some_and(is_misuse);
     let code = error.map(|error| error.code);
-    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, truncated, seen, at });
+    step.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
     step.decision.events.extend(events);
     let rest = turn.calls.iter().filter(|call| call.call_id != call_id).cloned();
     match &turn.stopping {

@@ -99,6 +99,11 @@ pub enum ChatCommand {
         /// The call that the command is.
         call_id: CallId,
     },
+    /// The agent of a task goes before others that wait, or after them, from here on.
+    Prioritize {
+        /// Higher ones go first; -100 to 100.
+        priority: i8,
+    },
     /// Change the configuration from the next turn on.
     Configure {
         /// A new title.

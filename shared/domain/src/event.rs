@@ -5,7 +5,7 @@
 
 use crate::{
     Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionId, QuestionId, Sha256, StopId, Timestamp, TurnId, Usage,
+    PermissionId, QuestionId, Sha256, StopId, Timestamp, TurnId, Usage, task::Resources,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -115,7 +115,7 @@ pub enum ChatEvent {
         /// Turns left out from now on, counted from the oldest one that was still sent.
         turns: u32,
     },
-    /// A command is to run, and its machine has as many as it takes: the call waits for a place, and nothing is held for it.
+    /// A command is to run, and its machine has as many as it takes, or starts: the call waits for it, and nothing is held for it.
     PlaceAwaited {
         /// The call.
         call_id: CallId,
@@ -123,6 +123,12 @@ pub enum ChatEvent {
         attempt: u32,
         /// Since when.
         at: Timestamp,
+        /// Why it could not begin, where it has its place and the machine is not ready.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// When it is made again then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
     /// A tool call was decided on and starts.
     CallStarted {
@@ -158,6 +164,9 @@ pub enum ChatEvent {
         /// what became of it is not known, anything else that it has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<Code>,
+        /// What a command used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resources: Option<Resources>,
         /// Whether the output was cut to its cap.
         truncated: bool,
         /// Contents that the agent has now seen, by path: later writes of it must build on these.

@@ -64,6 +64,8 @@ ids! {
     CommandId = "command";
     /// One request to stop a turn.
     StopId = "stop";
+    /// One request to hold a tree of tasks.
+    HoldId = "hold";
     /// One set of questions put to a person.
     QuestionId = "question";
     /// One request for permission.

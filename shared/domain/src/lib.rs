@@ -29,8 +29,8 @@ pub use digest::Sha256;
 pub use error::{Code, Error};
 pub use event::{ChatEvent, StopReason};
 pub use id::{
-    CallId, ChatId, CommandId, EvaluationId, FileId, IdError, MessageId, PermissionId, QuestionId, StopId, TaskId,
-    TurnId, UserId, WorkspaceId,
+    CallId, ChatId, CommandId, EvaluationId, FileId, HoldId, IdError, MessageId, PermissionId, QuestionId, StopId,
+    TaskId, TurnId, UserId, WorkspaceId,
 };
 pub use length::json_length;
 pub use message::{Message, ToolCall, ToolSpec, Usage, name_for_providers};

@@ -19,6 +19,9 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         ChatEvent::SlotsAwaited { message_id, at, .. } => {
             ("waiting", json!({ "reason": "slots", "message_id": message_id, "at": at }))
         }
+        ChatEvent::PlaceAwaited { call_id, at, why: Some(why), until, .. } => {
+            ("waiting", json!({ "reason": "sandbox", "call_id": call_id, "message": why, "at": at, "until": until }))
+        }
         ChatEvent::PlaceAwaited { call_id, at, .. } => {
             ("waiting", json!({ "reason": "place", "call_id": call_id, "at": at }))
         }
@@ -42,10 +45,13 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
             }
             ("call", data)
         }
-        ChatEvent::Observed { call_id, tool, output, success, code, truncated, .. } => {
+        ChatEvent::Observed { call_id, tool, output, success, code, resources, truncated, .. } => {
             let mut data = json!({ "call_id": call_id, "tool": tool, "output": output, "success": success });
             if let Some(code) = code {
                 data["code"] = json!(code);
+            }
+            if let Some(resources) = resources {
+                data["resources"] = json!(resources);
             }
             if *truncated {
                 data["truncated"] = json!(true);

@@ -6,13 +6,13 @@ mod event;
 mod view;
 mod wait;
 
-pub use answer::{AgentAnswer, ToolUse};
+pub use answer::{AgentAnswer, Resources, ToolUse};
 pub use event::TaskEvent;
 pub use view::{TaskPhase, TaskView};
 pub use wait::{Retry, Wait};
 
 use crate::{
-    Code, CommandId, Error, FilePath, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId, WorkspaceId,
+    Code, CommandId, Error, FilePath, HoldId, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -215,6 +215,13 @@ pub struct Replay {
     pub retry: bool,
 }
 
+impl TaskConfig {
+    /// Whether the task is a recorded run once more, on recorded answers.
+    pub fn repeats(&self) -> bool {
+        self.replay.as_ref().is_some_and(Replay::repeats)
+    }
+}
+
 impl Replay {
     /// Whether it is the recorded run once more, on recorded answers: nothing of it is for real.
     pub fn repeats(&self) -> bool {
@@ -298,6 +305,9 @@ pub enum TaskCommand {
         /// Nodes to pause before; none for the next one, whichever it is.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         before: Vec<NodeId>,
+        /// The request, where it also goes around the mailbox.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<HoldId>,
     },
     /// Execute one node, then pause again.
     Step,

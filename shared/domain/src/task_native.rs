@@ -64,13 +64,11 @@ pub fn encode(event: &TaskEvent) -> Option<(&'static str, Value)> {
             ("agent_asked", json!({ "node": node, "chat_id": chat, "round": round, "prompt": prompt }))
         }
         TaskEvent::AgentReplied { node, answer } => ("agent_replied", reply(node.as_str(), answer)),
-        TaskEvent::ToolUsed { node, used } => (
-            "tool",
-            json!({
-                "node": node, "tool": used.tool, "args": used.args, "status": used.status, "output": used.output,
-                "duration_ms": used.duration_ms,
-            }),
-        ),
+        TaskEvent::ToolUsed { node, used } => ("tool", {
+            let mut data = json!(used);
+            data["node"] = json!(node);
+            data
+        }),
         TaskEvent::PlanStep { node, step, status, title, plan_path, plan_id, done, total } => (
             "plan_step",
             json!({

@@ -4,11 +4,13 @@
 
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, FilePath,
-    Limits, MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status, StopId,
-    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    HoldId, Limits, MessageId, Mode, PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Sha256, Status,
+    StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns},
     event::PermissionOutcome,
-    task::{AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Retry, ToolUse, Wait},
+    task::{
+        AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Origin, Replay, Resources, Retry, ToolUse, Wait,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
@@ -123,6 +125,7 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::AskAgain { message_id: MessageId(id(9)), failures: 2 },
         ChatCommand::BeginCall { call_id: CallId(id(10)) },
         ChatCommand::RefuseCall { call_id: CallId(id(10)) },
+        ChatCommand::Prioritize { priority: -7 },
     ];
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
@@ -137,8 +140,9 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::AskAgain { .. } => 8,
         ChatCommand::BeginCall { .. } => 9,
         ChatCommand::RefuseCall { .. } => 10,
+        ChatCommand::Prioritize { .. } => 11,
     };
-    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
+    assert_eq!(commands.iter().map(known).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
     check("chat_commands", &commands);
 }
 
@@ -186,6 +190,8 @@ fn commands_of_tasks_are_read_for_ever() {
         output: "text".into(),
         code: None,
         duration_ms: 12,
+        queue_ms: 34,
+        resources: Some(Resources { cpu_ms: 1_250, peak_memory_bytes: 3 << 20, bytes_in: 7, bytes_out: 90 }),
     };
     let answer = AgentAnswer {
         chat: ChatId(id(2)),
@@ -221,7 +227,7 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Answer { node: "ask".into(), answers: answers() },
         TaskCommand::Expire { question_id: QuestionId(id(7)) },
         TaskCommand::Stop { stop_id: StopId(id(5)), reason: "user_cancelled".into() },
-        TaskCommand::Pause { before: vec!["writer".into()] },
+        TaskCommand::Pause { before: vec!["writer".into()], hold: Some(HoldId(id(10))) },
         TaskCommand::Step,
         TaskCommand::Resume,
         TaskCommand::Wake { node: "writer".into(), attempt: 2 },

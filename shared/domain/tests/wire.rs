@@ -11,6 +11,7 @@ use domain::{
     TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, Question},
     native,
+    task::Resources,
 };
 use serde_json::json;
 use testkit::golden;
@@ -95,6 +96,7 @@ fn events() -> Vec<ChatEvent> {
             success: true,
             misuse: false,
             code: None,
+            resources: None,
             truncated: true,
             seen: vec![(path(), Some(Sha256::of(b"text"))), (path(), None)],
             at,
@@ -180,7 +182,26 @@ fn events() -> Vec<ChatEvent> {
             at,
             until: at,
         },
-        ChatEvent::PlaceAwaited { call_id, attempt: 1, at },
+        ChatEvent::PlaceAwaited { call_id, attempt: 1, at, why: None, until: None },
+        ChatEvent::PlaceAwaited {
+            call_id,
+            attempt: 2,
+            at,
+            why: Some("a machine is looked for".into()),
+            until: Some(at),
+        },
+        ChatEvent::Observed {
+            call_id,
+            tool: "exec".into(),
+            output: "passed".into(),
+            success: true,
+            misuse: false,
+            code: None,
+            resources: Some(Resources { cpu_ms: 1_250, peak_memory_bytes: 3 << 20, bytes_in: 7, bytes_out: 90 }),
+            truncated: false,
+            seen: Vec::new(),
+            at,
+        },
     ]
 }
 

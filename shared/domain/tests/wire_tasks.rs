@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{
-    ChatId, Code, Error, FileId, FilePath, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId,
+    ChatId, Code, Error, FileId, FilePath, HoldId, QuestionId, Sha256, Status, StopId, TaskConfig, TaskEvent, TaskId,
     Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
     task::{
         AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, ContextItem, FlowRef, NodeMetrics,
-        Origin, Replay, Retry, TaskCommand, ToolUse, Wait, stopped,
+        Origin, Replay, Resources, Retry, TaskCommand, ToolUse, Wait, stopped,
     },
     task_native,
 };
@@ -30,6 +30,8 @@ fn tool_use() -> ToolUse {
         output: "text".into(),
         code: None,
         duration_ms: 12,
+        queue_ms: 0,
+        resources: None,
     }
 }
 
@@ -177,7 +179,7 @@ fn events() -> Vec<TaskEvent> {
             cancelled: vec![child()],
         },
         TaskEvent::WentUp { merge: "merge".into(), owner: TaskId(id(20)) },
-        TaskEvent::PauseRequested { before: vec!["merge".into()] },
+        TaskEvent::PauseRequested { before: vec!["merge".into()], hold: None },
         TaskEvent::PausedBefore { node: node(), at: AT },
         TaskEvent::Continued { step: true, at: AT },
         TaskEvent::StopRequested { stop_id: StopId(id(7)), reason: "user_cancelled".into() },
@@ -217,7 +219,7 @@ fn events() -> Vec<TaskEvent> {
         TaskEvent::Waiting {
             node: node(),
             attempt: 2,
-            wait: Wait::Place { holder: "task/writer/2".into(), retry: None, queue_ms: 3 },
+            wait: Wait::Place { holder: "task/writer/2".into(), retry: None, queue_ms: 3, why: None, until: None },
             at: AT,
         },
         TaskEvent::Caught { node: node(), error: error(), status: Status::Success },
@@ -246,6 +248,27 @@ fn events() -> Vec<TaskEvent> {
         TaskEvent::Prioritized { priority: 7 },
         TaskEvent::Deleted { at: AT },
         TaskEvent::Cleared,
+        TaskEvent::Waiting {
+            node: node(),
+            attempt: 3,
+            wait: Wait::Place {
+                holder: "task/writer/2".into(),
+                retry: None,
+                queue_ms: 3,
+                why: Some("a machine is looked for".into()),
+                until: Some(AT),
+            },
+            at: AT,
+        },
+        TaskEvent::PauseRequested { before: Vec::new(), hold: Some(HoldId(Uuid::from_u128(11))) },
+        TaskEvent::ToolUsed {
+            node: node(),
+            used: Box::new(ToolUse {
+                queue_ms: 34,
+                resources: Some(Resources { cpu_ms: 1_250, peak_memory_bytes: 3 << 20, bytes_in: 7, bytes_out: 90 }),
+                ..tool_use()
+            }),
+        },
     ]
 }
 

@@ -17,20 +17,21 @@ mod spawn;
 mod state;
 mod step;
 
+pub use delete::Left;
 pub use state::{Execution, Given, Mode, TaskState};
 
 use crate::{cache::FlowCache, perform::runs_command, router::Router, tasks::admission};
 use ::slots::Places;
 use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
 use domain::{
-    CallId, ChatId, Code, Error, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
+    CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
     TaskPhase, TaskView, Timestamp, WorkspaceId,
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
 use ports::Key;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use step::Step;
 
 /// The task machine.
@@ -53,8 +54,8 @@ pub enum TaskEffect {
     StopAgent(ActorId, StopRequest),
     /// End a command of a node: nobody waits for it any more.
     KillCommand(WorkspaceId, CallId),
-    /// Remove what a deleted task has left behind: its artifacts, the chats of its agents, and these children.
-    Clear(Arc<TaskConfig>, Vec<TaskId>),
+    /// Remove what a deleted task has left behind: its artifacts, the chats of its agents, and its children.
+    Clear(Arc<TaskConfig>),
 }
 
 /// One execution of a node.
@@ -74,6 +75,8 @@ pub struct Run {
     pub outputs: BTreeMap<NodeId, Arc<Value>>,
     /// What its agent or people have given: all that is left to do is to remember it.
     pub given: Option<Value>,
+    /// How long it has waited for the machine of its command.
+    pub waited: Duration,
 }
 
 /// What those have to tell.
@@ -183,7 +186,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = TaskId::ACTOR;
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -226,7 +229,7 @@ impl Machine for TaskMachine {
                 let flow = self.flows.get(&run.config.flow);
                 flow.is_some_and(|flow| flow.nodes.get(&run.node).is_some_and(|node| runs_command(&flow, node)))
             }
-            TaskEffect::Archive(_) | TaskEffect::Clear(..) => false,
+            TaskEffect::Archive(_) | TaskEffect::Clear(_) => false,
             TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => true,
         }
     }
@@ -279,11 +282,25 @@ impl TaskMachine {
             Input::Resume => self.with(state, stamp, |step| step.resume()),
             Input::Stop(request) => self.with(state, stamp, |step| step.stop(request.stop_id, &request.reason)),
             Input::Halt(request) => self.with(state, stamp, |step| step.halt(request.stop_id, &request.reason)),
-            Input::Park { reason, .. } => {
+            Input::Hold(request) => {
+                let hold = HoldId(request.hold_id);
+                let requested = TaskEvent::PauseRequested { before: Vec::new(), hold: Some(hold) };
+                match state.inspector.heard.contains(&hold) {
+                    true => Decision::default(),
+                    false if state.finished.is_some() => Decision::default(),
+                    false if state.config.is_none() => just(requested),
+                    false => self.with(state, stamp, |step| step.push(requested)),
+                }
+            }
+            Input::Park { reason, command } => {
                 let parked = TaskEvent::Parked { reason, at: stamp.at };
-                match &state.config {
+                match (&state.config, command) {
                     // What a person has to look at first keeps nothing from others.
-                    Some(_) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
+                    (Some(_), _) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
+                    // Its very beginning failed. People find it in the lists, and the one above it can end it.
+                    (None, Some(TaskCommand::Start { config })) if !state.deleted => {
+                        Decision { events: vec![TaskEvent::Created { config }, parked], ..Decision::default() }
+                    }
                     _ => just(parked),
                 }
             }
@@ -325,7 +342,7 @@ impl TaskMachine {
             }
             TaskCommand::Expire { question_id } => self.with(state, stamp, |step| step.expired(question_id)),
             TaskCommand::Stop { stop_id, reason } => self.with(state, stamp, |step| step.stop(stop_id, &reason)),
-            TaskCommand::Pause { before } => self.with(state, stamp, |step| step.pause(before)),
+            TaskCommand::Pause { before, hold } => self.with(state, stamp, |step| step.pause(before, hold)),
             TaskCommand::Step => self.with(state, stamp, |step| step.go_on(true)),
             TaskCommand::Resume => self.with(state, stamp, |step| step.go_on(false)),
             TaskCommand::Prioritize { priority } => self.with(state, stamp, |step| step.prioritize(priority)),
@@ -334,12 +351,13 @@ impl TaskMachine {
     }
 
     fn start(&self, state: &TaskState, config: TaskConfig, at: Timestamp, stamp: &Stamp) -> Decision<Self> {
-        if state.config.is_some() || state.deleted {
+        if state.deleted || state.config.as_ref().is_some_and(|_| !state.is_unbegun()) {
             return Decision::default();
         }
         // The first step decides on the state that its own first event makes.
         let created = TaskEvent::Created { config: Box::new(config) };
         let mut begun = TaskState::default();
+        begun.inspector.clone_from(&state.inspector);
         begun.apply(&created);
         begun.early.clone_from(&state.early);
         begun.stopping.clone_from(&state.stopping);
@@ -348,7 +366,9 @@ impl TaskMachine {
             let route = step.router().begin();
             step.carry_out(route, queue_ms);
         });
-        decision.events.insert(0, created);
+        if state.config.is_none() {
+            decision.events.insert(0, created);
+        }
         decision
     }
 

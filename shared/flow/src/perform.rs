@@ -30,7 +30,7 @@ use actor::{ActorId, EffectContext, Mailbox, Perform};
 use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent, json_length,
-    task::{AssembledContext, ChildName, Replay, ToolUse},
+    task::{AssembledContext, ChildName, ToolUse},
 };
 use ports::{Clock, Table};
 use serde_json::{Value, json};
@@ -96,8 +96,8 @@ impl Perform<TaskMachine> for TaskEffects {
                 TaskReport::Told
             }
             TaskEffect::Archive(config) => TaskReport::Archived { files: self.archive(&config).await },
-            TaskEffect::Clear(config, children) => {
-                self.clear(&config, &children).await;
+            TaskEffect::Clear(config) => {
+                self.clear(&config).await;
                 TaskReport::Cleared
             }
             TaskEffect::StopAgent(chat, request) => {
@@ -310,7 +310,7 @@ impl TaskEffects {
                 self.permit(flow, node, &Use::Context(store), gathered)?;
             }
         }
-        if run.config.replay.as_ref().is_some_and(Replay::repeats) {
+        if run.config.repeats() {
             // What was remembered since must not change what a re-run gives.
             let context = self.recorded_context(run, &node.id).await?;
             gathered.context = Some(Box::new(context.clone()));
@@ -336,7 +336,7 @@ impl TaskEffects {
         output: &Value,
     ) -> Result<(), Failure> {
         // A re-run with recorded answers leaves no trace in memory.
-        let repeats = run.config.replay.as_ref().is_some_and(Replay::repeats);
+        let repeats = run.config.repeats();
         let Some(remember) = node.remember.as_ref().filter(|_| !repeats) else { return Ok(()) };
         let key = match &remember.key {
             Some(template) => {

@@ -16,10 +16,10 @@ pub use reading::{TaskFilter, TaskPage};
 use crate::{
     Flow, flow::Op, flows::Flows, graph::Role, machine::actor_id, manifest::QueuePolicy, observe::TaskMetrics,
 };
-use actor::{Content, Mail, Mailbox, StopRequest, read_after};
+use actor::{ActorId, Content, HoldRequest, Mail, Mailbox, StopRequest, read_after};
 use domain::{
-    Code, CommandId, Error, FileId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    TaskPhase, TaskView, Timestamp, Usage, WorkspaceId,
+    Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
+    TaskId, TaskPhase, TaskView, Timestamp, Usage, WorkspaceId,
     task::{FlowRef, Origin, start_command},
 };
 use ports::{Bus, Clock, Outgoing, Queue, Table, URGENT, validate::MAX_MESSAGE};
@@ -224,13 +224,11 @@ impl Tasks {
     async fn stop_tree(&self, view: &TaskView, stop_id: StopId, reason: &str) -> Result<(), Error> {
         let (target, at) = (actor::Target::Tree, self.clock.now());
         let request = StopRequest { stop_id, target, at, reason: reason.to_owned() };
-        let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(view.task_id);
-        let sent = self.mailbox.stop_tree(&actor_id(view.workspace_id, root), view.task_id.0, &request).await;
-        sent.map_err(internal)
+        self.mailbox.stop_tree(&root_of(view), view.task_id.0, &request).await.map_err(internal)
     }
 
     /// Pauses a task before its next node, or before the nodes of these names; and with it all clones and subtasks below it,
-    /// those included that are made later.
+    /// those included that are made later. Once a pause before the next node has returned, nothing new of them begins.
     pub async fn pause(
         &self,
         workspace: WorkspaceId,
@@ -241,8 +239,15 @@ impl Tasks {
     ) -> Result<(), Error> {
         let view = self.alive(workspace, task).await?;
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
-        let before = before.iter().map(|name| node_of(&flow, name, "before")).collect::<Result<_, _>>()?;
-        self.send(workspace, task, command, by, TaskCommand::Pause { before }).await
+        let before = before.iter().map(|name| node_of(&flow, name, "before")).collect::<Result<Vec<_>, _>>()?;
+        let hold = before.is_empty().then_some(HoldId(command.0));
+        if let Some(HoldId(hold_id)) = hold {
+            let above = view.origin.iter().flat_map(|origin| &origin.ancestors);
+            let path = above.chain([&task]).map(|task| task.0).collect();
+            let request = HoldRequest { hold_id, path, at: self.clock.now() };
+            self.mailbox.hold_tree(&root_of(&view), &request).await.map_err(internal)?;
+        }
+        self.send(workspace, task, command, by, TaskCommand::Pause { before, hold }).await
     }
 
     /// Executes one node of each task that is paused: of this one, and of those below it when it waits for them. `CONFLICT`
@@ -281,6 +286,8 @@ impl Tasks {
                 self.mailbox.send(message).await.map_err(internal)
             }
             TaskPhase::Queued | TaskPhase::Running | TaskPhase::Suspended | TaskPhase::Paused => {
+                // First, so that whatever hears that it goes on is not held by what was asked for before.
+                self.mailbox.release_tree(&root_of(&view), task.0).await.map_err(internal)?;
                 self.send(workspace, task, command, by, TaskCommand::Resume).await
             }
             TaskPhase::Finished => Ok(()),
@@ -393,6 +400,12 @@ impl Tasks {
         }
         Ok(message)
     }
+}
+
+/// The task at the root of the tree that a task is in.
+fn root_of(view: &TaskView) -> ActorId {
+    let root = view.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(view.task_id);
+    actor_id(view.workspace_id, root)
 }
 
 fn check_priority(priority: i8) -> Result<(), Error> {

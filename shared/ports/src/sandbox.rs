@@ -5,7 +5,7 @@
 use crate::Result;
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{CallId, FilePath, Sha256, Timestamp, WorkspaceId};
+use domain::{CallId, FilePath, Sha256, Timestamp, WorkspaceId, task::Resources};
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -59,10 +59,8 @@ pub trait Sandbox: Send + Sync {
     fn mirror(&self) -> Option<&dyn Mirrored>;
     /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
     ///
-    /// A machine has so many places. Those who wait for one are served by workspaces: the one that has the fewest places goes first,
-    /// so none waits behind another's queue. Within a workspace the first to come goes first; a point of priority is worth
-    /// [some waiting](crate::POINT). Asking again keeps the turn, which is given up by [`Sandbox::kill`], or when nobody asks for a minute. The same call
-    /// has one place at most: whoever asks for it is told the same grant.
+    /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. Nobody has a
+    /// turn here: whoever finds none asks again. The same call has one place at most: whoever asks for it is told the same grant.
     async fn reserve(&self, asked: Reserve) -> Result<Place>;
     /// Begins a command under a grant, with the files readable. The same call again follows the one that runs, or gives its result
     /// once more, for as long as the sandbox lives. So this can be asked again when its answer was lost.
@@ -70,8 +68,7 @@ pub trait Sandbox: Send + Sync {
     /// # Errors
     /// `Invalid` for a command that makes no sense here, and where this machine cannot confine commands: nothing then runs.
     async fn exec(&self, command: Exec) -> Result<Execution>;
-    /// Ends a running command and all that it started, and takes one that waits out of its queue: it is not begun any more. One that
-    /// is not known is fine.
+    /// Ends a running command and all that it started; one that has not begun is not begun any more. One that is not known is fine.
     async fn kill(&self, call: CallId) -> Result<()>;
 }
 
@@ -80,9 +77,9 @@ pub trait Sandbox: Send + Sync {
 pub struct Reserve {
     /// The command's call.
     pub call: CallId,
-    /// Before which others of its workspace it goes: the higher, the earlier.
+    /// Whether a person asks, who holds no place of the machine's semaphore.
     #[serde(default)]
-    pub priority: i8,
+    pub direct: bool,
     /// How long to wait for a place before the answer.
     pub wait: Duration,
 }
@@ -93,16 +90,8 @@ pub struct Reserve {
 pub enum Place {
     /// The command may begin. The place is free again when it has not for a minute; asking again keeps it.
     Granted(Grant),
-    /// It waits, and nothing of it has begun.
-    Waiting {
-        /// How many of its workspace are before it.
-        ahead: usize,
-    },
-    /// As many commands of its workspace wait as may, and it is not among them.
-    Full {
-        /// How many.
-        waiting: usize,
-    },
+    /// There is none now. Nothing of the command has begun, and it has no turn.
+    Busy,
     /// The call was [killed](Sandbox::kill) before it began, and does not begin any more.
     Killed,
 }
@@ -232,4 +221,7 @@ pub struct ExecEnd {
     pub timed_out: bool,
     /// How long it ran.
     pub duration: Duration,
+    /// What it used, where the machine says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
 }

@@ -1,9 +1,9 @@
-//! Commands by their calls: each waits for a place, runs once, and whoever asks for it again follows it or gets its result once more.
+//! Commands by their calls: each runs once, in a place of its own, and whoever asks for it again follows it or gets its result once more.
 
 use crate::{
     lock,
     options::Options,
-    places::{Asked, KEPT, Key, Places, Rules},
+    places::{Key, Places, Rules},
     run::Run,
     scratch, supervise,
 };
@@ -17,8 +17,8 @@ use std::{
     sync::{Arc, Mutex, Once},
 };
 use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep_until, timeout_at},
+    sync::Notify,
+    time::{Instant, timeout_at},
 };
 use uuid::Uuid;
 
@@ -33,6 +33,8 @@ struct Inner {
     options: Arc<Options>,
     calls: Mutex<Calls>,
     swept: Once,
+    /// A place may be free.
+    freed: Notify,
 }
 
 struct Calls {
@@ -57,39 +59,32 @@ enum Found {
 impl Commands {
     /// Commands that run so.
     pub fn new(options: Options) -> Self {
-        let rules = Rules { at_once: options.at_once.max(1), share: options.share, waiting: options.waiting };
+        let direct = options.direct.max(1);
+        let direct_of_one = if options.shared { direct.div_ceil(2) } else { direct };
+        let rules = Rules { queued: options.at_once.max(1), direct, direct_of_one };
         let calls = Calls {
             known: HashMap::new(),
             order: VecDeque::new(),
             forgotten: VecDeque::new(),
             killed: VecDeque::new(),
-            places: Places::new(rules, Uuid::now_v7(), Instant::now()),
+            places: Places::new(rules, Uuid::now_v7()),
         };
-        Self(Arc::new(Inner { options: Arc::new(options), calls: Mutex::new(calls), swept: Once::new() }))
+        let (options, calls) = (Arc::new(options), Mutex::new(calls));
+        Self(Arc::new(Inner { options, calls, swept: Once::new(), freed: Notify::new() }))
     }
 
     /// Asks for a place, as [`ports::Sandbox::reserve`] says.
     pub async fn reserve(&self, workspace: WorkspaceId, asked: &Reserve) -> Place {
         let key = (workspace, asked.call);
         let deadline = Instant::now() + asked.wait;
-        let wake = match self.change(|calls| calls.ask(key, asked.priority)) {
-            Ok(place) => return place,
-            Err(wake) => wake,
-        };
-        let _listens = Listens { commands: self, key };
         loop {
-            let woken = wake.notified();
-            let mut woken = pin!(woken);
+            let freed = self.0.freed.notified();
+            let mut freed = pin!(freed);
             // From here on nothing is missed.
-            woken.as_mut().enable();
-            if let Some(place) = self.change(|calls| calls.place(&key)) {
+            freed.as_mut().enable();
+            let place = lock(&self.0.calls).place(key, asked.direct);
+            if place != Place::Busy || timeout_at(deadline, freed).await.is_err() {
                 return place;
-            }
-            if timeout_at(deadline, woken).await.is_err() {
-                return self.change(|calls| match (calls.place(&key), calls.places.ahead(&key)) {
-                    (Some(place), _) => place,
-                    (None, ahead) => Place::Waiting { ahead: ahead.unwrap_or(0) },
-                });
             }
         }
     }
@@ -103,7 +98,8 @@ impl Commands {
         let inner = &self.0;
         inner.swept.call_once(|| scratch::sweep(&inner.options.scratch));
         let key = (workspace, command.call);
-        let run = match self.change(|calls| calls.find(key, &command, &inner.options)) {
+        let found = lock(&inner.calls).find(key, &command, &inner.options);
+        let run = match found {
             Found::NotBegun(why) => return Ok(Execution::NotBegun(why)),
             Found::Unknown(why) => return Ok(Execution::Unknown(why)),
             Found::Known(run) => run,
@@ -116,7 +112,7 @@ impl Commands {
                         // Nothing ran, so the call may come again; whoever hears of it finds the place given back.
                         ends.commands.change(|calls| {
                             calls.forget(&key);
-                            calls.places.ended(&key, ends.number, Instant::now());
+                            calls.places.ended(&key, ends.number);
                         });
                         held.refused(refusal);
                     }
@@ -132,33 +128,11 @@ impl Commands {
         }
     }
 
-    /// Does something to the calls, and looks after the places that are granted by it.
+    /// Does something to the calls that may free a place.
     fn change<T>(&self, change: impl FnOnce(&mut Calls) -> T) -> T {
-        let (result, granted) = {
-            let mut calls = lock(&self.0.calls);
-            let result = change(&mut calls);
-            (result, calls.places.granted())
-        };
-        // Without a runtime there is nobody left to begin anything.
-        if let Ok(runtime) = Handle::try_current() {
-            for (key, number) in granted {
-                let commands = self.clone();
-                drop(runtime.spawn(async move { commands.lapses(key, number).await }));
-            }
-        }
+        let result = change(&mut lock(&self.0.calls));
+        self.0.freed.notify_waiters();
         result
-    }
-
-    /// Gives a place to the next one when nothing begins under it.
-    async fn lapses(&self, key: Key, number: u64) {
-        let mut until = Instant::now() + KEPT;
-        loop {
-            sleep_until(until).await;
-            match self.change(|calls| calls.places.lapse(&key, number, Instant::now())) {
-                Some(later) => until = later,
-                None => return,
-            }
-        }
     }
 
     /// Ends a command with all that it started; returns when nothing is left of it. One that has not begun will not.
@@ -169,8 +143,8 @@ impl Commands {
         }
     }
 
-    /// Ends all commands that run, and begins none any more; or ends those of one workspace, where what waits goes on waiting. Returns
-    /// when nothing is left of them.
+    /// Ends all commands that run, and begins none any more; or ends those of one workspace. Returns when nothing is
+    /// left of them.
     pub async fn end(&self, of: Option<WorkspaceId>) {
         let is_meant = |key: &Key| of.is_none_or(|workspace| workspace == key.0);
         let runs: Vec<Arc<Run>> = {
@@ -188,36 +162,19 @@ impl Commands {
     pub fn running(&self) -> usize {
         lock(&self.0.calls).known.values().filter(|run| run.runs()).count()
     }
-
-    /// How many wait for a place.
-    pub fn waiting(&self) -> usize {
-        lock(&self.0.calls).places.waiting()
-    }
 }
 
 impl Calls {
-    /// Asks for a place: what came of it, or what wakes whoever waits for it.
-    fn ask(&mut self, key: Key, priority: i8) -> std::result::Result<Place, Arc<tokio::sync::Notify>> {
-        if let Some(place) = self.place(&key) {
-            return Ok(place);
-        }
-        match self.places.ask(key, priority, Instant::now()) {
-            Asked::Granted(grant) => Ok(Place::Granted(grant)),
-            Asked::Full(waiting) => Ok(Place::Full { waiting }),
-            Asked::Waits(wake) => Err(wake),
-        }
-    }
-
-    /// The place of a call that does not wait for one (any more).
-    fn place(&mut self, key: &Key) -> Option<Place> {
-        if self.known.contains_key(key) || self.forgotten.contains(key) {
+    /// The place of a call, if there is one.
+    fn place(&mut self, key: Key, direct: bool) -> Place {
+        if self.known.contains_key(&key) || self.forgotten.contains(&key) {
             // It needs none: it is followed, or said to be forgotten.
-            return Some(Place::Granted(self.places.grant(0)));
+            return Place::Granted(self.places.grant(0));
         }
-        if self.killed.contains(key) {
-            return Some(Place::Killed);
+        if self.killed.contains(&key) {
+            return Place::Killed;
         }
-        self.places.renew(key, Instant::now()).map(Place::Granted)
+        self.places.ask(key, direct, Instant::now()).map_or(Place::Busy, Place::Granted)
     }
 
     /// What a call is here, and where it is kept from now on when it is new.
@@ -235,7 +192,7 @@ impl Calls {
         if self.killed.contains(&key) {
             return Found::NotBegun("it was ended before it began".into());
         }
-        if !self.places.begin(&key, command.grant.number) {
+        if !self.places.begin(&key, command.grant.number, Instant::now()) {
             return Found::NotBegun("its place was given to another".into());
         }
         let run = Run::new(command.max_output.min(options.limits.output));
@@ -259,7 +216,7 @@ impl Calls {
             let over = self.killed.len().saturating_sub(FORGOTTEN);
             self.killed.drain(..over);
         }
-        self.places.release(&key, Instant::now());
+        self.places.release(&key);
         None
     }
 
@@ -290,18 +247,6 @@ impl Calls {
     }
 }
 
-/// Whoever waits in a queue.
-struct Listens<'a> {
-    commands: &'a Commands,
-    key: Key,
-}
-
-impl Drop for Listens<'_> {
-    fn drop(&mut self) {
-        lock(&self.commands.0.calls).places.done_listening(&self.key);
-    }
-}
-
 /// A command that runs, until nothing of it is left: then its place is another's. Tells those who follow when what looks after it ends
 /// before it does.
 struct Ends {
@@ -315,6 +260,6 @@ struct Ends {
 impl Drop for Ends {
     fn drop(&mut self) {
         self.run.lost();
-        self.commands.change(|calls| calls.places.ended(&self.key, self.number, Instant::now()));
+        self.commands.change(|calls| calls.places.ended(&self.key, self.number));
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     group::Group,
     options::{Limits, Options, over},
     plan::{Plan, find, open_folder},
-    run::{Ended, Refusal},
+    run::{Ended, Refusal, Used},
     scratch::{self, Scratch},
     usage::Usage,
 };
@@ -17,11 +17,11 @@ use std::{
         fd::{AsRawFd, OwnedFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
-    path::Path,
-    process::{Command, ExitStatus, Stdio},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -29,6 +29,7 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::{Instant, MissedTickBehavior, interval, sleep},
 };
+use wait4::{ResUse, Wait4};
 
 /// How often it is looked whether there are too many processes.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,7 +48,9 @@ pub(crate) struct Fenced {
     group: Arc<Group>,
     scratch: Scratch,
     /// A thread that waits; when the group is ended, so is this.
-    exit: JoinHandle<io::Result<ExitStatus>>,
+    exit: JoinHandle<io::Result<ResUse>>,
+    /// The most memory that was seen.
+    peak: Arc<AtomicU64>,
     ended: Option<Ended>,
 }
 
@@ -90,17 +93,22 @@ impl Fenced {
         let mut child = launch(fence, program, Some(group.id()))?;
         drop(folder);
         group.limit(&most(&options.limits, command.timeout));
-        let exit = spawn_blocking(move || child.wait());
-        Ok(Self { group: Arc::new(group), scratch, exit, ended: None })
+        let exit = spawn_blocking(move || child.wait4());
+        Ok(Self { group: Arc::new(group), scratch, exit, peak: Arc::default(), ended: None })
     }
 
     /// Until the command's own process ends.
     pub async fn ends(&mut self) -> Ended {
         let ended = match (&mut self.exit).await.map_err(io::Error::other).flatten() {
-            Ok(status) => Ended { code: status.code(), signal: status.signal() },
+            Ok(ResUse { status, rusage }) => {
+                let cpu_ms = u64::try_from((rusage.utime + rusage.stime).as_millis()).unwrap_or(u64::MAX);
+                // Not `maxrss`, in which is what the host had when it started the process.
+                let used = Some(Used { cpu_ms, memory: self.peak.load(Ordering::Relaxed) });
+                Ended { code: status.code(), signal: status.signal(), used }
+            }
             Err(error) => {
                 tracing::error!(%error, "how a command ended is not known");
-                Ended { code: None, signal: None }
+                Ended { code: None, signal: None, used: None }
             }
         };
         self.ended = Some(ended);
@@ -109,7 +117,7 @@ impl Fenced {
 
     /// Until it takes more than it may.
     pub fn takes_too_much(&self, limits: &Limits) -> impl Future<Output = &'static str> + use<> {
-        watch(self.group.clone(), self.scratch.path().to_owned(), limits.clone())
+        watch(self.group.clone(), self.scratch.path().to_owned(), limits.clone(), self.peak.clone())
     }
 
     /// Ends all of it; returns when nothing runs any more. The scratch folder goes when this is dropped.
@@ -133,7 +141,7 @@ fn most(limits: &Limits, timeout: Duration) -> Vec<(Resource, u64)> {
     ]
 }
 
-async fn watch(group: Arc<Group>, scratch: std::path::PathBuf, limits: Limits) -> &'static str {
+async fn watch(group: Arc<Group>, scratch: PathBuf, limits: Limits, peak: Arc<AtomicU64>) -> &'static str {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before = tasks_of_the_machine();
@@ -150,10 +158,12 @@ async fn watch(group: Arc<Group>, scratch: std::path::PathBuf, limits: Limits) -
             }
             before = now;
         }
-        if look % ADD_UP == 0 {
-            let (group, limits) = (group.clone(), limits.clone());
-            let added = spawn_blocking(move || used(&group, &limits).memory > limits.memory);
-            if added.await.unwrap_or(false) {
+        // The first looks are for those that are over soon.
+        if look < ADD_UP / 2 || look % ADD_UP == 0 {
+            let (group, most) = (group.clone(), limits.clone());
+            let memory = spawn_blocking(move || used(&group, &most).memory).await.unwrap_or_default();
+            peak.fetch_max(memory, Ordering::Relaxed);
+            if memory > limits.memory {
                 return over::MEMORY;
             }
         }

@@ -36,13 +36,12 @@ pub struct Options {
     pub system: Vec<PathBuf>,
     /// What one command may use.
     pub limits: Limits,
-    /// How many commands run at once, of all workspaces together.
+    /// How many commands run at once that hold a place of the machine's semaphore, of all workspaces together.
     pub at_once: usize,
-    /// How many of these places a workspace may hold for each that is free, so that some are left to others; none where all are one
-    /// workspace's own.
-    pub share: Option<usize>,
-    /// How many commands of a workspace may wait for a place.
-    pub waiting: usize,
+    /// How many commands run at once beside them that people ask for themselves.
+    pub direct: usize,
+    /// Whether several workspaces share the machine: then one has half of the places for requests of people at the most.
+    pub shared: bool,
     /// How many calls that have ended are remembered.
     pub remembered: usize,
     /// How many bytes of their output are.
@@ -80,8 +79,8 @@ impl Options {
             system: Vec::new(),
             limits: Limits::default(),
             at_once: AT_ONCE as usize,
-            share: Some(3),
-            waiting: 10_000,
+            direct: 8,
+            shared: true,
             remembered: 1024,
             remembered_bytes: 64 << 20,
             remembered_for: Duration::from_secs(3600),

@@ -6,6 +6,7 @@ use crate::{
 };
 use futures::stream::{self, BoxStream, StreamExt};
 use ports::{Error, ExecEnd, ExecEvent, Result};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,16 @@ pub(crate) enum Refusal {
 pub(crate) struct Ended {
     pub code: Option<i32>,
     pub signal: Option<i32>,
+    /// Where it is known.
+    pub used: Option<Used>,
+}
+
+/// What a command used with all that it started, as far as it was waited for and looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Used {
+    pub cpu_ms: u64,
+    /// The most bytes that were seen at once; 0 where it was over before anybody looked.
+    pub memory: u64,
 }
 
 impl From<Refusal> for Error {
@@ -54,6 +65,8 @@ enum Phase {
 struct State {
     phase: Phase,
     kept: Kept,
+    /// How many bytes it wrote.
+    written: u64,
 }
 
 /// A call that is known.
@@ -67,7 +80,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub fn new(max_output: usize) -> Arc<Self> {
-        let state = Mutex::new(State { phase: Phase::Starting, kept: Kept::new(max_output) });
+        let state = Mutex::new(State { phase: Phase::Starting, kept: Kept::new(max_output), written: 0 });
         Arc::new(Self { state, changed: watch::Sender::new(()), stop: CancellationToken::new() })
     }
 
@@ -87,8 +100,16 @@ impl Run {
 
     pub fn wrote(&self, error: bool, text: &str) {
         if !text.is_empty() {
-            self.change(|state| state.kept.push(error, text));
+            self.change(|state| {
+                state.kept.push(error, text);
+                state.written += text.len() as u64;
+            });
         }
+    }
+
+    /// How many bytes it wrote.
+    pub fn written(&self) -> u64 {
+        lock(&self.state).written
     }
 
     /// What comes of what is kept of its standard error.

@@ -6,11 +6,11 @@ use crate::{
     options::{Limits, Options, Outer},
     output::Decoder,
     plan::Plan,
-    run::{Ended, Refusal, Run},
+    run::{Ended, Refusal, Run, Used},
     seen,
     world::{self, World},
 };
-use domain::WorkspaceId;
+use domain::{WorkspaceId, task::Resources};
 use ports::{Exec, ExecEnd};
 use std::{
     fs::File,
@@ -155,7 +155,7 @@ impl Held {
             Self::World(world, forwarder) => {
                 *forwarder = None;
                 world.end().await;
-                Ended { code: None, signal: Some(9) }
+                Ended { code: None, signal: Some(9), used: None }
             }
             Self::Fenced(fenced) => fenced.end().await,
         }
@@ -183,8 +183,9 @@ impl Started {
             tracing::warn!(call = %command.call, "the output of a command does not end with it");
             reading.abort();
         }
+        let bytes_out = run.written();
         let timed_out = matches!(why, Why::TimeUp);
-        let Ended { code, signal } = match why {
+        let Ended { code, signal, used } = match why {
             Why::ByItself(ended) => ended,
             Why::TimeUp | Why::Killed => killed,
             Why::TooMuch(what) => {
@@ -198,7 +199,13 @@ impl Started {
         {
             run.wrote(true, &format!("\n[{hint}]\n"));
         }
-        (ExecEnd { code, signal, timed_out, duration }, held)
+        let resources = used.map(|Used { cpu_ms, memory }| Resources {
+            cpu_ms,
+            peak_memory_bytes: memory,
+            bytes_in: command.stdin.as_ref().map_or(0, |text| text.len() as u64),
+            bytes_out,
+        });
+        (ExecEnd { code, signal, timed_out, duration, resources }, held)
     }
 }
 

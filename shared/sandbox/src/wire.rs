@@ -39,9 +39,6 @@ pub struct Health {
     pub idle_seconds: u64,
     /// How many commands run.
     pub running: usize,
-    /// How many wait for a place.
-    #[serde(default)]
-    pub waiting: usize,
 }
 
 /// Up to where the mirror is.
@@ -147,7 +144,13 @@ mod tests {
 
     #[test]
     fn lines_are_told_apart() -> serde_json::Result<()> {
-        let end = ExecEnd { code: Some(0), signal: None, timed_out: false, duration: Duration::from_millis(1) };
+        let end = ExecEnd {
+            code: Some(0),
+            signal: None,
+            timed_out: false,
+            duration: Duration::from_millis(1),
+            resources: None,
+        };
         let failed = Failed { error: domain::Error::new(Code::Internal, "x") };
         for line in [
             Line::Event(ExecEvent::Output { error: true, text: "x\n".into() }),

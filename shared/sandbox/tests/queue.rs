@@ -1,4 +1,4 @@
-//! More commands than places: they wait, each tenant in a queue of its own, and none that has not begun is anything but not begun.
+//! More commands than places: they wait outside, and none that has not begun is anything but not begun.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -42,7 +42,7 @@ fn command(words: &[&str]) -> Exec {
 }
 
 async fn place(sandbox: &dyn Sandbox, call: CallId, wait: Duration) -> Place {
-    let asked = Reserve { call, priority: 0, wait };
+    let asked = Reserve { call, direct: false, wait };
     tokio::time::timeout(PATIENCE, sandbox.reserve(asked)).await.unwrap().unwrap()
 }
 
@@ -60,24 +60,32 @@ async fn run(sandbox: &dyn Sandbox, command: Exec) -> String {
     text.collect()
 }
 
+/// Takes all places for commands of agents and nodes, with commands that do not end by themselves.
+async fn fill(sandbox: &dyn Sandbox) {
+    loop {
+        let sleeps = command(&["sleep", "100000"]);
+        let Place::Granted(grant) = place(sandbox, sleeps.call, Duration::ZERO).await else { return };
+        let Execution::Begun(_) = sandbox.exec(Exec { grant, ..sleeps }).await.unwrap() else {
+            panic!("it has a place")
+        };
+    }
+}
+
 #[tokio::test]
-async fn a_tenants_queue_holds_up_no_other() {
+async fn a_person_runs_a_command_while_agents_have_all_places() {
     let (home, local) = local(|_| {});
     let (one, other) = (sandbox(home.path(), &local, 1).await, sandbox(home.path(), &local, 2).await);
-    // More than there are places, none of which ends by itself.
-    let waits = tokio::spawn(async move {
-        let sleeps = (0..100).map(|_| run(&*one, command(&["sleep", "100000"])));
-        join_all(sleeps).await
-    });
-    let asks = sandbox(home.path(), &local, 1).await;
-    while !matches!(place(&*asks, CallId::from(Uuid::now_v7()), Duration::ZERO).await, Place::Waiting { .. }) {
-        tokio::task::yield_now().await;
+    fill(&*one).await;
+    for sandbox in [one, other] {
+        let asked = command(&["echo", "hello"]);
+        let direct = Reserve { call: asked.call, direct: true, wait: PATIENCE };
+        let Place::Granted(grant) = sandbox.reserve(direct).await.unwrap() else { panic!("it is granted no place") };
+        let Execution::Begun(events) = sandbox.exec(Exec { grant, ..asked }).await.unwrap() else {
+            panic!("it has a place")
+        };
+        let first = tokio::time::timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap().remove(0);
+        assert!(matches!(&first, Ok(ExecEvent::Output { text, .. }) if text == "hello\n"), "{first:?}");
     }
-    for _ in 0..3 {
-        assert_eq!(run(&*other, command(&["echo", "hello"])).await, "hello\n");
-    }
-    assert!(!waits.is_finished());
-    waits.abort();
     local.end().await;
 }
 
@@ -94,21 +102,17 @@ async fn many_more_than_there_are_places_all_run_once() {
 }
 
 #[tokio::test]
-async fn a_full_queue_says_so_and_one_that_is_closed_begins_nothing() {
-    let (home, local) = local(|options| (options.at_once, options.waiting) = (1, 2));
+async fn a_machine_without_a_place_says_so_and_one_that_is_closed_begins_nothing() {
+    let (home, local) = local(|options| options.at_once = 1);
     let sandbox = sandbox(home.path(), &local, 1).await;
     let (runs, waits) = (command(&["sleep", "100000"]), CallId::from(Uuid::now_v7()));
     let Place::Granted(grant) = place(&*sandbox, runs.call, Duration::ZERO).await else { panic!("it comes first") };
     let Execution::Begun(events) = sandbox.exec(Exec { grant, ..runs }).await.unwrap() else {
         panic!("it has a place")
     };
-    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Place::Waiting { ahead: 0 });
-    let second = place(&*sandbox, CallId::from(Uuid::now_v7()), Duration::ZERO).await;
-    assert_eq!(second, Place::Waiting { ahead: 1 });
-    let over = place(&*sandbox, CallId::from(Uuid::now_v7()), Duration::ZERO).await;
-    assert_eq!(over, Place::Full { waiting: 2 });
+    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Place::Busy);
     local.end().await;
     let last = events.collect::<Vec<_>>().await.pop();
     assert!(matches!(&last, Some(Ok(ExecEvent::Ended(end))) if end.signal == Some(9)), "{last:?}");
-    assert!(matches!(place(&*sandbox, waits, Duration::ZERO).await, Place::Waiting { .. }));
+    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Place::Busy);
 }

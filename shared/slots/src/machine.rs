@@ -149,7 +149,12 @@ impl Machine for SlotsMachine {
                 }
             }
             Input::Report(never) => match never {},
-            Input::Resume | Input::Stop(_) | Input::Halt(_) | Input::Park { .. } | Input::Unpark { .. } => {}
+            Input::Resume
+            | Input::Stop(_)
+            | Input::Halt(_)
+            | Input::Hold(_)
+            | Input::Park { .. }
+            | Input::Unpark { .. } => {}
         }
         decision
     }

@@ -1,9 +1,9 @@
 //! One call of a tool: what it is given and what it gives back.
 
-use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256};
+use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256, task::Resources};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use workspace::{Change, Expect, Op, Workspace, Writer};
 
 /// What a call is made with.
@@ -20,6 +20,8 @@ pub struct Call<'a> {
     pub seen: &'a BTreeMap<FilePath, Option<Sha256>>,
     /// The chat's plan file, where it has one.
     pub plan_path: Option<FilePath>,
+    /// How long a command has waited for its sandbox as rows of an actor; none where nobody can come again, as in a person's request.
+    pub waited: Option<Duration>,
 }
 
 /// What a call gave.
@@ -35,6 +37,9 @@ pub struct Outcome {
     pub result: Value,
     /// Why it failed.
     pub error: Option<Error>,
+    /// What a command used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
     /// Contents that the caller has now seen, by path.
     pub seen: Vec<(FilePath, Option<Sha256>)>,
     /// What to tell those who watch.
@@ -53,6 +58,8 @@ pub(crate) struct Done {
     pub capped: bool,
     /// Why it is no success all the same: a command that ran and failed has output, too.
     pub failed: Option<Error>,
+    /// What a command used.
+    pub resources: Option<Resources>,
 }
 
 pub(crate) type Answer = Result<Done, Error>;
@@ -60,15 +67,17 @@ pub(crate) type Answer = Result<Done, Error>;
 impl From<Answer> for Outcome {
     fn from(answer: Answer) -> Self {
         match answer {
-            Ok(Done { output, truncated, result, seen, events, capped, failed }) => {
+            Ok(Done { output, truncated, result, seen, events, capped, failed, resources }) => {
                 let capped = if capped { (output, false) } else { crate::caps::cap(output) };
                 let truncated = truncated || capped.1;
-                Self { output: capped.0, success: failed.is_none(), truncated, result, error: failed, seen, events }
+                let success = failed.is_none();
+                Self { output: capped.0, success, truncated, result, error: failed, resources, seen, events }
             }
             Err(error) => {
                 let (output, truncated) = crate::caps::cap(explain(&error));
                 let (result, seen, events) = (Value::Null, Vec::new(), Vec::new());
-                Self { output, success: false, truncated, result, error: Some(error), seen, events }
+                let (success, error, resources) = (false, Some(error), None);
+                Self { output, success, truncated, result, error, resources, seen, events }
             }
         }
     }

@@ -29,12 +29,17 @@ const LOOKED_AT_MOST: Duration = Duration::from_secs(5);
 const ASKED_FOR: u32 = 3;
 /// How often a command whose sandbox does not answer is asked for again before it is given up.
 const FOLLOWED: u32 = 5;
-/// How long a sandbox is asked for a place at once.
-const ASKED_AT_ONCE: Duration = Duration::from_secs(20);
+/// How long a worker waits for a sandbox that starts, or for a place, before it says when to come again: about what an entry and a
+/// delayed letter cost.
+const A_SECOND: Duration = Duration::from_secs(1);
+/// The longest time after which to come again. A sandbox on AWS takes two to three minutes.
+const COME_AGAIN_MOST: Duration = Duration::from_secs(15);
+/// The detail of `NOT_BEGUN` that says when the call is to be made again, in milliseconds.
+const RETRY_AFTER_MS: &str = "retry_after_ms";
 /// How often another place is asked for when nothing came of the one before.
 const PLACES: u32 = 5;
-/// How long a person's request waits for a sandbox to start; agents and tasks have more time.
-pub(crate) const A_MOMENT: Duration = Duration::from_secs(15);
+/// How long a person's request waits for a sandbox to start, and for a place in it.
+const A_MOMENT: Duration = Duration::from_secs(15);
 
 /// How commands are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +50,18 @@ pub struct Commands {
     pub timeout: Duration,
     /// How long it runs at most.
     pub longest: Duration,
-    /// How long to wait for a sandbox that starts.
+    /// How long a command waits for a sandbox that starts, and for a place in one.
     pub start_timeout: Duration,
+}
+
+/// How a command waits for its sandbox, and for a place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// In a person's request: for a moment.
+    Here,
+    /// As rows of an actor, which holds a place of the machine's semaphore. It has waited for so long already, and is told by
+    /// [`come_again`] when to make the call again.
+    AsRows(Duration),
 }
 
 impl Default for Commands {
@@ -77,12 +92,10 @@ pub struct Command {
     pub timeout: Duration,
     /// Whether it may open sockets.
     pub network: bool,
-    /// How long to wait for a sandbox that starts.
+    /// How long it waits for a sandbox that starts, and for a place in one.
     pub start_timeout: Duration,
-    /// How long to wait for a place among the commands that run there; none for as long as it takes.
-    pub place_timeout: Option<Duration>,
-    /// Before which others of its workspace it goes.
-    pub priority: i8,
+    /// How.
+    pub waits: Waits,
 }
 
 /// What a command did.
@@ -163,7 +176,8 @@ impl Ran {
 /// Runs a command to its end, or follows the one that runs under this call.
 ///
 /// # Errors
-/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it; `CANCELLED` when it was ended before it began;
+/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it, with the time to [come again](come_again) where
+/// there is some left; `CANCELLED` when it was ended before it began;
 /// `OUTCOME_UNKNOWN` when what became of a command that was begun is not known; `INVALID_ARGUMENT` for a command that makes no
 /// sense, or that this machine cannot confine.
 pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
@@ -192,6 +206,12 @@ pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran
         }
     }
     Err(not_begun(format!("the sandbox did not begin the command: {reason}")).hint("try again in a minute"))
+}
+
+/// When to make a call again that was not begun, because its sandbox starts or has no place for it now.
+pub fn come_again(error: &Error) -> Option<Duration> {
+    let is_early = error.code == Code::NotBegun;
+    error.details.get(RETRY_AFTER_MS).and_then(Value::as_u64).filter(|_| is_early).map(Duration::from_millis)
 }
 
 /// Ends a command, and all that it started. What is not known, or gone, has ended.
@@ -226,6 +246,25 @@ impl Command {
         (self.folder.names().next() == Some("chats")).then_some(&self.folder)
     }
 
+    /// How long whoever makes the call waits at once.
+    fn waits_here(&self) -> Duration {
+        match self.waits {
+            Waits::Here => self.start_timeout.min(A_MOMENT),
+            Waits::AsRows(_) => A_SECOND,
+        }
+    }
+
+    /// The error of a command that has not begun yet, with the time to come again where it may wait longer.
+    fn later(&self, error: Error) -> Error {
+        let Waits::AsRows(waited) = self.waits else { return error };
+        if waited >= self.start_timeout {
+            return error;
+        }
+        // The longer it takes, the rarer it is looked at.
+        let after = (waited / 3).clamp(A_SECOND, COME_AGAIN_MOST);
+        error.detail(RETRY_AFTER_MS, u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+    }
+
     fn exec(&self, grant: Grant) -> Exec {
         Exec {
             call: self.call,
@@ -250,7 +289,7 @@ async fn hydrated(
 ) -> Result<Arc<dyn Sandbox>, Error> {
     let mut tries = 2;
     loop {
-        let sandbox = started(workspace, sandboxes, command.start_timeout).await?;
+        let sandbox = started(workspace, sandboxes, command).await?;
         tries -= 1;
         match workspace.bring_to(&*sandbox, command.folder_of_chats()).await {
             Ok(()) => return Ok(sandbox),
@@ -266,15 +305,19 @@ async fn hydrated(
 async fn started(
     workspace: &Workspace,
     sandboxes: &dyn Sandboxes,
-    patience: Duration,
+    command: &Command,
 ) -> Result<Arc<dyn Sandbox>, Error> {
     let (begun, mut pause) = (Instant::now(), LOOKED_AT);
-    let (mut view, mut asked_for) = (None, 0);
+    let (mut view, mut asked_for) = (None::<SandboxView>, 0);
     loop {
         match sandboxes.ready(workspace.id()).await {
             Ok(Some(sandbox)) => return Ok(sandbox),
             Ok(None) => {
-                let comes = view.as_ref().is_some_and(|view: &SandboxView| view.state != SandboxState::Cold);
+                let comes = match &view {
+                    Some(SandboxView { state, .. }) => *state != SandboxState::Cold,
+                    // It was asked for when the call was first made; one that has failed since is not asked for anew.
+                    None => matches!(command.waits, Waits::AsRows(waited) if !waited.is_zero()),
+                };
                 let asked = match comes || asked_for == ASKED_FOR {
                     true => sandboxes.look(workspace.id()).await,
                     false => sandboxes.warm(workspace.id()).await.inspect(|_| asked_for += 1),
@@ -290,8 +333,8 @@ async fn started(
             }
             Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
         }
-        if begun.elapsed() + pause > patience {
-            return Err(not_started(view.and_then(|view| view.reason)));
+        if begun.elapsed() + pause > command.waits_here() {
+            return Err(command.later(not_started(view.and_then(|view| view.reason))));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LOOKED_AT_MOST);
@@ -304,31 +347,16 @@ async fn placed(
     sandboxes: &dyn Sandboxes,
     command: &Command,
 ) -> Result<(Arc<dyn Sandbox>, Grant), Error> {
-    let since = Instant::now();
     let mut sandbox = hydrated(workspace, sandboxes, command).await?;
-    let (mut has_waited, mut silent) = (false, 0);
+    let mut silent = 0;
+    let (direct, wait) = (command.waits == Waits::Here, command.waits_here());
     loop {
-        let left = command.place_timeout.map_or(ASKED_AT_ONCE, |most| most.saturating_sub(since.elapsed()));
-        let asked = Reserve { call: command.call, priority: command.priority, wait: left.min(ASKED_AT_ONCE) };
-        match sandbox.reserve(asked).await {
-            // The files may have changed since.
-            Ok(Place::Granted(_)) if has_waited => {
-                has_waited = false;
-                sandbox = hydrated(workspace, sandboxes, command).await?;
-            }
+        match sandbox.reserve(Reserve { call: command.call, direct, wait }).await {
             Ok(Place::Granted(grant)) => return Ok((sandbox, grant)),
-            Ok(Place::Waiting { ahead }) => {
-                if command.place_timeout.is_some_and(|most| since.elapsed() >= most) {
-                    // So that it does not begin when nobody waits for it.
-                    drop(sandbox.kill(command.call).await);
-                    return Err(no_place(format!("{ahead} commands of its workspace are before it")));
-                }
-                tracing::debug!(call = %command.call, ahead, "a command waits for a place");
-                (has_waited, silent) = (true, 0);
-            }
-            Ok(Place::Full { waiting }) => {
-                return Err(no_place(format!("{waiting} commands of its workspace wait already, and no more may"))
-                    .detail("waiting", waiting));
+            Ok(Place::Busy) => {
+                let why = "the sandbox has no place for the command now, so it did not run";
+                let hint = "try again when some of the commands that run there have ended";
+                return Err(command.later(not_begun(why.into()).hint(hint)));
             }
             Ok(Place::Killed) => {
                 return Err(Error::new(Code::Cancelled, "the command was ended before it began, so it did not run"));
@@ -382,7 +410,7 @@ async fn follow(
 }
 
 async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Followed> {
-    let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO };
+    let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None };
     let mut ran = Ran { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
     let mut events = match sandbox.exec(exec).await? {
         Execution::Begun(events) => events,
@@ -425,11 +453,6 @@ fn not_hydrated(error: Error) -> Error {
 
 fn not_begun(message: String) -> Error {
     Error::new(Code::NotBegun, message)
-}
-
-fn no_place(why: String) -> Error {
-    not_begun(format!("the sandbox has no place for the command, so it did not run: {why}"))
-        .hint("try again when some of them have ended, or run fewer at once")
 }
 
 fn unknown(why: &str) -> Error {

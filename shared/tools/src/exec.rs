@@ -2,10 +2,10 @@
 
 use crate::{
     call::{self, Answer, Call, Done},
-    command::{A_MOMENT, Command, Commands, Ran, run_command},
+    command::{Command, Commands, Ran, Waits, run_command},
     effects::{Declaration, Declare},
 };
-use domain::{Error, FilePath, Principal};
+use domain::{Error, FilePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -54,22 +54,10 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
         return Err(Error::invalid("folder", format!("{folder} is not a folder")));
     }
     let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);
-    let is_person = matches!(call.by, Principal::User { .. });
-    let start_timeout = if is_person { commands.start_timeout.min(A_MOMENT) } else { commands.start_timeout };
-    let (root, stdin, network) = (FilePath::root(), args.stdin, commands.network);
-    let (place_timeout, priority) = (is_person.then_some(A_MOMENT), 0);
-    let command = Command {
-        call: call.call_id,
-        words,
-        folder,
-        root,
-        stdin,
-        timeout,
-        network,
-        start_timeout,
-        place_timeout,
-        priority,
-    };
+    let waits = call.waited.map_or(Waits::Here, Waits::AsRows);
+    let (root, stdin, network, start_timeout) =
+        (FilePath::root(), args.stdin, commands.network, commands.start_timeout);
+    let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout, waits };
     Ok(told(&run_command(&call.workspace, &command).await?))
 }
 
@@ -81,5 +69,6 @@ pub(crate) fn told(ran: &Ran) -> Done {
     }
     output.push_str(&ran.summary());
     let (truncated, result, failed) = (ran.dropped > 0, ran.data(), ran.failure());
-    Done { output, truncated, result, failed, capped: true, ..Done::default() }
+    let resources = ran.end.resources;
+    Done { output, truncated, result, failed, resources, capped: true, ..Done::default() }
 }

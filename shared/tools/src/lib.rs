@@ -37,7 +37,7 @@ mod write;
 
 pub use ask::{check_answers, parse_questions};
 pub use call::{Call, Outcome};
-pub use command::{Command, Commands, Ran, kill_command, run_command};
+pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
 pub use effects::{Access, Effects, Touch, confined};
 pub use plan::plan_digest;
 pub use registry::{CommandTool, Functions, Kind, Registry, unknown};

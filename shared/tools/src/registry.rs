@@ -4,7 +4,7 @@ use crate::{
     args,
     ask::{self, AskUser},
     call::{Answer, Call, Done, Outcome},
-    command::{self, Command, Commands},
+    command::{self, Command, Commands, Waits},
     edit,
     effects::{Declaration, Declare, Effects},
     exec, find, glob, grep, list, plan, read,
@@ -248,8 +248,9 @@ impl Registry {
         tool: &CommandTool<'_>,
         root: Option<&FilePath>,
         args: &str,
+        waits: Waits,
     ) -> Outcome {
-        self.answer_of_command(workspace, call, tool, root, args).await.into()
+        self.answer_of_command(workspace, call, tool, root, args, waits).await.into()
     }
 
     async fn answer_of_command(
@@ -259,6 +260,7 @@ impl Registry {
         tool: &CommandTool<'_>,
         root: Option<&FilePath>,
         text: &str,
+        waits: Waits,
     ) -> Answer {
         let commands = self.commands.ok_or_else(command::none_configured)?;
         let functions = self.functions.as_ref().ok_or_else(command::none_configured)?;
@@ -267,9 +269,7 @@ impl Registry {
         let root = root.cloned().unwrap_or_else(FilePath::root);
         let Commands { timeout, start_timeout, .. } = commands;
         let (folder, network) = (root.clone(), commands.network && tool.network);
-        let (stdin, place_timeout, priority) = (None, None, 0);
-        let command =
-            Command { call, words, folder, root, stdin, timeout, network, start_timeout, place_timeout, priority };
+        let command = Command { call, words, folder, root, stdin: None, timeout, network, start_timeout, waits };
         Ok(exec::told(&command::run_command(workspace, &command).await?))
     }
 

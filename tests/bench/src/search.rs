@@ -78,6 +78,7 @@ async fn grep(embedded: &Embedded, pattern: &str) -> Result<usize> {
         chat: None,
         seen: &seen,
         plan_path: None,
+        waited: None,
     };
     let args = json!({ "pattern": pattern, "limit": 2000 }).to_string();
     let outcome = Registry::builtin().call(&call, "grep", &args).await;

@@ -2,10 +2,12 @@
 //! failed and nothing else, and a re-run sees what was seen then.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use actor::{HoldRequest, Mailbox};
 use domain::{Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
 use flow::{NewTask, flow::StoreKind, memory};
-use flows::{Hub, until};
+use flows::{Ground, Hub, Slow, until};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use uuid::Uuid;
 
 const ASKS_EACH: &str = r#"
@@ -104,6 +106,32 @@ async fn s10_7_a_task_that_pauses_before_each_node_does_so_in_its_children() {
     .await;
     hub.tasks.stop(hub.workspace, root, hub.command(), &hub.by).await.unwrap();
     hub.finished(root).await;
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_7_a_pause_holds_the_whole_tree_before_any_letter_tells_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ground, working) = (Ground::in_memory(0, Arc::new(Slow::default())), worker::Options::default());
+    let hub = Hub::on_with(ground.clone(), &folder, working).await;
+    let (root, children) = asking(&hub).await;
+    let (table, queue, bus) = (ground.table.clone(), ground.queue.clone(), ground.bus.clone());
+    let mailbox = Mailbox { queue, table, bus };
+    let hold = HoldRequest { hold_id: Uuid::now_v7(), path: vec![root.0], at: ground.clock.now() };
+    let root_actor = flow::machine::actor_id(hub.workspace, root);
+    // The item alone: no task has been told anything.
+    mailbox.hold_tree(&root_actor, &hold).await.unwrap();
+    hub.answer(children[0], "ask", json!({ "approved": true })).await;
+    let view = hub.until(children[0], is_paused).await;
+    assert_eq!(view.node, Some("note".into()), "what was asked before is answered, and nothing new begins");
+    let step = async || hub.tasks.step(hub.workspace, children[0], hub.command(), &hub.by).await.unwrap();
+    step().await;
+    assert_eq!(hub.finished(children[0]).await.steps, 2, "a step goes on in spite of it");
+    hub.tasks.resume(hub.workspace, root, false, hub.command(), &hub.by).await.unwrap();
+    for child in &children[1..] {
+        hub.answer(*child, "ask", json!({ "approved": true })).await;
+    }
+    assert_eq!(hub.finished(root).await.output, Some(json!([10, 20, 30])));
     hub.close().await;
 }
 

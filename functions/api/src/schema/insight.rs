@@ -178,6 +178,25 @@ pub struct StageTool {
     pub code: Option<ErrorCode>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// How long it waited before for slots, for a place on its machine and for the machine itself, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_ms: Option<u64>,
+    /// What it used, where it ran as processes of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<StageResources>,
+}
+
+/// What a command used.
+#[derive(Serialize, ToSchema)]
+pub struct StageResources {
+    /// CPU time, of the kernel's too, in milliseconds: of the command and of those of its processes that it waited for.
+    pub cpu_ms: u64,
+    /// The most memory that one of its processes had, in bytes. It is looked at ten times a second.
+    pub peak_memory_bytes: u64,
+    /// What it was given on standard input, in bytes.
+    pub bytes_in: u64,
+    /// What it wrote to standard output and standard error, in bytes, also where that was dropped.
+    pub bytes_out: u64,
 }
 
 /// One round of a conversation with an agent.

@@ -184,6 +184,7 @@ async fn a_history_shows_what_was_said_and_not_what_only_models_read() {
             success: true,
             misuse: false,
             code: None,
+            resources: None,
             truncated: false,
             seen: Vec::new(),
             at,

@@ -3,6 +3,7 @@
 use crate::support::{Door, Setup};
 use ports::ModelInfo;
 use serde_json::json;
+use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn workspaces_are_made_listed_renamed_and_removed() {
@@ -36,6 +37,21 @@ async fn tools_are_the_agents_own() {
     assert_eq!((&unknown.json["success"], &unknown.json["error"]["code"]), (&json!(false), &json!("NOT_FOUND")));
     let missing = door.json("POST", &tools, json!({ "tool": "read", "args": { "path": "/none" } })).await.is(200);
     assert_eq!((&missing.json["success"], &missing.json["result"]), (&json!(false), &json!(null)));
+}
+
+#[tokio::test]
+async fn on_a_full_disk_tools_that_look_work_and_those_that_write_are_refused() {
+    let door = Door::open();
+    let tools = format!("{}/tools", door.workspace().await);
+    let write = json!({ "tool": "write", "args": { "path": "/projects/a.md", "content": "hello" } });
+    door.json("POST", &tools, write.clone()).await.is(200);
+    door.full.store(true, Ordering::SeqCst);
+    door.json("POST", &tools, write).await.refuses(507, "STORAGE_FULL");
+    for look in [json!({ "tool": "read", "args": { "path": "/projects/a.md" } }), json!({ "tool": "ls" })] {
+        assert_eq!(door.json("POST", &tools, look).await.is(200).json["success"], true);
+    }
+    let unknown = door.json("POST", &tools, json!({ "tool": "raed" })).await.is(200);
+    assert_eq!(unknown.json["error"]["code"], "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, LazyLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -39,6 +39,8 @@ pub struct Door {
     queue: Arc<dyn Queue>,
     /// How many messages were taken off the queue.
     taken: AtomicUsize,
+    /// Whether the disk has no room.
+    pub full: Arc<AtomicBool>,
     /// Ends the event streams.
     pub shutdown: CancellationToken,
     pub folder: tempfile::TempDir,
@@ -150,6 +152,7 @@ impl Door {
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus, FeedOptions::default(), Arc::default(), shutdown.clone());
         let Setup { auth, origins, ready, models, .. } = setup;
+        let full = Arc::new(AtomicBool::new(false));
         let context = Context {
             chats,
             evaluations: flow::Evaluations::new(
@@ -170,13 +173,16 @@ impl Door {
             auth,
             origins,
             ready,
-            has_room: Box::new(|| true),
+            has_room: Box::new({
+                let full = full.clone();
+                move || !full.load(Ordering::SeqCst)
+            }),
             metrics: vec![Box::new(|out: &mut String| out.push_str("others_total 7\n"))],
         };
         let context = Arc::new(context);
         let streams = api::streams(context.clone());
         let taken = AtomicUsize::new(0);
-        Self { router: api::router(context), streams, table, calls, queue, taken, shutdown, folder }
+        Self { router: api::router(context), streams, table, calls, queue, taken, full, shutdown, folder }
     }
 
     /// The bodies of the messages that were sent since this was asked last.

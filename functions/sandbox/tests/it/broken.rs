@@ -63,7 +63,7 @@ impl Between {
 
 /// What a command wrote, as it is heard over `sandbox`; it is granted its place over a connection that holds.
 async fn output(served: &Served, sandbox: &dyn Sandbox, command: ports::Exec) -> (String, Option<i32>) {
-    let asked = ports::Reserve { call: command.call, priority: 0, wait: PATIENCE };
+    let asked = ports::Reserve { call: command.call, direct: false, wait: PATIENCE };
     let Place::Granted(grant) = served.remote().reserve(asked).await.unwrap() else { panic!("there are places") };
     let command = ports::Exec { grant, ..command };
     let Execution::Begun(mut events) = sandbox.exec(command).await.unwrap() else { panic!("it has a place") };

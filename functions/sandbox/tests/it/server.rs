@@ -102,7 +102,7 @@ pub fn at(address: SocketAddr) -> Remote {
 
 /// Begins or follows a command, in a place of its own.
 pub async fn execution(sandbox: &dyn Sandbox, command: Exec) -> ports::Result<Execution> {
-    let asked = Reserve { call: command.call, priority: 0, wait: Duration::from_secs(120) };
+    let asked = Reserve { call: command.call, direct: false, wait: Duration::from_secs(120) };
     match sandbox.reserve(asked).await? {
         Place::Granted(grant) => sandbox.exec(Exec { grant, ..command }).await,
         other => panic!("it is granted no place: {other:?}"),

@@ -1,7 +1,7 @@
 //! Taking in what the mailbox brings: commands, alone or together, and mail for an actor that is paused or about to end.
 
-use super::{Draft, Drive, Failure, while_unavailable};
-use crate::{Content, Input, Machine, Mail, Parking, StopRequest};
+use super::{AskedOfTree, Draft, Drive, Failure, while_unavailable};
+use crate::{Content, Input, Machine, Mail, Parking};
 use domain::CommandId;
 use ports::{Delivery, Error, Outgoing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,11 +33,11 @@ impl<M: Machine> Drive<'_, M> {
             Content::Command { body } if !consumed => Some(body),
             _ => None,
         };
-        let halt = self.stopped_in_tree(next).await?;
+        let asked = self.asked_of_tree(next).await?;
         if M::in_flight(&self.loaded.state) {
             self.prepare(None).await?;
             self.skip_expired_numbers().await?;
-            let input = halt.clone().map_or(Input::Resume, Input::Halt);
+            let input = asked.stop.clone().map_or(Input::Resume, Input::Halt);
             self.step(input, None).await?;
         }
         match mail.content {
@@ -46,7 +46,7 @@ impl<M: Machine> Drive<'_, M> {
                 let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command: body };
                 // What runs reports to each step alone: nobody can say whether what is behind would still have been decided so.
                 let behind = if self.running.is_empty() { behind } else { &[] };
-                self.take_in_together((mail.id, input), delivery, behind, halt).await
+                self.take_in_together((mail.id, input), delivery, behind, asked).await
             }
             _ => Ok(1),
         }
@@ -59,15 +59,20 @@ impl<M: Machine> Drive<'_, M> {
         (id, input): (CommandId, Input<M>),
         delivery: &Delivery,
         behind: &[Delivery],
-        halt: Option<StopRequest>,
+        asked: AskedOfTree,
     ) -> Result<usize, Failure> {
         let (stamp, mut draft) = self.draft();
         draft.consume(id, delivery.body.len());
         if matches!(&input, Input::Command { command, .. } if M::is_noted(command)) {
             draft.no_longer_waits(self.actor, id);
         }
+        for request in asked.holds {
+            if self.holds_seen.insert(request.hold_id) {
+                self.decide(&mut draft, Input::Hold(request), &stamp)?;
+            }
+        }
         self.decide(&mut draft, input, &stamp)?;
-        if let Some(request) = halt {
+        if let Some(request) = asked.stop {
             // Nothing new begins of a tree that was stopped, in whatever state the command found the actor.
             draft.effects.clear();
             self.decide(&mut draft, Input::Halt(request), &stamp)?;

@@ -103,3 +103,28 @@ fn slots_are_given_back_for_the_wait_and_asked_for_anew() {
     play.answer("done", &[]);
     assert!(matches!(sent(&play)[..], [.., SlotsCommand::Give { .. }]));
 }
+
+#[test]
+fn another_priority_reaches_the_slots_that_an_agent_waits_for_and_those_that_it_asks_for_later() {
+    let mut play = Play::agent(&[]);
+    if let Some(agent) = &mut play.config.agent {
+        agent.turns = vec![("provider".into(), 1)];
+    }
+    let asked = |play: &Play| {
+        let letters = play.scheduled.iter().filter_map(|letter| serde_json::from_value(letter.clone()).ok());
+        let asks = letters.filter_map(|command| match command {
+            SlotsCommand::Ask { ask } => Some((ask.holder, ask.priority)),
+            SlotsCommand::Give { .. } => None,
+        });
+        asks.collect::<Vec<_>>()
+    };
+    play.say("go");
+    let [(holder, 0)] = &asked(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let holder = holder.clone();
+    play.command(ChatCommand::Prioritize { priority: 7 });
+    assert_eq!(asked(&play).get(1), Some(&(holder, 7)), "the same request, at another place");
+    let count = play.scheduled.len();
+    play.command(ChatCommand::Prioritize { priority: 7 });
+    assert_eq!(play.scheduled.len(), count, "nothing new");
+    assert_eq!(play.state.config.as_ref().and_then(|config| Some(config.agent.as_ref()?.priority)), Some(7));
+}

@@ -2,9 +2,10 @@
 
 use crate::play::{Play, ls};
 use actor::Machine;
-use chat::ChatMachine;
+use chat::{ChatEffect, ChatMachine};
 use domain::{
-    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Mode, Principal, event::PermissionOutcome,
+    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, Mode, Principal,
+    event::PermissionOutcome,
 };
 use serde_json::json;
 use slots::{Places, SlotsCommand};
@@ -156,6 +157,30 @@ fn a_command_that_waits_for_a_place_is_a_row_and_gives_it_back_when_it_ends() {
     assert_eq!(play.crash(), ["turn_started 2", "call exec 2"], "it has its place still");
     assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"], "its place is another's");
     assert_eq!(play.tool("x"), ["observed true: x", "model_started 1"], "the hour is not the turn's");
+    assert_eq!(told(&play).get(1..), Some(&[SlotsCommand::Give { holder }][..]));
+}
+
+#[test]
+fn a_command_whose_machine_is_not_ready_is_a_row_that_comes_again_and_keeps_its_place() {
+    let mut play = waits();
+    let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let (holder, grant) = (ask.holder.clone(), command(&ask.grant));
+    play.command(grant);
+    let unready = || Error::new(Code::NotBegun, "a machine is looked for").detail("retry_after_ms", 2000);
+    for attempt in 2..5 {
+        assert_eq!(play.tool_ends(unready().into()), ["place_awaited"]);
+        assert!(play.running.is_empty() && !ChatMachine::in_flight(&play.state), "no worker is held");
+        play.now += 3_600_000;
+        assert_eq!(play.letter(), [format!("call exec {attempt}")]);
+    }
+    let waited = play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { waited, .. } => Some(waited.as_secs() / 3_600),
+        _ => None,
+    });
+    assert_eq!(waited, Some(3), "the machine has to come within a time in all");
+    assert_eq!(told(&play).len(), 1, "its place is its own all the time");
+    assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"]);
+    assert_eq!(play.tool("x"), ["observed true: x", "model_started 1"], "the hours are not the turn's");
     assert_eq!(told(&play).get(1..), Some(&[SlotsCommand::Give { holder }][..]));
 }
 

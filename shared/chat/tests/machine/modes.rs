@@ -96,6 +96,7 @@ fn a_plan_that_was_made_of_a_source_file_is_not_written_in_plan_mode() {
         truncated: false,
         result: Value::Null,
         error: None,
+        resources: None,
         seen: vec![],
         events: vec![step],
     });

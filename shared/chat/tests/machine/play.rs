@@ -263,6 +263,7 @@ impl Play {
             truncated: false,
             result: Value::Null,
             error: None,
+            resources: None,
             seen: vec![],
             events: vec![],
         })

@@ -46,4 +46,28 @@ pub struct ToolUse {
     pub code: Option<Code>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// How long it waited before for slots, for a place on its machine and for the machine itself, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queue_ms: u64,
+    /// What it used, where it ran as processes of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+}
+
+/// What a command used (spec 002 §10.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resources {
+    /// CPU time, of the kernel's too, in milliseconds: of the command and of those of its processes that it waited for.
+    pub cpu_ms: u64,
+    /// The most memory that one of its processes had, in bytes. It is looked at ten times a second.
+    pub peak_memory_bytes: u64,
+    /// What it was given on standard input, in bytes.
+    pub bytes_in: u64,
+    /// What it wrote to standard output and standard error, in bytes, also where that was dropped.
+    pub bytes_out: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -4,7 +4,7 @@ use super::{
     AgentAnswer, Arrival, AssembledContext, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry, Status,
     TaskCommand, TaskConfig, ToolUse, Wait,
 };
-use crate::{ChatId, Error, FileId, FilePath, QuestionId, StopId, TaskId, Timestamp, event::Question};
+use crate::{ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, event::Question};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -253,6 +253,9 @@ pub enum TaskEvent {
     PauseRequested {
         /// Nodes; none for the next one.
         before: Vec<NodeId>,
+        /// The request that went around the mailbox.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<HoldId>,
     },
     /// It is paused before a node (inspector).
     PausedBefore {

@@ -35,7 +35,7 @@ pub enum Wait {
         /// How long the task waited in the queue before, in milliseconds.
         queue_ms: u64,
     },
-    /// The machine that its command runs on has as many as it takes. It begins when its turn comes.
+    /// The machine that its command runs on has as many as it takes, or starts. It begins when its turn comes.
     Place {
         /// Under which name it waits.
         holder: String,
@@ -44,5 +44,11 @@ pub enum Wait {
         retry: Option<Retry>,
         /// How long it waited before, in milliseconds.
         queue_ms: u64,
+        /// Why it could not begin, where it has its place and the machine is not ready.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// When it is begun again then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
 }

@@ -1,7 +1,8 @@
 //! What was said in the chats of agents, whole: a task is told of it as far as a message of the queue has room.
 
+use chat::Uses;
 use domain::{
-    CallId, ChatEvent, ChatId, Message, Status, TaskEvent, Timestamp, WorkspaceId,
+    ChatEvent, ChatId, Message, TaskEvent, WorkspaceId,
     task::{AgentAnswer, ToolUse},
 };
 use ports::{Result, Table};
@@ -86,13 +87,14 @@ struct Reading {
     turns: Vec<Said>,
     /// What was said before the turn that it begins.
     prompt: Option<String>,
-    /// The calls of the last message, with their arguments.
-    asked: Vec<(CallId, String)>,
-    begun: Option<(CallId, Timestamp)>,
+    uses: Uses,
 }
 
 impl Reading {
     fn see(&mut self, event: ChatEvent) {
+        if let (Some(used), Some(said)) = (self.uses.see(&event, str::to_owned), self.turns.last_mut()) {
+            said.tools.push(used);
+        }
         match event {
             ChatEvent::TurnStarted { attempt: 1, .. } => {
                 let prompt = self.prompt.take().unwrap_or_default();
@@ -102,24 +104,6 @@ impl Reading {
                 Some(said) if said.prompt.is_empty() => said.prompt = content,
                 _ => self.prompt = Some(content),
             },
-            ChatEvent::MessageAdded { message: Message::Assistant { calls, .. } } => {
-                self.asked = calls.into_iter().map(|call| (call.call_id, call.args)).collect();
-            }
-            ChatEvent::CallStarted { call_id, attempt: 1, at: Some(at), .. } => self.begun = Some((call_id, at)),
-            ChatEvent::Observed { call_id, tool, output, success, misuse, code, at, .. } => {
-                let args = self.asked.iter().find(|(asked, _)| *asked == call_id).map(|(_, args)| args.clone());
-                let begun = self.begun.filter(|(begun, _)| *begun == call_id);
-                let duration_ms = begun.map_or(0, |(_, begun)| at.since(begun).as_millis() as u64);
-                let status = match (success, misuse) {
-                    (true, _) => Status::Success,
-                    (false, true) => Status::Failure,
-                    (false, false) => Status::Partial,
-                };
-                if let Some(said) = self.turns.last_mut() {
-                    let args = args.unwrap_or_default();
-                    said.tools.push(ToolUse { tool, args, status, output, code, duration_ms });
-                }
-            }
             _ => {}
         }
     }

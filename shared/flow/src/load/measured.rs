@@ -54,6 +54,7 @@ impl Loader<'_> {
             }
             Sort::Seconds => (0.001, "they are seconds, rising, of at least a millisecond each"),
             Sort::Tokens => (1.0, "they are tokens, whole and rising"),
+            Sort::Bytes => (1.0, "they are bytes, whole and rising"),
         };
         let whole = |bound: &f64| metric.sort == Sort::Seconds || bound.fract() == 0.0;
         let sound = |bound: &f64| bound.is_finite() && *bound >= smallest && *bound < 1e12 && whole(bound);

@@ -17,7 +17,7 @@ const SECOND_CHANCES: u32 = 2;
 impl Step<'_> {
     /// Asks the node's agent for the first time.
     pub fn ask_agent(&mut self, ready: AgentReady) {
-        let AgentReady { node, config, prompt, context, denied } = ready;
+        let AgentReady { node, mut config, prompt, context, denied } = ready;
         if self.state.execution.as_ref().is_none_or(|execution| execution.node != node) {
             return;
         }
@@ -28,6 +28,10 @@ impl Step<'_> {
         if let Some((_, reason)) = self.state.stopping.clone() {
             let route = self.router().stop(domain::task::stopped(&reason));
             return self.carry_out(route, 0);
+        }
+        if let Some(agent) = &mut config.agent {
+            // As it is now, not as it was when the node began.
+            agent.priority = self.config.priority;
         }
         let chat = config.chat;
         self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(prompt.clone()) });

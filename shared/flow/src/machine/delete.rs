@@ -1,9 +1,14 @@
 //! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes what it left behind. Its log
-//! stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too.
+//! stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too; the log says
+//! which they are.
 
 use super::{TaskEffect, TaskMachine, TaskState, just};
 use actor::{Decision, EffectKey};
-use domain::{Stamp, StopId, TaskEvent, TaskId};
+use domain::{
+    ChatId, NodeId, Stamp, StopId, TaskConfig, TaskEvent, TaskId,
+    task::{ChildKind, ChildName},
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a task ends that was deleted.
 const DELETED: &str = "deleted";
@@ -41,10 +46,34 @@ pub(super) fn clear(
     decision.events.iter().for_each(|event| then.apply(event));
     let is_due = then.is_clearing() && (resumes || !state.is_clearing());
     if let Some(config) = then.config.clone().filter(|_| is_due) {
-        let forks = then.place.forks.iter();
-        let names = forks.flat_map(|(node, fork)| (0..fork.spawned).filter_map(move |index| fork.name(node, index)));
-        let children: Vec<TaskId> = names.map(|name| config.task.child(&name)).collect();
-        decision.effects.push((EffectKey(format!("clear/{}", stamp.id(3))), TaskEffect::Clear(config, children)));
+        decision.effects.push((EffectKey(format!("clear/{}", stamp.id(3))), TaskEffect::Clear(config)));
     }
     decision
+}
+
+/// What a task has begun that goes with it: the fold of its log, which knows of every child, of forks too that are done.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// Its children.
+    pub children: BTreeSet<TaskId>,
+    /// The chats of its agents.
+    pub chats: BTreeSet<ChatId>,
+    forks: BTreeMap<NodeId, (ChildKind, Vec<NodeId>)>,
+}
+
+impl Left {
+    /// Takes in the next event of the task.
+    pub fn note(&mut self, config: &TaskConfig, event: &TaskEvent) {
+        match event {
+            TaskEvent::AgentAsked { chat, .. } => _ = self.chats.insert(*chat),
+            TaskEvent::Forked { node, kind, to, .. } => _ = self.forks.insert(node.clone(), (*kind, to.clone())),
+            TaskEvent::Spawned { node, until } => {
+                let Some((kind, to)) = self.forks.get(node) else { return };
+                let named = (0..*until).zip(to.iter().cycle());
+                let names = named.map(|(index, to)| ChildName::of(node, to, index, *kind));
+                self.children.extend(names.map(|name| config.task.child(&name)));
+            }
+            _ => {}
+        }
+    }
 }

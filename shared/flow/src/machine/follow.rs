@@ -1,7 +1,8 @@
-//! A re-run on recorded answers follows its recorded task: it takes in what it is told in the same turns, sends off as many
-//! children, and ends by itself where that did. What chance decided then is not decided again (spec 002 §6, §10.7).
+//! A re-run follows its recorded task: it takes in what it is told in the same turns. What chance decided then is not decided
+//! again (spec 002 §6, §10.7). Where something else runs than then, as from a node on or in a retry, it goes on by itself as soon as a turn is
+//! there and its merge does not begin.
 //!
-//! Its children follow their own records. So one that was not needed any more, and stopped, has to be none that ended this time,
+//! A re-run on recorded answers alone also sends off as many children, and ends by itself where the recorded task did. Its children follow their own records. So one that was not needed any more, and stopped, has to be none that ended this time,
 //! and one that ended although it was not needed has to come to its end.
 
 use super::{TaskMachine, TaskState, just, step::Step};
@@ -20,7 +21,7 @@ pub(super) const NOT_NEEDED: &str = "not needed any more";
 impl TaskMachine {
     /// What this task follows, if it is a re-run that does.
     pub(super) fn follows(&self, state: &TaskState) -> Option<Arc<Record>> {
-        let replay = state.config.as_ref()?.replay.as_ref().filter(|replay| replay.repeats())?;
+        let replay = state.config.as_ref()?.replay.as_ref()?;
         self.flows.record(replay.of).filter(|_| !state.diverged)
     }
 
@@ -66,7 +67,7 @@ impl TaskMachine {
                     let route = step.router().go_on();
                     step.carry_out(route, 0);
                 })
-            } else if record.is_some() && is_stuck(&now) {
+            } else if record.as_ref().is_some_and(|record| is_stuck(&now, record)) {
                 (may_go_on, tried) = (true, Vec::new());
                 just(TaskEvent::Diverged { at: stamp.at })
             } else {
@@ -81,8 +82,8 @@ impl TaskMachine {
 }
 
 /// Whether nobody is left who could tell the task what the recorded one knew: all of its children have ended, and what they told
-/// is kept for turns that do not come.
-fn is_stuck(state: &TaskState) -> bool {
+/// is kept for turns that do not come. Or, where something else may have run than then, whether all of the turn is there and was not enough.
+fn is_stuck(state: &TaskState, record: &Record) -> bool {
     let ended = state.held.iter().filter_map(|held| match held {
         TaskCommand::Arrived { arrival } if arrival.place.len() == 1 => Some(ChildName(arrival.child.as_str().into())),
         TaskCommand::ChildEnded { child, .. } => Some(child.clone()),
@@ -90,7 +91,8 @@ fn is_stuck(state: &TaskState) -> bool {
     });
     let ended: BTreeSet<ChildName> = ended.filter(|child| state.place.is_live(child)).collect();
     let waits = state.place.position == Position::Waiting && state.execution.is_none() && !state.held.is_empty();
-    waits && state.place.live() as usize <= ended.len()
+    let repeats = state.config.as_ref().is_some_and(|config| config.repeats());
+    waits && (state.place.live() as usize <= ended.len() || !repeats && record.is_complete(&state.place, 0))
 }
 
 impl Step<'_> {
@@ -108,14 +110,15 @@ impl Step<'_> {
     /// its end.
     pub fn outlives(&self, stop_id: StopId) -> bool {
         let Some(origin) = &self.config.origin else { return false };
-        self.record.as_ref().is_some_and(|record| record.ended_by_itself())
+        self.config.repeats()
+            && self.record.as_ref().is_some_and(|record| record.ended_by_itself())
             && stop_id == StopId::from_key(&origin.parent.to_string(), origin.name().as_str())
     }
 
     /// The end of a child whose recorded task was stopped because nobody needed it is that it was stopped.
     pub fn as_recorded(&self, mut route: Route) -> Route {
         let was_stopped = self.record.as_ref().is_some_and(|record| !record.ended_by_itself());
-        if !was_stopped || self.config.origin.is_none() {
+        if !was_stopped || self.config.origin.is_none() || !self.config.repeats() {
             return route;
         }
         for event in &mut route.events {

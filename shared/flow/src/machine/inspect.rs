@@ -1,21 +1,39 @@
 //! The inspector: pausing between nodes and going on (spec 002 §10.7). It changes when a task goes on, never where.
 //!
-//! What it is told holds for the whole tree below the task: children that are on their way are told by letters, which come after
-//! the one that made them, and those that are made later begin as their parent is (`Step::child`).
+//! What it is told holds for the whole tree below the task. A pause goes around the mailboxes: it is an item beside the root's log that all of
+//! the tree read before they begin something, and a task follows it once. Everything is also told by letters to children that are on
+//! their way, and children that are made later begin as their parent is (`Step::child`).
 
-use crate::machine::{actor_id, step::Step};
-use domain::{NodeId, TaskCommand, TaskEvent};
+use crate::machine::{
+    Execution, Mode, actor_id,
+    step::{Beginning, Step},
+};
+use domain::{HoldId, NodeId, TaskCommand, TaskEvent, task::Wait};
 
 impl Step<'_> {
     /// Pause before these nodes, or before the next one.
-    pub fn pause(&mut self, before: Vec<NodeId>) {
+    pub fn pause(&mut self, before: Vec<NodeId>, hold: Option<HoldId>) {
         if self.state.finished.is_some() {
             return;
         }
-        self.tell_children(&TaskCommand::Pause { before: before.clone() });
-        if !before.is_empty() || !self.state.inspector.holds() {
-            self.push(TaskEvent::PauseRequested { before });
+        self.tell_children(&TaskCommand::Pause { before: before.clone(), hold });
+        let inspector = &self.state.inspector;
+        let is_news = match hold {
+            Some(hold) => !inspector.heard.contains(&hold),
+            None => !inspector.holds() || inspector.passes.is_some(),
+        };
+        if !before.is_empty() || is_news {
+            self.push(TaskEvent::PauseRequested { before, hold });
         }
+    }
+
+    /// Whether a node that waited is held back now; it is paused before then, and gives back what it had.
+    pub(super) fn is_held_back(&mut self, node: &NodeId) -> bool {
+        let holds = self.state.inspector.holds_back(node);
+        if holds {
+            self.push(TaskEvent::PausedBefore { node: node.clone(), at: self.stamp.at });
+        }
+        holds
     }
 
     /// Go on; with `step`, pause again before the node after the next.
@@ -31,8 +49,17 @@ impl Step<'_> {
             return;
         };
         self.push(TaskEvent::Continued { step, at: self.stamp.at });
-        let input = self.state.place.current.clone();
-        self.begin_node(&node, input, 1, None, 0);
+        let waited = self.state.execution.as_ref().filter(|execution| execution.node == node);
+        let begins = Beginning::first(node, self.state.place.current.clone(), 0);
+        let Some(Execution { attempt, mode: Mode::Waiting { wait }, .. }) = waited else {
+            return self.begin_node(begins);
+        };
+        self.begin_node(match wait.clone() {
+            Wait::Backoff { retry, .. } => Beginning { attempt: attempt + 1, retry: Some(retry), ..begins },
+            Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
+                Beginning { attempt: *attempt, retry, queue_ms, ..begins }
+            }
+        });
     }
 
     /// Tells all children that are on their way. One that has ended meanwhile does not listen.

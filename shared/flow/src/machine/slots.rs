@@ -5,16 +5,20 @@
 use crate::{
     Flow,
     flow::{Node, Op},
-    machine::{Execution, Mode, TaskState, actor_id, step::Step},
+    machine::{
+        Execution, Mode, TaskState, actor_id,
+        step::{Beginning, Step},
+    },
     perform::runs_command,
 };
 use actor::Letter;
 use domain::{
-    Code, Error, NodeId, TaskCommand, TaskConfig, TaskEvent,
+    ChatCommand, Code, Error, NodeId, TaskCommand, TaskConfig, TaskEvent,
     task::{FlowRef, Retry, Wait},
 };
 use serde_json::json;
 use slots::{Ask, Places, SlotsCommand, Wanted, semaphore};
+use std::time::Duration;
 
 /// The slots that one execution of a node takes: of its flow, and its own.
 pub(crate) fn of_node(flow: &Flow, node: &Node) -> Vec<(String, u32)> {
@@ -49,20 +53,14 @@ impl Step<'_> {
         }
     }
 
-    /// Asks for slots, and rests until they are there. `attempt` is the one that begins then.
-    pub(super) fn wait_for_slots(
-        &mut self,
-        node: &NodeId,
-        attempt: u32,
-        retry: Option<Retry>,
-        queue_ms: u64,
-        wants: Vec<(String, u32)>,
-    ) {
-        let holder = holder(self.config, node, attempt);
+    /// Asks for slots, and rests until they are there.
+    pub(super) fn wait_for_slots(&mut self, begins: Beginning, wants: Vec<(String, u32)>) {
+        let Beginning { node, attempt, retry, queue_ms, .. } = begins;
+        let holder = holder(self.config, &node, attempt);
         let names = wants.iter().map(|(name, _)| name.clone()).collect();
         let (at, wait) = (self.stamp.at, Wait::Slots { names, holder: holder.clone(), retry, queue_ms });
-        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
-        self.ask_for_slots(node, attempt, holder, wants, self.config.priority);
+        self.ask_for_slots(&node, attempt, holder, wants, self.config.priority);
+        self.push(TaskEvent::Waiting { node, attempt, wait, at });
     }
 
     fn ask_for_slots(&mut self, node: &NodeId, attempt: u32, holder: String, wants: Vec<(String, u32)>, priority: i8) {
@@ -86,21 +84,20 @@ impl Step<'_> {
         !has_one && self.node(node).is_some_and(|node| runs_command(self.flow, node))
     }
 
-    /// Asks for a place, and rests until it is there. `attempt` is the one that begins then.
-    pub(super) fn wait_for_place(
-        &mut self,
-        places: Places,
-        node: &NodeId,
-        attempt: u32,
-        retry: Option<Retry>,
-        queue_ms: u64,
-    ) {
-        let holder = holder(self.config, node, attempt);
-        let (at, wait) = (self.stamp.at, Wait::Place { holder: holder.clone(), retry, queue_ms });
-        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+    /// Asks for a place, and rests until it is there.
+    pub(super) fn wait_for_place(&mut self, places: Places, begins: Beginning) {
+        let Beginning { node, attempt, retry, queue_ms, .. } = begins;
+        let holder = holder(self.config, &node, attempt);
+        let (at, why, until) = (self.stamp.at, None, None);
+        let wait = Wait::Place { holder: holder.clone(), retry, queue_ms, why, until };
+        self.ask_for_place(places, &node, attempt, holder, self.config.priority);
+        self.push(TaskEvent::Waiting { node, attempt, wait, at });
+    }
+
+    fn ask_for_place(&mut self, places: Places, node: &NodeId, attempt: u32, holder: String, priority: i8) {
         let wanted = Wanted {
             holder,
-            priority: self.config.priority,
+            priority,
             to: actor_id(self.config.workspace, self.config.task),
             grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt }),
             refusal: json!(TaskCommand::RefuseCommand { node: node.clone(), attempt }),
@@ -108,13 +105,23 @@ impl Step<'_> {
         self.decision.send.push(places.ask(self.config.workspace, wanted));
     }
 
+    /// The machine is not ready for a command that has its place: it is begun again after this long, and keeps the place.
+    pub(super) fn come_again(&mut self, execution: &Execution, error: Error, after: Duration) {
+        let (node, attempt) = (execution.node.clone(), execution.attempt + 1);
+        let (at, until) = (self.stamp.at, self.stamp.at + after);
+        let holder = execution.place.clone().unwrap_or_else(|| holder(self.config, &node, attempt));
+        let (why, queue_ms) = (Some(error.message), execution.queue_ms);
+        let wait = Wait::Place { holder, retry: None, queue_ms, why, until: Some(until) };
+        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+        let to = actor_id(self.config.workspace, self.config.task);
+        self.send(to, &TaskCommand::BeginCommand { node, attempt }, Some(until));
+    }
+
     /// The node that waits for a place, if it is this one.
     fn placed(&self, node: &NodeId, attempt: u32) -> Option<(Option<Retry>, u64)> {
-        let execution = self.state.execution.as_ref()?;
+        let execution = self.waits(node, attempt)?;
         match &execution.mode {
-            Mode::Waiting { wait: Wait::Place { retry, queue_ms, .. } }
-                if execution.node == *node && execution.attempt == attempt =>
-            {
+            Mode::Waiting { wait: Wait::Place { retry, queue_ms, .. } } => {
                 Some((retry.clone(), queue_ms + execution.waited_ms(self.stamp.at)))
             }
             _ => None,
@@ -123,8 +130,10 @@ impl Step<'_> {
 
     /// The place is there. A letter that comes twice, or after a stop, begins nothing.
     pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32) {
-        if let Some((retry, queue_ms)) = self.placed(node, attempt) {
-            self.start_node(node, self.state.place.current.clone(), attempt, retry, queue_ms);
+        let Some((retry, queue_ms)) = self.placed(node, attempt) else { return };
+        if !self.is_held_back(node) {
+            let input = self.state.place.current.clone();
+            self.start_node(Beginning { node: node.clone(), input, attempt, retry, queue_ms });
         }
     }
 
@@ -138,20 +147,28 @@ impl Step<'_> {
     }
 
     /// Goes before others that wait, or after them, from here on; and so do all tasks below. What waits in the queue already is brought
-    /// to the front with this command, and a request for slots gets the place of its new priority.
+    /// to the front with this command; a request for slots or for a place gets the place of its new priority, and an agent that is asked is told.
     pub(super) fn prioritize(&mut self, priority: i8) {
         if self.state.finished.is_some() || self.config.priority == priority {
             return;
         }
         self.push(TaskEvent::Prioritized { priority });
         self.tell_children(&TaskCommand::Prioritize { priority });
-        let Some(Execution { node, attempt, mode: Mode::Waiting { wait: Wait::Slots { holder, .. } }, .. }) =
-            &self.state.execution
-        else {
-            return;
-        };
-        let wants = self.slots_of(node);
-        self.ask_for_slots(node, *attempt, holder.clone(), wants, priority);
+        let Some(Execution { node, attempt, mode, .. }) = &self.state.execution else { return };
+        match (mode, self.places) {
+            (Mode::Waiting { wait: Wait::Slots { holder, .. } }, _) => {
+                let wants = self.slots_of(node);
+                self.ask_for_slots(node, *attempt, holder.clone(), wants, priority);
+            }
+            (Mode::Waiting { wait: Wait::Place { holder, until: None, .. } }, Some(places)) => {
+                self.ask_for_place(places, node, *attempt, holder.clone(), priority);
+            }
+            (Mode::Agent { chat, .. }, _) => {
+                let to = chat::actor_id(self.config.workspace, *chat);
+                self.hurry(to, &ChatCommand::Prioritize { priority });
+            }
+            _ => {}
+        }
     }
 
     /// Gives back what the node had or waited for, if this step has ended it or has it wait for something else.
@@ -162,6 +179,7 @@ impl Step<'_> {
                 TaskEvent::NodeFinished { .. }
                     | TaskEvent::Finished { .. }
                     | TaskEvent::Parked { .. }
+                    | TaskEvent::PausedBefore { .. }
                     | TaskEvent::Waiting { wait: Wait::Backoff { .. }, .. }
             )
         };

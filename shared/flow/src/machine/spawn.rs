@@ -37,7 +37,8 @@ impl Step<'_> {
     pub fn spawn_more(&mut self, node: &NodeId) {
         let Some(fork) = self.state.place.forks.get(node) else { return };
         let waits = self.state.place.last_fork.as_ref() == Some(node) && self.state.finished.is_none();
-        let recorded = self.record.as_ref().and_then(|record| record.spawns(node));
+        let record = self.record.as_ref().filter(|_| self.config.repeats());
+        let recorded = record.and_then(|record| record.spawns(node));
         if waits && fork.spawned < recorded.unwrap_or(fork.total).min(fork.total) {
             let current = self.state.place.current.clone();
             self.spawn(node, fork.kind, &fork.to.clone(), fork.total, fork.spawned, &current);

@@ -2,7 +2,7 @@
 
 use crate::router::{Place, Position};
 use domain::{
-    ChatId, Error, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
+    ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
     event::Question, task::Wait,
 };
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,9 @@ pub struct Execution {
     /// Under which name its command has a place on its machine or waits for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// Since when the machine of its command is not ready for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready_since: Option<Timestamp>,
     /// Since when it waits, or waited last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Timestamp>,
@@ -137,7 +140,16 @@ pub struct Inspector {
     pub before: Vec<NodeId>,
     /// The node that it is paused before.
     pub paused_at: Option<NodeId>,
+    /// The node that a step lets go on, also where it waits for slots or for another try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<NodeId>,
+    /// The requests to hold its tree that it has followed, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard: Vec<HoldId>,
 }
+
+/// How many requests to hold its tree a task remembers: a request is there until somebody lets the tree go on.
+const HEARD: usize = 32;
 
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +175,7 @@ impl Execution {
             tool_calls: 0,
             slots: None,
             place: None,
+            unready_since: None,
             waiting_since: None,
             given: None,
         }
@@ -179,12 +192,22 @@ impl Inspector {
     pub fn holds(&self) -> bool {
         self.next || self.paused_at.is_some()
     }
+
+    /// Whether a node that waited does not begin now.
+    pub fn holds_back(&self, node: &NodeId) -> bool {
+        self.next && self.passes.as_ref() != Some(node)
+    }
 }
 
 impl TaskState {
     /// Whether it waits for its children, and it and they were told to pause.
     pub fn is_held(&self) -> bool {
         self.finished.is_none() && self.inspector.next && self.place.position == Position::Waiting
+    }
+
+    /// Whether nothing of it has begun: its beginning failed, and somebody may have it tried again.
+    pub fn is_unbegun(&self) -> bool {
+        self.finished.is_none() && self.steps == 0 && self.execution.is_none() && self.inspector.paused_at.is_none()
     }
 
     /// Whether a worker runs a node.
@@ -203,7 +226,7 @@ impl TaskState {
         self.place.apply(event);
         match event {
             TaskEvent::Created { config } => {
-                self.inspector.next = config.stepping;
+                self.inspector.next |= config.stepping;
                 self.inspector.before.clone_from(&config.breakpoints);
                 self.config = Some(Arc::new((**config).clone()));
             }
@@ -257,6 +280,7 @@ impl TaskState {
                 }
             }
             TaskEvent::NodeFinished { node, status, output, .. } => {
+                self.inspector.passes = None;
                 self.execution = None;
                 self.steps += 1;
                 self.early.remove(node);
@@ -264,15 +288,27 @@ impl TaskState {
                     self.outputs.insert(node.clone(), Arc::new(output.clone()));
                 }
             }
-            TaskEvent::PauseRequested { before } if before.is_empty() => self.inspector.next = true,
-            TaskEvent::PauseRequested { before } => self.inspector.before.extend(before.iter().cloned()),
+            TaskEvent::PauseRequested { before, hold } => {
+                if before.is_empty() {
+                    self.inspector.next |= self.inspector.paused_at.is_none();
+                    self.inspector.passes = None;
+                }
+                self.inspector.before.extend(before.iter().cloned());
+                self.inspector.heard.extend(hold);
+                let over = self.inspector.heard.len().saturating_sub(HEARD);
+                self.inspector.heard.drain(..over);
+            }
             TaskEvent::PausedBefore { node, .. } => {
                 self.inspector.next = false;
                 self.inspector.paused_at = Some(node.clone());
+                if let Some(execution) = &mut self.execution {
+                    (execution.slots, execution.place) = (None, None);
+                }
             }
             TaskEvent::Continued { step, .. } => {
                 self.inspector.next = *step;
-                self.inspector.paused_at = None;
+                let node = self.inspector.paused_at.take();
+                self.inspector.passes = node.filter(|_| *step);
             }
             TaskEvent::Prioritized { priority } => {
                 if let Some(config) = &mut self.config {
@@ -331,7 +367,8 @@ impl TaskState {
                     None if waited => {}
                     None => execution.crashes += 1,
                 }
-                if waited && attempt == 1 {
+                // What was only told to come again has not begun before.
+                if waited && (attempt == 1 || execution.unready_since.is_some()) {
                     (execution.started_at, execution.queue_ms) = (at, queue_ms);
                 }
             }
@@ -349,9 +386,12 @@ impl TaskState {
         execution.mode = mode;
         execution.waiting_since = Some(at);
         match wait {
-            Wait::Backoff { .. } => (execution.slots, execution.place) = (None, None),
+            Wait::Backoff { .. } => (execution.slots, execution.place, execution.unready_since) = (None, None, None),
             Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),
-            Wait::Place { holder, .. } => (execution.attempt, execution.place) = (attempt, Some(holder.clone())),
+            Wait::Place { holder, until, .. } => {
+                (execution.attempt, execution.place) = (attempt, Some(holder.clone()));
+                execution.unready_since = execution.unready_since.or(until.map(|_| at));
+            }
         }
     }
 }

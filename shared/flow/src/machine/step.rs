@@ -13,7 +13,7 @@ use crate::{
 use actor::{ActorId, Decision, EffectKey, Letter};
 use domain::{
     Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    task::{ChildName, NodeMetrics, Replay, Retry, Wait, stopped},
+    task::{ChildName, NodeMetrics, Retry, ToolUse, Wait, stopped},
 };
 use serde_json::Value;
 use slots::Places;
@@ -29,6 +29,25 @@ pub(crate) struct Step<'a> {
     /// The places of the machine that commands run on.
     pub places: Option<Places>,
     pub decision: Decision<TaskMachine>,
+}
+
+/// A node that is to begin.
+pub(crate) struct Beginning {
+    pub node: NodeId,
+    pub input: Arc<Value>,
+    /// Counts from 1, crashes and retries together.
+    pub attempt: u32,
+    /// Why it begins anew, where it does so by decision.
+    pub retry: Option<Retry>,
+    /// How long the task waited for it.
+    pub queue_ms: u64,
+}
+
+impl Beginning {
+    /// For the first time.
+    pub fn first(node: NodeId, input: Arc<Value>, queue_ms: u64) -> Self {
+        Self { node, input, attempt: 1, retry: None, queue_ms }
+    }
 }
 
 impl<'a> Step<'a> {
@@ -102,48 +121,32 @@ impl<'a> Step<'a> {
         if inspector.next || inspector.before.contains(node) {
             return self.push(TaskEvent::PausedBefore { node: node.clone(), at: self.stamp.at });
         }
-        self.begin_node(node, input, 1, None, queue_ms);
+        self.begin_node(Beginning::first(node.clone(), input, queue_ms));
     }
 
     /// Begins a node as soon as it has its slots; one that is tried again at once has them still.
-    pub fn begin_node(&mut self, node: &NodeId, input: Arc<Value>, attempt: u32, retry: Option<Retry>, queue_ms: u64) {
-        let wants = self.slots_of(node);
-        let current = self.state.execution.as_ref().filter(|execution| execution.node == *node);
+    pub fn begin_node(&mut self, begins: Beginning) {
+        let wants = self.slots_of(&begins.node);
+        let current = self.state.execution.as_ref().filter(|execution| execution.node == begins.node);
         let has_them = current.is_some_and(|execution| execution.slots.is_some());
-        if wants.is_empty() || has_them {
-            return self.begin_with_slots(node, input, attempt, retry, queue_ms);
-        }
-        self.wait_for_slots(node, attempt, retry, queue_ms, wants);
+        if wants.is_empty() || has_them { self.begin_with_slots(begins) } else { self.wait_for_slots(begins, wants) }
     }
 
     /// Begins a node that has its slots; one that is a command once it has a place on its machine, too.
-    fn begin_with_slots(
-        &mut self,
-        node: &NodeId,
-        input: Arc<Value>,
-        attempt: u32,
-        retry: Option<Retry>,
-        queue_ms: u64,
-    ) {
-        match self.places.filter(|_| self.needs_place(node)) {
-            None => self.start_node(node, input, attempt, retry, queue_ms),
-            Some(places) => self.wait_for_place(places, node, attempt, retry, queue_ms),
+    fn begin_with_slots(&mut self, begins: Beginning) {
+        match self.places.filter(|_| self.needs_place(&begins.node)) {
+            None => self.start_node(begins),
+            Some(places) => self.wait_for_place(places, begins),
         }
     }
 
-    pub(super) fn start_node(
-        &mut self,
-        node: &NodeId,
-        input: Arc<Value>,
-        attempt: u32,
-        retry: Option<Retry>,
-        queue_ms: u64,
-    ) {
-        let number = retry.as_ref().map_or_else(|| self.retries_of(node), |retry| retry.number);
-        let given = if retry.is_none() { self.given(node) } else { None };
-        self.push(TaskEvent::NodeStarted { node: node.clone(), attempt, retry, queue_ms, at: self.stamp.at });
-        let run = self.run_of(node, attempt, number, input, given);
-        self.decision.effects.push((run_key(node, attempt), TaskEffect::Run(Box::new(run))));
+    pub(super) fn start_node(&mut self, begins: Beginning) {
+        let Beginning { node, input, attempt, retry, queue_ms } = begins;
+        let number = retry.as_ref().map_or_else(|| self.retries_of(&node), |retry| retry.number);
+        let given = if retry.is_none() { self.given(&node) } else { None };
+        let run = self.run_of(&node, attempt, number, input, given);
+        self.decision.effects.push((run_key(&node, attempt), TaskEffect::Run(Box::new(run))));
+        self.push(TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at: self.stamp.at });
     }
 
     fn run_of(&self, node: &NodeId, attempt: u32, retry: u32, input: Arc<Value>, given: Option<Value>) -> Run {
@@ -156,7 +159,9 @@ impl<'a> Step<'a> {
                 }
             }
         }
-        Run { config: self.config.clone(), node: node.clone(), attempt, retry, input, outputs, given }
+        let unready_since = self.state.execution.as_ref().and_then(|execution| execution.unready_since);
+        let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
+        Run { config: self.config.clone(), node: node.clone(), attempt, retry, input, outputs, given, waited }
     }
 
     /// What the node that executes was given by those that it asked, as its output.
@@ -170,7 +175,7 @@ impl<'a> Step<'a> {
 
     /// Ends the node that executes with what it was given; after that is remembered, where the node says so.
     pub fn end_with(&mut self, node: NodeId, output: Value) {
-        let repeats = self.config.replay.as_ref().is_some_and(Replay::repeats);
+        let repeats = self.config.repeats();
         let remembers = self.node(&node).is_some_and(|node| node.remember.is_some()) && !repeats;
         let execution = self.state.execution.as_ref().filter(|_| remembers && self.state.stopping.is_none());
         let Some(execution) = execution else {
@@ -205,7 +210,8 @@ impl<'a> Step<'a> {
             return self.carry_out(route, 0);
         }
         let input = self.state.place.current.clone();
-        self.begin_node(&execution.node.clone(), input, execution.attempt + 1, None, 0);
+        let begins = Beginning::first(execution.node.clone(), input, 0);
+        self.begin_node(Beginning { attempt: execution.attempt + 1, ..begins });
     }
 
     /// A node is done.
@@ -218,6 +224,10 @@ impl<'a> Step<'a> {
         let Done {
             error, tolerated, recorded, output, partial, elements, context, denied, tools, plan, rejected, ..
         } = done;
+        let unready = error.as_ref().filter(|_| self.state.stopping.is_none());
+        if let Some((error, after)) = unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
+            return self.come_again(execution, error, after);
+        }
         let node = execution.node.clone();
         let mut metrics = NodeMetrics {
             duration_ms: self.stamp.at.since(execution.started_at).as_millis() as u64,
@@ -239,6 +249,7 @@ impl<'a> Step<'a> {
         }
         self.denied(&node, denied);
         for used in tools {
+            let used = ToolUse { queue_ms: execution.queue_ms, ..used };
             self.push(TaskEvent::ToolUsed { node: node.clone(), used: Box::new(used) });
         }
         plan.into_iter().for_each(|event| self.push(event));
@@ -300,7 +311,8 @@ impl<'a> Step<'a> {
         let retry = Retry { number: execution.retries + 1, error };
         if after.is_zero() {
             let input = self.state.place.current.clone();
-            return self.begin_node(&node, input, attempt + 1, Some(retry), 0);
+            let begins = Beginning::first(node, input, 0);
+            return self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
         }
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait: Wait::Backoff { until, retry }, at });
@@ -310,18 +322,29 @@ impl<'a> Step<'a> {
 
     /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, wakes nobody.
     pub fn wake(&mut self, node: &NodeId, attempt: u32) {
-        let waits = |execution: &&Execution| execution.node == *node && execution.attempt == attempt;
-        let Some(execution) = self.state.execution.as_ref().filter(waits) else { return };
-        let Mode::Waiting { wait } = &execution.mode else { return };
-        let input = self.state.place.current.clone();
-        match wait.clone() {
-            Wait::Backoff { retry, .. } => self.begin_node(node, input, attempt + 1, Some(retry), 0),
-            Wait::Slots { retry, queue_ms, .. } => {
-                let queue_ms = queue_ms + execution.waited_ms(self.stamp.at);
-                self.begin_with_slots(node, input, attempt, retry, queue_ms);
-            }
-            Wait::Place { .. } => {}
+        let Some(execution) = self.waits(node, attempt) else { return };
+        let Mode::Waiting { wait: wait @ (Wait::Backoff { .. } | Wait::Slots { .. }) } = execution.mode.clone() else {
+            return;
+        };
+        if self.is_held_back(node) {
+            return;
         }
+        let begins = Beginning::first(node.clone(), self.state.place.current.clone(), 0);
+        match wait {
+            Wait::Backoff { retry, .. } => {
+                self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
+            }
+            Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
+                let queue_ms = queue_ms + execution.waited_ms(self.stamp.at);
+                self.begin_with_slots(Beginning { attempt, retry, queue_ms, ..begins });
+            }
+        }
+    }
+
+    /// The node that waits, if it is this one and the task is not paused before it.
+    pub(super) fn waits(&self, node: &NodeId, attempt: u32) -> Option<&'a Execution> {
+        let execution = self.state.execution.as_ref().filter(|_| self.state.inspector.paused_at.is_none())?;
+        (execution.node == *node && execution.attempt == attempt).then_some(execution)
     }
 
     pub fn denied(&mut self, node: &NodeId, denied: Vec<(String, String)>) {

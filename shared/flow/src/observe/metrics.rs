@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use counter::{Buckets, Family};
 use domain::{
     Error, NodeId, Status, TaskConfig, TaskEvent, TaskPhase, TaskView, Usage, WorkspaceId,
-    task::{FlowRef, NodeMetrics},
+    task::{FlowRef, NodeMetrics, Resources, ToolUse},
 };
 use phases::Phases;
 use std::{
@@ -42,6 +42,9 @@ static TOKENS: LazyLock<Bounds> = LazyLock::new(|| {
         .map(|tokens| (tokens, tokens.to_string()))
         .collect()
 });
+/// The usual upper bounds of memory, in bytes: 1 MiB to 4 GiB.
+static MEMORY: LazyLock<Bounds> =
+    LazyLock::new(|| (0..7).map(|power| 1_u64 << (20 + 2 * power)).map(|bytes| (bytes, bytes.to_string())).collect());
 /// Of how many flows it is known in memory what they want.
 const KEPT: usize = 1_024;
 /// Tasks of a page, when those of before the start are counted.
@@ -61,6 +64,10 @@ struct Counters {
     children: Family<u64>,
     tools: Family<u64>,
     tool_ms: Family<Buckets>,
+    tool_queue_ms: Family<Buckets>,
+    tool_cpu: Family<f64>,
+    tool_memory: Family<Buckets>,
+    tool_bytes: Family<u64>,
     node_ms: Family<Buckets>,
     queue_ms: Family<Buckets>,
     task_ms: Family<Buckets>,
@@ -87,15 +94,20 @@ impl TaskMetrics {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         let Counters { finished, begun, nodes, retries, denials, rejected, children, tools, tokens, calls, .. } =
             &*counters;
+        let bytes = &counters.tool_bytes;
         counters.phases.render(out);
-        for counter in [begun, finished, nodes, retries, denials, rejected, children, tools, calls, tokens] {
+        for counter in [begun, finished, nodes, retries, denials, rejected, children, tools, bytes, calls, tokens] {
             counter.render(out);
         }
         counters.money.render(out);
-        for histogram in [&counters.task_ms, &counters.node_ms, &counters.queue_ms, &counters.tool_ms] {
+        counters.tool_cpu.render(out);
+        let Counters { task_ms, node_ms, queue_ms, tool_ms, tool_queue_ms, .. } = &*counters;
+        for histogram in [task_ms, node_ms, queue_ms, tool_ms, tool_queue_ms] {
             histogram.render_buckets(out, true);
         }
-        counters.context.render_buckets(out, false);
+        for histogram in [&counters.tool_memory, &counters.context] {
+            histogram.render_buckets(out, false);
+        }
         let name = "buildscale_flow_metrics_info";
         // Writing to a string cannot fail.
         let _ = writeln!(out, "# HELP {name} What flows say of their metrics.\n# TYPE {name} gauge");
@@ -196,7 +208,7 @@ impl TaskMetrics {
             TaskEvent::Forked { node, total, .. } => {
                 counters.children.add(wanted, &[flow, node.as_str()], u64::from(*total));
             }
-            TaskEvent::ToolUsed { used, .. } => counters.tool(wanted, &used.tool, used.status, used.duration_ms),
+            TaskEvent::ToolUsed { used, .. } => counters.tool(wanted, used),
             TaskEvent::AgentReplied { node, answer } => {
                 let model = loaded.as_ref().and_then(|flow| match &flow.nodes.get(node)?.op {
                     Op::Agent { agent, .. } => flow.agents.get(agent)?.model.clone(),
@@ -206,7 +218,7 @@ impl TaskMetrics {
                 counters.used(wanted, node, provider, answer.usage);
                 counters.calls.add(wanted, &[flow, provider], u64::from(answer.steps));
                 for used in &answer.tools {
-                    counters.tool(wanted, &used.tool, used.status, used.duration_ms);
+                    counters.tool(wanted, used);
                 }
             }
             TaskEvent::NodeFinished { node, status, metrics, .. } => {
@@ -269,6 +281,10 @@ impl Counters {
             tokens: Family::new(&catalog::TOKENS),
             money: Family::new(&catalog::COST),
             tool_ms: Family::new(&catalog::TOOL_DURATION),
+            tool_queue_ms: Family::new(&catalog::TOOL_QUEUE),
+            tool_cpu: Family::new(&catalog::TOOL_CPU),
+            tool_memory: Family::new(&catalog::TOOL_MEMORY),
+            tool_bytes: Family::new(&catalog::TOOL_BYTES),
             node_ms: Family::new(&catalog::NODE_DURATION),
             queue_ms: Family::new(&catalog::QUEUE_LATENCY),
             task_ms: Family::new(&catalog::TASK_DURATION),
@@ -295,9 +311,17 @@ impl Counters {
         wanted
     }
 
-    fn tool(&mut self, wanted: &Wanted, tool: &str, status: Status, duration_ms: u64) {
-        self.tools.add(wanted, &[&wanted.flow, tool, word(status)], 1);
-        self.tool_ms.observe(wanted, &[&wanted.flow, tool], duration_ms, &DURATIONS);
+    fn tool(&mut self, wanted: &Wanted, used: &ToolUse) {
+        let labels = [wanted.flow.as_str(), used.tool.as_str()];
+        let [flow, tool] = labels;
+        self.tools.add(wanted, &[flow, tool, word(used.status)], 1);
+        self.tool_ms.observe(wanted, &labels, used.duration_ms, &DURATIONS);
+        self.tool_queue_ms.observe(wanted, &labels, used.queue_ms, &DURATIONS);
+        let Some(Resources { cpu_ms, peak_memory_bytes, bytes_in, bytes_out }) = used.resources else { return };
+        self.tool_cpu.add(wanted, &labels, cpu_ms as f64 / 1000.0);
+        self.tool_memory.observe(wanted, &labels, peak_memory_bytes, &MEMORY);
+        self.tool_bytes.add(wanted, &[flow, tool, "in"], bytes_in);
+        self.tool_bytes.add(wanted, &[flow, tool, "out"], bytes_out);
     }
 
     fn used(&mut self, wanted: &Wanted, node: &NodeId, provider: &str, usage: Usage) {
@@ -355,6 +379,44 @@ mod tests {
         );
     }
 
+    fn used(resources: Option<Resources>) -> ToolUse {
+        let (args, output, code) = (String::new(), String::new(), None);
+        ToolUse {
+            tool: "read".into(),
+            args,
+            status: Status::Success,
+            output,
+            code,
+            duration_ms: 5,
+            queue_ms: 70,
+            resources,
+        }
+    }
+
+    #[test]
+    fn s10_4_what_tools_waited_for_and_used_is_counted_by_tool() {
+        let (mut counters, wanted) = (Counters::new(), wanted(json!({})));
+        let resources = Resources { cpu_ms: 1_250, peak_memory_bytes: 3 << 20, bytes_in: 7, bytes_out: 90 };
+        for resources in [Some(resources), Some(resources), None] {
+            counters.tool(&wanted, &used(resources));
+        }
+        let mut out = String::new();
+        counters.tool_cpu.render(&mut out);
+        counters.tool_bytes.render(&mut out);
+        counters.tool_queue_ms.render_buckets(&mut out, true);
+        counters.tool_memory.render_buckets(&mut out, false);
+        has(
+            &out,
+            &[
+                "buildscale_task_tool_cpu_seconds_total{flow=\"f\",tool=\"read\"} 2.5",
+                "buildscale_task_tool_bytes_total{flow=\"f\",tool=\"read\",direction=\"out\"} 180",
+                "buildscale_task_tool_queue_latency_seconds_bucket{flow=\"f\",tool=\"read\",le=\"0.1\"} 3",
+                "buildscale_task_tool_memory_bytes_bucket{flow=\"f\",tool=\"read\",le=\"1048576\"} 0",
+                "buildscale_task_tool_memory_bytes_bucket{flow=\"f\",tool=\"read\",le=\"4194304\"} 2",
+            ],
+        );
+    }
+
     #[test]
     fn s10_4_the_number_of_series_is_bounded_and_labels_are_escaped() {
         let (mut counters, wanted) = (Counters::new(), wanted(json!({})));
@@ -384,7 +446,7 @@ mod tests {
             counters.node_ms.observe(wanted, &["f", "n"], 300, &DURATIONS);
             counters.context.observe(wanted, &["f"], 50, &TOKENS);
             counters.nodes.add(wanted, &["f", "n", "success"], 1);
-            counters.tool(wanted, "read", Status::Success, 5);
+            counters.tool(wanted, &used(None));
         }
         let mut out = String::new();
         counters.node_ms.render_buckets(&mut out, true);

@@ -1,16 +1,13 @@
 //! What a deleted task has left behind goes: its artifacts into the trash, the chats of its agents as chats do, its children as it
 //! does itself.
 
-use crate::{machine::actor_id, perform::TaskEffects};
+use crate::{
+    machine::{Left, actor_id},
+    perform::TaskEffects,
+};
 use actor::{Content, Mail, read_after};
-use domain::{
-    Code, CommandId, Error, FilePath, NodeId, Principal, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    task::{ChildKind, ChildName},
-};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use domain::{Code, CommandId, Error, FilePath, Principal, TaskCommand, TaskConfig, TaskEvent, TaskId};
+use std::time::Duration;
 
 /// Entries of the log that are read at once.
 const PAGE: usize = 200;
@@ -22,9 +19,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl TaskEffects {
     /// Clears up after a task. Each part may be done again; what does not answer for minutes is left as it is, and logged.
-    pub(super) async fn clear(&self, config: &TaskConfig, children: &[TaskId]) {
+    pub(super) async fn clear(&self, config: &TaskConfig) {
         for tries in 0..TRIES {
-            match self.clear_once(config, children).await {
+            match self.clear_once(config).await {
                 Ok(()) => return,
                 Err(error) if tries + 1 == TRIES || error.code != Code::UpstreamUnavailable => {
                     return tracing::error!(task = %config.task, %error, "what a deleted task left behind stays");
@@ -35,32 +32,18 @@ impl TaskEffects {
         }
     }
 
-    async fn clear_once(&self, config: &TaskConfig, children: &[TaskId]) -> Result<(), Error> {
-        // The state knows the children of splits that are open, the log those of all.
-        let mut children: BTreeSet<TaskId> = children.iter().copied().collect();
-        let mut forks: BTreeMap<NodeId, (ChildKind, Vec<NodeId>)> = BTreeMap::new();
-        let (actor, mut after, mut chats) = (actor_id(config.workspace, config.task), 0, BTreeSet::new());
+    async fn clear_once(&self, config: &TaskConfig) -> Result<(), Error> {
+        let (actor, mut after, mut left) = (actor_id(config.workspace, config.task), 0, Left::default());
         loop {
             let page = read_after::<TaskEvent>(&*self.table, &actor, after, PAGE).await.map_err(unavailable)?;
-            for event in page.entries.iter().flat_map(|entry| &entry.events) {
-                match event {
-                    TaskEvent::AgentAsked { chat, .. } => _ = chats.insert(*chat),
-                    TaskEvent::Forked { node, kind, to, .. } => _ = forks.insert(node.clone(), (*kind, to.clone())),
-                    TaskEvent::Spawned { node, until } => {
-                        let Some((kind, to)) = forks.get(node) else { continue };
-                        let named = (0..*until).zip(to.iter().cycle());
-                        children
-                            .extend(named.map(|(index, to)| config.task.child(&ChildName::of(node, to, index, *kind))));
-                    }
-                    _ => {}
-                }
-            }
+            page.entries.iter().flat_map(|entry| &entry.events).for_each(|event| left.note(config, event));
             match page.entries.last() {
                 Some(entry) if page.more => after = entry.next - 1,
                 _ => break,
             }
         }
         let mut mail = Vec::with_capacity(BATCH);
+        let Left { children, chats, .. } = left;
         for child in &children {
             mail.push(self.deletion_of(config, *child)?);
             if mail.len() == BATCH || children.last() == Some(child) {

@@ -13,7 +13,7 @@ use crate::{
 use domain::{CallId, Code, Error, FilePath, NodeId, Status, TaskId, WorkspaceId, task::ToolUse};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tools::{Command, Ran};
+use tools::{Command, Ran, Waits};
 
 /// The call of a node: the same after a crash, another one when the node is tried again by decision.
 pub(crate) fn call_of(task: TaskId, node: &NodeId, retry: u32) -> CallId {
@@ -65,7 +65,10 @@ impl TaskEffects {
         };
         let (args, duration_ms) = (tool::cut(json!(words).to_string()), began.elapsed().as_millis() as u64);
         let code = failure.as_ref().map(|error| error.code);
-        gathered.tools.push(ToolUse { tool: "command".into(), args, status, output, code, duration_ms });
+        let (tool, resources) = ("command".into(), ran.as_ref().ok().and_then(|ran| ran.end.resources));
+        // The machine of the task knows how long it waited.
+        let queue_ms = 0;
+        gathered.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
         come_of(&ran?, wants_schema(flow, node))
     }
 
@@ -91,9 +94,7 @@ impl TaskEffects {
             timeout: node.timeout.unwrap_or(commands.timeout).min(commands.longest),
             network: commands.network && permissions.allow_network,
             start_timeout: commands.start_timeout,
-            // For as long as the node may take.
-            place_timeout: None,
-            priority: run.config.priority,
+            waits: Waits::AsRows(run.waited),
         };
         tools::run_command(&workspace, &command).await
     }

@@ -37,7 +37,7 @@ impl TaskEffects {
         };
         self.permit(flow, node, &Use::Tool(binding), gathered)?;
         let args = op::template::render(&Value::Object(args.clone()), scope)?;
-        let began = Instant::now();
+        let (began, mut resources) = (Instant::now(), None);
         let (came, shown) = match &binding.target {
             ToolTarget::Function(name) => told(self.functions.call(name, &args, scope)),
             ToolTarget::Builtin(name) => {
@@ -47,6 +47,7 @@ impl TaskEffects {
                 let with_args = scope.with_input(&args);
                 match self.run_words(run, node, words, &binding.permissions, &with_args).await {
                     Ok(ran) => {
+                        resources = ran.end.resources;
                         let came = command::come_of(&ran, command::wants_schema(flow, node));
                         let shown = match &came {
                             Ok((output, _)) => output.to_string(),
@@ -72,7 +73,9 @@ impl TaskEffects {
             Ok((_, tolerated)) => tolerated.as_ref().map(|tolerated| tolerated.error.code),
             Err(failure) => Some(failure.error.code),
         };
-        gathered.tools.push(ToolUse { tool: tool.into(), args, status, output, code, duration_ms });
+        // The machine of the task knows how long it waited.
+        let (tool, queue_ms) = (tool.into(), 0);
+        gathered.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
         came
     }
 
@@ -98,7 +101,7 @@ impl TaskEffects {
         let call_id = command::call_of(run.config.task, &node.id, run.retry);
         let by = Principal::Task { task: run.config.task, user: run.config.user };
         let seen = BTreeMap::new();
-        let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None };
+        let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: Some(run.waited) };
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
         gathered.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
         match outcome.error {

@@ -1,6 +1,7 @@
 //! What a re-run follows: in which order the recorded task took in what its children told it.
 //!
-//! Nodes of a re-run give what the recorded ones gave, so all that is left to chance is who comes first: whom a quorum takes, which
+//! Nodes of a whole re-run give what the recorded ones gave, and so do those of one from a node on, or of a retry, up to where something
+//! else runs. What is left to chance is who comes first: whom a quorum takes, which
 //! clone wins, how many children a merge did not wait for. A task goes on by itself in *turns*: one ends whenever one of its merges
 //! begins. Within a turn no order of what it is told changes anything; so a re-run takes in, turn by turn, what the recorded task
 //! had taken in, keeps what comes too early, and begins no merge before all of a turn is there.
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     turn_of: HashMap<String, usize>,
+    /// The same by child: what comes to something else now is taken in when its child was heard of then.
+    turn_of_child: HashMap<ChildName, usize>,
     turns: Vec<Turn>,
     has_ended: bool,
     ended_by_itself: bool,
@@ -38,8 +41,10 @@ impl Record {
         }
         match event {
             // What the task brings to a merge of its own is no news to it.
-            TaskEvent::ChildArrived { arrival } if !arrival.place.is_empty() => self.heard(of_arrival(arrival)),
-            TaskEvent::ChildFinished { child, .. } => self.heard(of_end(child)),
+            TaskEvent::ChildArrived { arrival } if !arrival.place.is_empty() => {
+                self.heard(of_arrival(arrival), child_of(arrival))
+            }
+            TaskEvent::ChildFinished { child, .. } => self.heard(of_end(child), Some(child.clone())),
             TaskEvent::Spawned { node, until } => {
                 if let Some(turn) = self.turns.last_mut() {
                     turn.spawned.insert(node.clone(), *until);
@@ -53,9 +58,10 @@ impl Record {
         }
     }
 
-    fn heard(&mut self, what: String) {
+    fn heard(&mut self, what: String, child: Option<ChildName>) {
         let turn = self.turns.len().saturating_sub(1);
         self.turn_of.insert(what, turn);
+        self.turn_of_child.extend(child.map(|child| (child, turn)));
         if let Some(turn) = self.turns.last_mut() {
             turn.heard += 1;
         }
@@ -73,12 +79,13 @@ impl Record {
 
     /// Whether a task at this place takes in what it is told now.
     pub fn is_due(&self, place: &Place, command: &TaskCommand) -> bool {
-        let what = match command {
-            TaskCommand::Arrived { arrival } => of_arrival(arrival),
-            TaskCommand::ChildEnded { child, .. } => of_end(child),
+        let (what, child) = match command {
+            TaskCommand::Arrived { arrival } => (of_arrival(arrival), child_of(arrival)),
+            TaskCommand::ChildEnded { child, .. } => (of_end(child), Some(child.clone())),
             _ => return true,
         };
-        match self.turn_of.get(&what) {
+        let by_child = || self.turn_of_child.get(child.as_ref()?);
+        match self.turn_of.get(&what).or_else(by_child) {
             Some(turn) => *turn <= place.begun.len(),
             // Beyond the point at which it was stopped there is nothing to follow.
             None => !self.ended_by_itself && place.begun.len() + 1 >= self.turns.len(),
@@ -86,7 +93,7 @@ impl Record {
     }
 
     /// Whether all of the turn is there: what the task was told, `more` besides, and the children that were sent off.
-    pub(super) fn is_complete(&self, place: &Place, more: u32) -> bool {
+    pub(crate) fn is_complete(&self, place: &Place, more: u32) -> bool {
         let Some(turn) = self.turns.get(place.begun.len()) else { return true };
         let sent = |(node, until): (&NodeId, &u32)| place.forks.get(node).is_none_or(|fork| fork.spawned >= *until);
         place.heard + more >= turn.heard && turn.spawned.iter().all(sent)
@@ -101,6 +108,11 @@ impl Record {
 
 fn of_arrival(arrival: &Arrival) -> String {
     format!("{} {}", arrival.merge, key_of(arrival))
+}
+
+/// The child of this task that arrives; none for one further down.
+fn child_of(arrival: &Arrival) -> Option<ChildName> {
+    (arrival.place.len() == 1).then(|| ChildName(arrival.child.as_str().into()))
 }
 
 fn of_end(child: &ChildName) -> String {

@@ -1,22 +1,23 @@
 //! Deletion and priority: what a task does about them, whatever it is at.
 
 use crate::play::{Play, node};
-use actor::Machine;
-use domain::{Status, TaskCommand, TaskId, task::ChildName};
+use actor::{Input, Machine};
+use domain::{ChatCommand, Principal, Status, TaskCommand, TaskId, TaskPhase, TaskView, task::ChildName};
 use flow::{
     TaskMachine,
-    machine::{TaskEffect, TaskReport},
+    machine::{Left, TaskEffect, TaskReport},
 };
 use serde_json::json;
-use slots::SlotsCommand;
+use slots::{Places, SlotsCommand};
+use std::collections::BTreeSet;
 
 /// The children that the effect in flight is to delete.
-fn clears(play: &Play) -> Vec<TaskId> {
-    let cleared = play.running.values().find_map(|effect| match effect {
-        TaskEffect::Clear(_, children) => Some(children.clone()),
-        _ => None,
-    });
-    cleared.unwrap_or_else(|| panic!("nothing is cleared: {:?}", play.log))
+fn clears(play: &Play) -> BTreeSet<TaskId> {
+    let is_due = play.running.values().any(|effect| matches!(effect, TaskEffect::Clear(_)));
+    assert!(is_due, "nothing is cleared: {:?}", play.log);
+    let mut left = Left::default();
+    play.log.iter().for_each(|event| left.note(&play.config, event));
+    left.children
 }
 
 fn is_listed(play: &Play) -> bool {
@@ -74,7 +75,7 @@ fn the_children_of_a_deleted_task_are_told_those_that_have_ended_too() {
     let told = play.command(TaskCommand::Delete);
     assert_eq!(told, ["deleted", "stop", "finished failure"]);
     let child = |name: &str| play.config.task.child(&ChildName(name.into()));
-    assert_eq!(clears(&play), [child("each/work[0]"), child("each/work[1]")]);
+    assert_eq!(clears(&play), BTreeSet::from([child("each/work[0]"), child("each/work[1]")]));
 }
 
 #[test]
@@ -103,9 +104,58 @@ fn another_priority_counts_where_the_task_waits_and_for_all_below_it() {
     assert_eq!(asked(&mut play), [(first[0].0.clone(), 9)], "the same request, at another place");
     assert!(play.command(TaskCommand::Prioritize { priority: 9 }).is_empty());
 
+    // A command that waits for its place.
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "op": { "command": ["true"] } }))]));
+    play.machine.places = Some(Places { at_once: 32, shared: true });
+    play.start();
+    play.gives(json!(1));
+    let first = asked(&mut play);
+    play.command(TaskCommand::Prioritize { priority: 9 });
+    assert_eq!(asked(&mut play), [(first[0].0.clone(), 9)]);
+
+    // An agent that is asked.
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "kind": "agent", "agent_id": "writer" }))]));
+    play.start();
+    play.gives(json!(1));
+    play.agent_ready();
+    play.sent.clear();
+    play.command(TaskCommand::Prioritize { priority: 9 });
+    let told = play.sent.pop().unwrap();
+    assert_eq!(serde_json::from_value::<ChatCommand>(told.command).unwrap(), ChatCommand::Prioritize { priority: 9 });
+    assert_eq!((told.to.as_str().starts_with("chat/"), told.priority), (true, ports::URGENT));
+
     let mut play = split();
     play.letters();
     assert_eq!(play.command(TaskCommand::Prioritize { priority: -3 }), ["priority -3"]);
     assert_eq!(play.letters(), [TaskCommand::Prioritize { priority: -3 }, TaskCommand::Prioritize { priority: -3 }]);
     play.check_fold();
+}
+
+#[test]
+fn a_task_whose_very_beginning_failed_is_seen_and_can_be_tried_again_or_given_up() {
+    for drop in [false, true] {
+        let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+        let command = Some(TaskCommand::Start { config: Box::new(play.config.clone()) });
+        play.input(Input::Park { reason: "it panicked".into(), command });
+        let view = TaskMachine::view(&play.state).and_then(|view| view.body).expect("it is on the lists");
+        let view: TaskView = serde_json::from_str(&view).unwrap();
+        assert_eq!((view.phase, view.parked_reason.as_deref()), (TaskPhase::Parked, Some("it panicked")));
+        play.input(Input::Unpark { drop });
+        match drop {
+            false => assert_eq!(play.start(), ["s 1"], "the command that failed comes again"),
+            true => assert_eq!(play.end().unwrap().0, Status::Failure),
+        }
+        play.check_fold();
+    }
+    // And one that is deleted meanwhile is gone.
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    let command = Some(TaskCommand::Start { config: Box::new(play.config.clone()) });
+    play.input(Input::Park { reason: "it panicked".into(), command });
+    play.input(Input::Command {
+        id: domain::CommandId::from_key("test", "gone"),
+        by: Principal::System,
+        at: play.at(),
+        command: TaskCommand::Delete,
+    });
+    assert!(!is_listed(&play) && clears(&play).is_empty());
 }

@@ -1,9 +1,12 @@
 //! The inspector (spec 002 §10.7): it changes when a task goes on, never where.
 
 use crate::play::{Play, node};
-use domain::{Status, TaskCommand, TaskConfig, TaskId, TaskPhase, task::ChildName};
+use actor::{HoldRequest, Input};
+use domain::{Code, Error, Status, TaskCommand, TaskConfig, TaskId, TaskPhase, Timestamp, task::ChildName};
 use flow::{TaskMachine, machine::Done};
 use serde_json::json;
+use slots::SlotsCommand;
+use uuid::Uuid;
 
 fn chain() -> Play {
     Play::chain(json!([node("a", "linear", json!({})), node("b", "linear", json!({}))]))
@@ -13,7 +16,7 @@ fn chain() -> Play {
 fn s10_7_a_task_pauses_before_the_next_node_steps_and_goes_on() {
     let mut play = chain();
     play.start();
-    assert_eq!(play.command(TaskCommand::Pause { before: vec![] }), ["pause"]);
+    assert_eq!(play.command(TaskCommand::Pause { before: vec![], hold: None }), ["pause"]);
     assert_eq!(play.gives(json!("s")), ["s success", "s > a", "paused before a"]);
     assert!(play.running.is_empty());
     assert_eq!(play.command(TaskCommand::Step), ["steps", "a 1"]);
@@ -34,7 +37,7 @@ fn s10_7_a_task_pauses_before_named_nodes() {
     play.gives(json!("s"));
     assert_eq!(play.gives(json!("a")), ["a success", "a > b", "paused before b"]);
     // More can be named while it is paused.
-    assert_eq!(play.command(TaskCommand::Pause { before: vec!["done".into()] }), ["pause"]);
+    assert_eq!(play.command(TaskCommand::Pause { before: vec!["done".into()], hold: None }), ["pause"]);
     assert_eq!(play.command(TaskCommand::Resume), ["continues", "b 1"]);
     assert_eq!(play.gives(json!("b")), ["b success", "b > done", "paused before done"]);
 }
@@ -44,7 +47,7 @@ fn s10_7_a_task_can_begin_paused_and_be_stopped_there() {
     let mut play = chain();
     play.config.stepping = true;
     assert_eq!(play.start(), ["created", "paused before s"]);
-    assert!(play.command(TaskCommand::Pause { before: vec![] }).is_empty(), "it is");
+    assert!(play.command(TaskCommand::Pause { before: vec![], hold: None }).is_empty(), "it is");
     assert_eq!(play.stop(), ["stop", "finished failure"]);
     play.check_fold();
 }
@@ -53,7 +56,7 @@ fn s10_7_a_task_can_begin_paused_and_be_stopped_there() {
 fn s10_7_a_pause_that_was_not_reached_is_taken_back() {
     let mut play = chain();
     play.start();
-    play.command(TaskCommand::Pause { before: vec![] });
+    play.command(TaskCommand::Pause { before: vec![], hold: None });
     assert_eq!(play.command(TaskCommand::Resume), ["continues"]);
     assert_eq!(play.gives(json!("s")), ["s success", "s > a", "a 1"]);
 }
@@ -143,7 +146,7 @@ fn s10_7_a_pause_reaches_children_that_are_on_their_way_and_those_made_later() {
     let mut play = waiting();
     play.child_ends("each/work[7]", Status::Failure, json!(null));
     assert_eq!(phase(&play), TaskPhase::Running);
-    let pause = TaskCommand::Pause { before: vec![] };
+    let pause = TaskCommand::Pause { before: vec![], hold: None };
     assert_eq!(play.command(pause.clone()), ["pause"]);
     let heard = told(&mut play);
     assert_eq!(heard.len(), 99, "all that were sent off and have not ended");
@@ -164,7 +167,7 @@ fn s10_7_a_pause_reaches_children_that_are_on_their_way_and_those_made_later() {
 #[test]
 fn s10_7_a_step_is_one_node_of_each_task_that_is_paused_below() {
     let mut play = waiting();
-    play.command(TaskCommand::Pause { before: vec![] });
+    play.command(TaskCommand::Pause { before: vec![], hold: None });
     told(&mut play);
     assert!(play.command(TaskCommand::Step).is_empty(), "it executes nothing itself");
     let heard = told(&mut play);
@@ -176,7 +179,7 @@ fn s10_7_a_step_is_one_node_of_each_task_that_is_paused_below() {
 #[test]
 fn s10_7_named_nodes_are_paused_before_wherever_they_are_executed() {
     let mut play = waiting();
-    let pause = TaskCommand::Pause { before: vec!["work".into()] };
+    let pause = TaskCommand::Pause { before: vec!["work".into()], hold: None };
     assert_eq!(play.command(pause.clone()), ["pause"]);
     let heard = told(&mut play);
     assert!(heard.len() == 100 && heard.iter().all(|(_, command)| *command == pause));
@@ -213,7 +216,70 @@ fn s10_7_a_task_that_has_ended_is_not_paused_and_tells_nobody() {
     let mut play = waiting();
     play.stop();
     told(&mut play);
-    for command in [TaskCommand::Pause { before: vec![] }, TaskCommand::Step, TaskCommand::Resume] {
+    for command in [TaskCommand::Pause { before: vec![], hold: None }, TaskCommand::Step, TaskCommand::Resume] {
         assert!(play.command(command).is_empty() && told(&mut play).is_empty());
     }
+}
+
+/// The tree is held: what a worker that finds this beside the root's log tells the task before anything else.
+fn held(play: &mut Play, hold: u128) -> Vec<String> {
+    let path = vec![play.config.task.0];
+    play.input(Input::Hold(HoldRequest { hold_id: Uuid::from_u128(hold), path, at: Timestamp::default() }))
+}
+
+#[test]
+fn s10_7_a_task_follows_a_request_to_hold_its_tree_once_whatever_it_is_at() {
+    // Before its beginning.
+    let mut play = chain();
+    assert_eq!(held(&mut play, 1), ["pause"]);
+    assert_eq!(play.start(), ["created", "paused before s"]);
+    assert!(held(&mut play, 1).is_empty(), "it has heard of it");
+    assert_eq!(play.command(TaskCommand::Resume), ["continues", "s 1"]);
+    assert!(held(&mut play, 1).is_empty(), "somebody has let it go on since");
+    // While a node runs, and before the letter that tells the same.
+    assert_eq!(held(&mut play, 2), ["pause"]);
+    let hold = Some(domain::HoldId(Uuid::from_u128(2)));
+    assert!(play.command(TaskCommand::Pause { before: vec![], hold }).is_empty());
+    assert_eq!(play.gives(json!("s")), ["s success", "s > a", "paused before a"]);
+    // At a pause, and after its end.
+    assert_eq!(held(&mut play, 3), ["pause"]);
+    assert_eq!(play.command(TaskCommand::Resume), ["continues", "a 1"]);
+    assert_eq!(play.gives(json!("a")), ["a success", "a > b", "b 1"]);
+    play.gives(json!("b"));
+    play.gives(json!("out"));
+    assert!(held(&mut play, 4).is_empty());
+    play.check_fold();
+}
+
+#[test]
+fn s10_7_a_node_that_waits_for_its_slot_is_held_back_and_keeps_nothing() {
+    let limited = node("a", "linear", json!({ "max_concurrency": 1 }));
+    let mut play = Play::chain(json!([limited]));
+    let wake = || TaskCommand::Wake { node: "a".into(), attempt: 1 };
+    play.start();
+    assert_eq!(play.gives(json!("s")), ["s success", "s > a", "a waits"]);
+    assert_eq!(play.command(TaskCommand::Pause { before: vec![], hold: None }), ["pause"]);
+    play.sent.clear();
+    assert_eq!(play.command(wake()), ["paused before a"]);
+    assert!(matches!(serde_json::from_value(play.sent.remove(0).command), Ok(SlotsCommand::Give { .. })));
+    assert_eq!(phase(&play), TaskPhase::Paused);
+    assert!(play.command(wake()).is_empty(), "a letter that comes twice");
+    // A step lets this node go on, and pauses before the next one.
+    assert_eq!(play.command(TaskCommand::Step), ["steps", "a waits"]);
+    assert_eq!(play.command(wake()), ["a 1"]);
+    assert_eq!(play.gives(json!("a")), ["a success", "a > done", "paused before done"]);
+    play.check_fold();
+}
+
+#[test]
+fn s10_7_a_node_that_waits_for_another_try_is_held_back_and_goes_on_with_it() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": 2 }))]));
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.fails(Error::new(Code::UpstreamUnavailable, "away")), ["a waits"]);
+    play.command(TaskCommand::Pause { before: vec![], hold: None });
+    assert_eq!(play.wakes(), ["paused before a"]);
+    assert_eq!(play.command(TaskCommand::Resume), ["continues", "a 2 retry 1"]);
+    assert_eq!(play.gives(json!("a")), ["a success", "a > done", "done 1"]);
+    play.check_fold();
 }

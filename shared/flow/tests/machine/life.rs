@@ -2,13 +2,17 @@
 
 use crate::play::{Play, node};
 use actor::Machine;
-use domain::{Code, Error, Status, TaskCommand, TaskEvent, TaskPhase, TaskView, task::Wait};
+use domain::{
+    Code, Error, Status, TaskCommand, TaskEvent, TaskPhase, TaskView,
+    task::{Resources, ToolUse, Wait},
+};
 use flow::{
     FlowCache, TaskMachine,
     machine::{Done, Mode},
 };
 use serde_json::{Value, json};
 use slots::{Places, SlotsCommand};
+use std::time::Duration;
 
 fn two() -> Play {
     Play::chain(json!([node("a", "linear", json!({ "retries": 2 }))]))
@@ -338,4 +342,46 @@ fn a_task_whose_manifests_are_gone_gives_back_what_it_had() {
     play.machine.flows = FlowCache::default();
     assert_eq!(play.command(begin), ["finished failure"]);
     assert!(matches!(to_semaphore(&mut play)[..], [SlotsCommand::Give { .. }]));
+}
+
+#[test]
+fn a_command_whose_machine_is_not_ready_is_rows_that_come_again_and_keeps_its_place() {
+    let (mut play, begin, _) = command_that_waits();
+    assert_eq!(play.command(begin.clone()), ["a 1"]);
+    assert_eq!(play.run().waited, Duration::ZERO);
+    let unready = || Error::new(Code::NotBegun, "a machine is looked for").detail("retry_after_ms", 2000);
+    assert_eq!(play.fails(unready()), ["a waits"]);
+    assert!(!TaskMachine::in_flight(&play.state), "no worker is held");
+    let letter = play.sent.pop().unwrap();
+    assert_eq!(letter.deliver_at, Some(play.at() + Duration::from_secs(2)));
+    assert!(play.command(begin).is_empty(), "of the first attempt");
+    let again: TaskCommand = serde_json::from_value(letter.command).unwrap();
+    assert_eq!(play.command(again.clone()), ["a 2"], "no retry: nothing of it has begun");
+    assert!(play.run().waited > Duration::ZERO && play.run().retry == 0);
+    assert!(to_semaphore(&mut play).is_empty(), "its place is its own all the time");
+    // The same call again, and its end.
+    assert!(play.command(again).is_empty());
+    play.gives(json!("done"));
+    assert!(matches!(to_semaphore(&mut play)[..], [SlotsCommand::Give { .. }]));
+    play.check_fold();
+}
+
+#[test]
+fn s10_4_the_command_of_a_node_says_how_long_it_waited() {
+    let (mut play, begin, _) = command_that_waits();
+    for _ in 0..5 {
+        // Ten milliseconds each.
+        play.command(TaskCommand::Step);
+    }
+    play.command(begin);
+    let resources = Some(Resources { cpu_ms: 4, peak_memory_bytes: 5, bytes_in: 6, bytes_out: 7 });
+    let (args, output, code) = (String::new(), String::new(), None);
+    let (tool, status) = ("command".into(), Status::Success);
+    let used = ToolUse { tool, args, status, output, code, duration_ms: 1, queue_ms: 0, resources };
+    play.ends(Done { output: json!("done"), tools: vec![used], ..Done::default() });
+    let told = play.log.iter().find_map(|event| match event {
+        TaskEvent::ToolUsed { used, .. } => Some((used.queue_ms, used.resources)),
+        _ => None,
+    });
+    assert_eq!(told, Some((60, resources)));
 }

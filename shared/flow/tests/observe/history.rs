@@ -277,7 +277,16 @@ fn event() -> impl Strategy<Value = TaskEvent> {
         node().prop_map(|node| TaskEvent::Denied { node, what: "w".into(), rule: "r".into() }),
         node().prop_map(|node| {
             let (tool, args, output) = ("t".into(), String::new(), String::new());
-            let used = ToolUse { tool, args, status: Status::Partial, output, code: None, duration_ms: 1 };
+            let used = ToolUse {
+                tool,
+                args,
+                status: Status::Partial,
+                output,
+                code: None,
+                duration_ms: 1,
+                queue_ms: 0,
+                resources: None,
+            };
             TaskEvent::ToolUsed { node, used: Box::new(used) }
         }),
         node().prop_map(move |node| TaskEvent::Asked {

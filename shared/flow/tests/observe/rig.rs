@@ -142,6 +142,14 @@ impl Rig {
         self.finished(task).await
     }
 
+    /// Runs again what failed; none when nothing did.
+    pub async fn retry(&self, of: TaskId) -> Option<TaskView> {
+        let task = TaskId(self.id());
+        self.tasks.retry(self.workspace, of, task, &Principal::local()).await.ok()?;
+        self.work().await;
+        Some(self.finished(task).await)
+    }
+
     pub async fn answer(&self, task: TaskId, node: &str, answers: Value) {
         let answers = flow::Answers { answers: answers.as_object().unwrap().clone(), may_approve: true };
         let command = CommandId(self.id());

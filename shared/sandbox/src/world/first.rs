@@ -5,12 +5,13 @@ use crate::{
     confine::{self, Fence, Readable},
     options::over,
     plan,
-    run::Refusal,
+    run::{Refusal, Used},
     usage::Usage,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with},
+    param::clock_ticks_per_second,
     process::{
         Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, setrlimit, wait,
     },
@@ -25,11 +26,14 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
     thread,
 };
 
 /// How often it is looked at what the command uses.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// The most memory that was seen, in bytes.
+static PEAK: AtomicU64 = AtomicU64::new(0);
 /// Looking may take this part of the time: it is done less often the longer it takes.
 const PART: i64 = 8;
 
@@ -172,6 +176,7 @@ fn keep(limits: &super::Limits) {
         // Its own memory is the host's business.
         let processes: Vec<i32> = numbers().filter(|number| *number != 1).collect();
         let used = Usage::of(&processes, limits.memory);
+        PEAK.fetch_max(used.memory, Ordering::Relaxed);
         let what = if used.tasks > limits.tasks {
             over::TASKS
         } else if used.memory > limits.memory {
@@ -207,7 +212,17 @@ fn until_its_end(command: Pid) -> i32 {
 }
 
 fn ended(status: WaitStatus) -> Said {
-    Said::Ended { code: status.exit_status(), signal: status.terminating_signal() }
+    let used = waited_for().map(|cpu_ms| Used { cpu_ms, memory: PEAK.load(Ordering::Relaxed) });
+    Said::Ended { code: status.exit_status(), signal: status.terminating_signal(), used }
+}
+
+/// The CPU time of all whose end was taken in here, in milliseconds: fields 16 and 17 of `/proc/self/stat` (proc_pid_stat(5)), in ticks.
+fn waited_for() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is a name in brackets, with anything in it.
+    let (_, fields) = text.rsplit_once(')')?;
+    let ticks: Vec<u64> = fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
+    (ticks.len() == 2).then(|| ticks.iter().sum::<u64>() * 1000 / clock_ticks_per_second())
 }
 
 /// Sets the loopback up: the only interface that there is, and the first.

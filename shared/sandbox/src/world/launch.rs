@@ -215,11 +215,11 @@ impl World {
         let mut line = String::new();
         let heard = self.heard.read_line(&mut line).await;
         match heard.ok().and_then(|_| serde_json::from_str(&line).ok()) {
-            Some(Said::Ended { code, signal }) => Came::Ended(Ended { code, signal }),
+            Some(Said::Ended { code, signal, used }) => Came::Ended(Ended { code, signal, used }),
             Some(Said::Over(what)) => Came::Over(what),
             _ if self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory) => Came::Over(over::MEMORY.into()),
             // Process 1 was ended by somebody else: the kernel, where there is no memory left.
-            _ => Came::Ended(Ended { code: None, signal: Some(9) }),
+            _ => Came::Ended(Ended { code: None, signal: Some(9), used: None }),
         }
     }
 

@@ -27,6 +27,7 @@ mod root;
 
 pub(crate) use launch::{Came, World, launch};
 
+use crate::run::Used;
 use domain::FilePath;
 use serde::{Deserialize, Serialize};
 use std::{ffi::OsStr, path::PathBuf};
@@ -116,5 +117,5 @@ enum Said {
     /// It took more than it may, and is ended.
     Over(String),
     /// It came to its end.
-    Ended { code: Option<i32>, signal: Option<i32> },
+    Ended { code: Option<i32>, signal: Option<i32>, used: Option<Used> },
 }

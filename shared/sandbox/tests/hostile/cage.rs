@@ -113,7 +113,7 @@ impl Cage {
 
     pub async fn run(&self, command: Exec) -> Did {
         let sandbox = self.sandboxes.ready(WorkspaceId::from(WORKSPACE)).await.unwrap().unwrap();
-        let asked = Reserve { call: command.call, priority: 0, wait: Duration::from_secs(240) };
+        let asked = Reserve { call: command.call, direct: false, wait: Duration::from_secs(240) };
         let Place::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("it is granted no place") };
         let Execution::Begun(mut events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {
             panic!("it has a place")

@@ -129,7 +129,7 @@ async fn all_of(events: impl futures::Stream<Item = ports::Result<ExecEvent>>) -
         output: String::new(),
         errors: String::new(),
         dropped: 0,
-        end: ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO },
+        end: ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None },
     };
     let mut ended = false;
     let events = tokio::time::timeout(PATIENCE, events.collect::<Vec<_>>()).await.expect("a command ends");
@@ -148,12 +148,12 @@ async fn all_of(events: impl futures::Stream<Item = ports::Result<ExecEvent>>) -
 
 /// The place that a call is granted.
 async fn granted(sandbox: &dyn Sandbox, call: CallId) -> Grant {
-    let asked = Reserve { call, priority: 0, wait: PATIENCE };
+    let asked = Reserve { call, direct: false, wait: PATIENCE };
     let granted = async {
         loop {
             match ok(sandbox.reserve(asked.clone()).await) {
                 Place::Granted(grant) => return grant,
-                Place::Waiting { .. } => {}
+                Place::Busy => {}
                 other => panic!("it is granted no place: {other:?}"),
             }
         }

@@ -230,7 +230,13 @@ impl FakeSandbox {
     pub fn finish(&self, call: CallId, code: i32) {
         self.end(
             call,
-            ExecEnd { code: Some(code), signal: None, timed_out: false, duration: Duration::from_millis(5) },
+            ExecEnd {
+                code: Some(code),
+                signal: None,
+                timed_out: false,
+                duration: Duration::from_millis(5),
+                resources: None,
+            },
         );
     }
 
@@ -286,7 +292,7 @@ impl Sandbox for FakeSandbox {
             said
         };
         if let Some(said) = said {
-            if matches!(said, Place::Waiting { .. }) {
+            if said == Place::Busy {
                 tokio::time::sleep(wait).await;
             }
             return Ok(said);
@@ -320,6 +326,7 @@ impl Sandbox for FakeSandbox {
                     signal: None,
                     timed_out: false,
                     duration: Duration::from_millis(3),
+                    resources: None,
                 });
                 let (ends, end) = watch::channel(end);
                 let ran = Ran { words: command.words.clone(), output, end, ends: Arc::new(ends) };
@@ -351,7 +358,7 @@ impl Sandbox for FakeSandbox {
             }
         }
         let (code, signal, timed_out) = (None, Some(9), false);
-        self.end(call, ExecEnd { code, signal, timed_out, duration: Duration::from_millis(4) });
+        self.end(call, ExecEnd { code, signal, timed_out, duration: Duration::from_millis(4), resources: None });
         Ok(())
     }
 }

@@ -7,8 +7,9 @@ use serde_json::json;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::fakes::FakeSandboxes;
-use tools::{Command, CommandTool, Commands, Registry};
+use tools::{Command, CommandTool, Commands, Ran, Registry, Waits};
 use uuid::Uuid;
+use workspace::Workspace;
 
 /// Plays a shell: `fail` fails, `hang` runs until it is ended, `big` is cut, anything else says itself.
 fn shell(exec: &Exec) -> (String, Option<i32>) {
@@ -106,7 +107,7 @@ async fn a_sandbox_that_starts_is_waited_for_and_one_that_cannot_says_why() {
 async fn a_sandbox_that_is_let_go_while_it_starts_is_asked_for_again_and_not_for_ever() {
     let (hands, sandboxes) = with_commands().await;
     let workspace = hands.workspace.clone();
-    let runs = async || tools::run_command(&workspace, &command("one", CallId(Uuid::now_v7()))).await;
+    let runs = async || made_again(&workspace, command("one", CallId(Uuid::now_v7()))).await.0;
     let is_let_go = async |times: usize| {
         for _ in 0..times {
             tokio::time::sleep(Duration::from_secs(10)).await;
@@ -119,8 +120,8 @@ async fn a_sandbox_that_is_let_go_while_it_starts_is_asked_for_again_and_not_for
     assert_eq!(ran.unwrap().stdout, "one in /");
     sandboxes.release(workspace.id()).await.unwrap();
     sandboxes.takes(100_000);
-    let (ran, ()) = tokio::join!(runs(), is_let_go(3));
-    has(&ran.unwrap_err().message, &["the command did not run: somebody has let it go"]);
+    let (ran, ()) = tokio::join!(runs(), is_let_go(30));
+    has(&ran.unwrap_err().message, &["the command did not run"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +153,50 @@ fn command(line: &str, call: CallId) -> Command {
         timeout: Duration::from_secs(60),
         network: false,
         start_timeout: Duration::from_secs(60),
-        place_timeout: None,
-        priority: 7,
+        waits: Waits::AsRows(Duration::ZERO),
     }
+}
+
+/// Makes the call as an actor does: again, whenever it is told to. What came of it, and how often it was made.
+async fn made_again(workspace: &Workspace, command: Command) -> (Result<Ran, domain::Error>, u32) {
+    let since = tokio::time::Instant::now();
+    for times in 1.. {
+        let waits = Waits::AsRows(if times == 1 { Duration::ZERO } else { since.elapsed() });
+        let asked = tokio::time::Instant::now();
+        let came = tools::run_command(workspace, &Command { waits, ..command.clone() }).await;
+        let Some(after) = came.as_ref().err().and_then(tools::come_again) else { return (came, times) };
+        assert!(asked.elapsed() <= Duration::from_secs(2), "no worker waits: {:?}", asked.elapsed());
+        tokio::time::sleep(after).await;
+    }
+    unreachable!()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_starts_holds_no_worker_and_one_that_fails_is_not_asked_for_again() {
+    let (hands, sandboxes) = with_commands().await;
+    let workspace = hands.workspace.clone();
+    sandboxes.takes(12);
+    let (ran, times) = made_again(&workspace, command("one", CallId(Uuid::now_v7()))).await;
+    assert!(ran.is_ok() && (2..10).contains(&times), "{times}: {ran:?}");
+    // One that never comes.
+    sandboxes.release(workspace.id()).await.unwrap();
+    sandboxes.takes(100_000);
+    let (ran, times) = made_again(&workspace, command("two", CallId(Uuid::now_v7()))).await;
+    let error = ran.unwrap_err();
+    assert_eq!((error.code, tools::come_again(&error)), (Code::NotBegun, None));
+    assert!((3..20).contains(&times), "{times}");
+    // One that fails while a call waits for it.
+    sandboxes.release(workspace.id()).await.unwrap();
+    let waits = made_again(&workspace, command("three", CallId(Uuid::now_v7())));
+    let fails = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        sandboxes.release(workspace.id()).await.unwrap();
+        sandboxes.cannot_start("there is no capacity");
+        sandboxes.warm(workspace.id()).await.unwrap();
+        sandboxes.takes(0);
+    };
+    let ((ran, _), ()) = tokio::join!(waits, fails);
+    has(&ran.unwrap_err().message, &["there is no capacity"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,43 +204,30 @@ async fn a_command_waits_for_its_place_and_runs_once() {
     let (hands, sandboxes) = with_commands().await;
     let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
     let sandbox = sandboxes.come_up(workspace.id());
-    sandbox.says([Place::Waiting { ahead: 200 }, Place::Waiting { ahead: 3 }]);
-    let running = tokio::spawn({
-        let (workspace, one) = (workspace.clone(), command("one", call));
-        async move { tools::run_command(&workspace, &one).await }
-    });
-    // Between the first answer and the second.
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    sandbox.says([Place::Busy, Place::Busy]);
+    let early = tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
+    assert_eq!((early.code, tools::come_again(&early).is_some()), (Code::NotBegun, true));
     assert_eq!(workspace.begun(call).await.unwrap(), None, "what waits has not begun");
-    assert!(running.await.unwrap().unwrap().failure().is_none());
+    assert!(made_again(&workspace, command("one", call)).await.0.unwrap().failure().is_none());
     let asked = sandbox.asked();
-    assert!(asked.len() >= 3 && asked.iter().all(|asked| (asked.call, asked.priority) == (call, 7)), "{asked:?}");
+    assert!(asked.len() == 3 && asked.iter().all(|asked| (asked.call, asked.direct) == (call, false)), "{asked:?}");
     assert_eq!(sandbox.begun().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_without_a_place_is_not_begun_and_can_be_tried_again() {
+async fn a_person_waits_for_a_moment_and_reads_that_nothing_has_begun() {
     let (hands, sandboxes) = with_commands().await;
     let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
     let sandbox = sandboxes.come_up(workspace.id());
-    sandbox.says([Place::Full { waiting: 10_000 }]);
-    let full = tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
-    assert_eq!((full.code, full.details["waiting"].as_u64()), (Code::NotBegun, Some(10_000)));
-    assert!(full.hint.is_some());
-    assert_eq!((sandbox.begun().len(), workspace.begun(call).await.unwrap()), (0, None));
-    assert!(tools::run_command(&workspace, &command("one", call)).await.is_ok());
-    // A person does not wait for long, and what they gave up does not run behind their back.
-    sandbox.says([Place::Waiting { ahead: 5 }, Place::Waiting { ahead: 4 }]);
-    let given_up = CallId(Uuid::now_v7());
-    let hasty = Command { place_timeout: Some(Duration::from_secs(15)), ..command("two", given_up) };
+    sandbox.says([Place::Busy]);
+    let asked = tokio::time::Instant::now();
+    let hasty = Command { waits: Waits::Here, ..command("one", call) };
     let error = tools::run_command(&workspace, &hasty).await.unwrap_err();
-    assert_eq!(error.code, Code::NotBegun, "{error}");
-    sandbox.says([]);
-    let asked = Reserve { call: given_up, priority: 0, wait: Duration::ZERO };
-    let sandbox_of = sandboxes.ready(workspace.id()).await.unwrap().unwrap();
-    assert_eq!(sandbox_of.reserve(asked.clone()).await.unwrap(), Place::Waiting { ahead: 4 });
-    assert_eq!(sandbox_of.reserve(asked).await.unwrap(), Place::Killed);
-    assert_eq!(sandbox.begun().len(), 1);
+    assert_eq!((error.code, tools::come_again(&error)), (Code::NotBegun, None));
+    assert!(error.hint.is_some() && asked.elapsed() < Duration::from_secs(20), "{error}: {:?}", asked.elapsed());
+    assert_eq!((sandbox.begun().len(), workspace.begun(call).await.unwrap()), (0, None));
+    assert!(sandbox.asked().iter().all(|asked| asked.direct));
+    assert!(tools::run_command(&workspace, &hasty).await.is_ok(), "the same request can be made again");
 }
 
 /// Each place at which a worker can die between its place and the end: what was not begun runs once, by whoever comes next.
@@ -211,7 +240,7 @@ async fn what_a_dead_worker_noted_and_did_not_begin_runs_once() {
         [("with a place", false), ("with a note", false), ("with a note of a place that lapsed", true)]
     {
         let call = CallId(Uuid::now_v7());
-        let asked = Reserve { call, priority: 0, wait: Duration::ZERO };
+        let asked = Reserve { call, direct: false, wait: Duration::ZERO };
         let Place::Granted(grant) = ports::Sandbox::reserve(&*sandbox, asked).await.unwrap() else { panic!("{dies}") };
         if dies.contains("note") {
             assert_eq!(workspace.begin(call, grant).await.unwrap(), grant);
@@ -332,7 +361,7 @@ async fn a_command_of_a_flow_is_filled_in_and_kept_within_its_root() {
     let root: FilePath = "/projects/app".parse().unwrap();
     let call = |args: &'static str| {
         let (registry, workspace, root) = (registry.clone(), hands.workspace.clone(), root.clone());
-        async move { registry.call_command(&workspace, CallId(Uuid::now_v7()), &tool, Some(&root), args).await }
+        async move { registry.call_command(&workspace, CallId(Uuid::now_v7()), &tool, Some(&root), args, Waits::Here).await }
     };
     assert!(call(r#"{"name": "a.md"}"#).await.success);
     let begun = sandbox.begun();

@@ -11,6 +11,8 @@ pub(crate) enum Sort {
     Seconds,
     /// The same of tokens.
     Tokens,
+    /// The same of bytes.
+    Bytes,
 }
 
 /// One metric.
@@ -34,7 +36,7 @@ impl Sort {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
-            Self::Seconds | Self::Tokens => "histogram",
+            Self::Seconds | Self::Tokens | Self::Bytes => "histogram",
         }
     }
 }
@@ -71,6 +73,10 @@ metrics! {
     NODE_DURATION "node_duration" "buildscale_task_node_duration_seconds" Seconds "How long nodes took." ["flow", "node"];
     QUEUE_LATENCY "queue_latency" "buildscale_task_queue_latency_seconds" Seconds "How long nodes waited in the queue." ["flow"];
     TOOL_DURATION "tool_duration" "buildscale_task_tool_duration_seconds" Seconds "How long tools took." ["flow", "tool"];
+    TOOL_QUEUE "tool_queue_latency" "buildscale_task_tool_queue_latency_seconds" Seconds "How long uses of tools waited before they began." ["flow", "tool"];
+    TOOL_CPU "tool_cpu" "buildscale_task_tool_cpu_seconds_total" Counter "CPU seconds of commands." ["flow", "tool"];
+    TOOL_MEMORY "tool_memory" "buildscale_task_tool_memory_bytes" Bytes "The most memory of a process of commands." ["flow", "tool"];
+    TOOL_BYTES "tool_bytes" "buildscale_task_tool_bytes_total" Counter "Bytes that commands read from standard input, and wrote." ["flow", "tool", "direction"];
     CONTEXT "context_tokens" "buildscale_task_context_tokens" Tokens "Tokens of assembled contexts." ["flow"];
 }
 

@@ -90,7 +90,7 @@ fn labels(one: &MetricManifest) -> String {
 fn bounds(metric: &Metric, one: &MetricManifest) -> Option<Bounds> {
     let measured = |bound: f64| match metric.sort {
         Sort::Seconds => (bound * 1000.0).round() as u64,
-        Sort::Tokens | Sort::Counter | Sort::Gauge => bound.round() as u64,
+        Sort::Tokens | Sort::Bytes | Sort::Counter | Sort::Gauge => bound.round() as u64,
     };
     let own = one.buckets.iter().map(|bound| (measured(*bound), bound.to_string()));
     (!one.buckets.is_empty()).then(|| own.collect())

@@ -19,7 +19,7 @@ pub(super) async fn hold<F: Future<Output = Bench>>(fresh: &impl Fn() -> F) {
 }
 
 fn asks(call: CallId) -> Reserve {
-    Reserve { call, priority: 0, wait: Duration::ZERO }
+    Reserve { call, direct: false, wait: Duration::ZERO }
 }
 
 async fn not_begun(sandbox: &dyn Sandbox, command: Exec) {
@@ -87,7 +87,7 @@ async fn commands_wait_for_a_place_and_all_run_once(sandbox: &dyn Sandbox) {
                 assert!(matches!(first, Some(Ok(ExecEvent::Output { .. }))), "{first:?}");
                 held.push(asked.call);
             }
-            Place::Waiting { ahead: 0 } => break asked,
+            Place::Busy => break asked,
             other => panic!("{other:?}"),
         }
         assert!(held.len() <= MANY, "there is no end of places");

@@ -92,7 +92,7 @@ pub(crate) struct Drive<'a, M: Machine> {
 
 impl<'a, M: Machine> Drive<'a, M> {
     pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, trial: &'a mut Trial) -> Self {
-        let running = Running::new(ports.perform.clone());
+        let running = Running::new(ports.perform.clone(), ports.executor.clone(), actor.clone());
         let (done, committed) = (0, 0);
         Self { ports, actor, loaded, running, done, committed, trial, stops_seen: HashSet::new(), tree: None }
     }

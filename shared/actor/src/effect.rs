@@ -1,10 +1,10 @@
 //! Running effects: what a machine wants done outside, each in a task of its own, each with a way to report.
 
-use crate::{ActorId, EffectKey, Machine};
+use crate::{ActorId, EffectKey, Executor, Job, Machine};
 use async_trait::async_trait;
 use futures::FutureExt;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Does what machines want done.
@@ -51,7 +51,7 @@ pub(crate) enum Message<M: Machine> {
 
 /// One effect that runs.
 struct Task {
-    handle: AbortHandle,
+    job: Job,
     cancelled: CancellationToken,
     waits: bool,
 }
@@ -65,16 +65,18 @@ pub(crate) struct Reported<M: Machine> {
 /// The effects that run for one drive. Dropping it aborts them.
 pub(crate) struct Running<M: Machine> {
     perform: Arc<dyn Perform<M>>,
+    executor: Executor,
+    actor: ActorId,
     tasks: HashMap<EffectKey, Task>,
     sender: mpsc::Sender<(EffectKey, Message<M>)>,
     receiver: mpsc::Receiver<(EffectKey, Message<M>)>,
 }
 
 impl<M: Machine> Running<M> {
-    pub fn new(perform: Arc<dyn Perform<M>>) -> Self {
+    pub fn new(perform: Arc<dyn Perform<M>>, executor: Executor, actor: ActorId) -> Self {
         // Small: an effect that reports faster than its reports become durable has to wait, and joins them meanwhile.
         let (sender, receiver) = mpsc::channel(4);
-        Self { perform, tasks: HashMap::new(), sender, receiver }
+        Self { perform, executor, actor, tasks: HashMap::new(), sender, receiver }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -91,7 +93,7 @@ impl<M: Machine> Running<M> {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
-        let task = tokio::spawn(async move {
+        let job = self.executor.spawn(self.actor.as_str(), async move {
             let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
             let message = match outcome {
                 Ok(report) => Message::Finished(report),
@@ -99,13 +101,14 @@ impl<M: Machine> Running<M> {
             };
             let _ = sender.send((name, message)).await;
         });
-        self.tasks.insert(key, Task { handle: task.abort_handle(), cancelled, waits });
+        self.tasks.insert(key, Task { job, cancelled, waits });
     }
 
-    /// Cancels an effect; what it still reports is dropped.
+    /// Cancels an effect; what it still reports is dropped. One that must not be cut short runs to its end.
     pub fn cancel(&mut self, key: &EffectKey) {
         if let Some(task) = self.tasks.remove(key) {
             task.cancelled.cancel();
+            task.job.detach();
         }
     }
 
@@ -127,14 +130,6 @@ impl<M: Machine> Running<M> {
                     return Err(text);
                 }
             }
-        }
-    }
-}
-
-impl<M: Machine> Drop for Running<M> {
-    fn drop(&mut self) {
-        for task in self.tasks.values() {
-            task.handle.abort();
         }
     }
 }

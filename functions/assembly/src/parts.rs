@@ -5,7 +5,7 @@ use crate::{
     activity::Counting,
     ways::{Machines, tools},
 };
-use actor::{Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
+use actor::{Executor, Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
 use async_trait::async_trait;
 use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
 use flow::{
@@ -70,6 +70,8 @@ pub struct Parts {
     pub transcript: Arc<Transcript>,
     /// What the actors did so far.
     pub activity: Arc<Activity>,
+    /// Where deliveries and effects of all actors run.
+    pub executor: Executor,
     ranker: Arc<dyn Ranker>,
     known: KnownSecrets,
     settings: Settings,
@@ -100,6 +102,7 @@ impl Parts {
             transcript: Arc::new(Transcript::new(ways.base.table.clone(), ways.workspaces.clone())),
             ways,
             activity: Arc::default(),
+            executor: Executor::default(),
             ranker: Arc::new(Bm25),
             known: voices.known,
             settings,
@@ -181,9 +184,9 @@ impl Parts {
             actor::Options { warm_actors: 64, ..options },
         );
         [
-            Arc::new(semaphores.sharing(quarantine.clone())),
-            Arc::new(chats.without(self.known.clone()).sharing(quarantine.clone())),
-            Arc::new(tasks.without(self.known.clone()).sharing(quarantine.clone())),
+            Arc::new(semaphores.sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(chats.without(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(tasks.without(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
             Arc::new(evaluations.clone()),
         ]
     }

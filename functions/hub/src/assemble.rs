@@ -101,7 +101,7 @@ pub fn assemble(
     let engine = Parts::with_machines(base, voices, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.ways.cache, keys, clock.clone())?;
 
-    let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working);
+    let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working).on(engine.executor.clone());
     let table = engine.ways.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let sweeps = Sweeps::of(&engine.ways, config, []);

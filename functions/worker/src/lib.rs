@@ -1,15 +1,15 @@
 //! The worker: takes deliveries off the queue, has the actor runtime drive them, and settles them as it says.
 //!
 //! It keeps deliveries invisible for as long as their actor is driven, and runs many actors at once; the queue sees to it that
-//! none runs twice. The first part of a group says which kind of actor it is, and so which runtime drives it. On shutdown it takes no more, lets what runs end for a while, and then has it checkpointed: the actor
+//! none runs twice. They share the processors by turns ([`Executor`]). The first part of a group says which kind of actor it is, and so which runtime drives it. On shutdown it takes no more, lets what runs end for a while, and then has it checkpointed: the actor
 //! tells itself to continue, and goes on in the next process.
 
 mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{Kind, Verdict, held::watched};
-use futures::future::join_all;
+use actor::{Executor, Job, Kind, Verdict, held::watched};
+use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, Queue, Receipt};
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,6 @@ use std::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    task::JoinSet,
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -60,13 +59,21 @@ pub struct Worker {
     queue: Arc<dyn Queue>,
     options: Options,
     metrics: Arc<Metrics>,
+    executor: Executor,
 }
 
 impl Worker {
     /// A worker for actors of these kinds and the queue that feeds it.
     pub fn new(kinds: impl IntoIterator<Item = Arc<dyn Kind>>, queue: Arc<dyn Queue>, options: Options) -> Self {
         let kinds = kinds.into_iter().map(|kind| (kind.name(), kind)).collect();
-        Self { kinds: Arc::new(kinds), queue, options, metrics: Arc::default() }
+        Self { kinds: Arc::new(kinds), queue, options, metrics: Arc::default(), executor: Executor::default() }
+    }
+
+    /// The same, with deliveries that run on this executor, as the effects of their actors do.
+    #[must_use]
+    pub fn on(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
     }
 
     /// What it has done so far.
@@ -83,23 +90,23 @@ impl Worker {
     pub async fn run(&self, shutdown: CancellationToken) {
         let cut = CancellationToken::new();
         let permits = Arc::new(Semaphore::new(self.options.concurrency));
-        let mut driven = JoinSet::new();
+        let mut driven = FuturesUnordered::new();
         tokio::select! {
             biased;
             () = shutdown.cancelled() => {}
             () = self.take(&permits, &cut, &mut driven) => {}
             () = self.flush_idle() => {}
         }
-        let ended = async { while driven.join_next().await.is_some() {} };
+        let ended = async { while driven.next().await.is_some() {} };
         if tokio::time::timeout(self.options.drain, ended).await.is_err() {
             tracing::info!(turns = driven.len(), "still running: checkpointing");
             cut.cancel();
-            while driven.join_next().await.is_some() {}
+            while driven.next().await.is_some() {}
         }
         join_all(self.kinds.values().map(|kind| kind.flush_all())).await;
     }
 
-    async fn take(&self, permits: &Arc<Semaphore>, cut: &CancellationToken, driven: &mut JoinSet<()>) {
+    async fn take(&self, permits: &Arc<Semaphore>, cut: &CancellationToken, driven: &mut FuturesUnordered<Job>) {
         loop {
             let Ok(permit) = permits.clone().acquire_owned().await else { return };
             // Never more messages than actors may be driven at once: each could be of another one.
@@ -115,9 +122,10 @@ impl Worker {
             let mut first = Some(permit);
             for batch in deliveries.chunk_by(|one, next| one.group == next.group) {
                 let Some(permit) = first.take().or_else(|| permits.clone().try_acquire_owned().ok()) else { break };
-                driven.spawn(self.clone().settle(batch.to_vec(), cut.clone(), permit));
+                let settling = self.clone().settle(batch.to_vec(), cut.clone(), permit);
+                driven.push(self.executor.spawn(group_of(batch), settling));
             }
-            while driven.try_join_next().is_some() {}
+            while let Some(Some(())) = driven.next().now_or_never() {}
         }
     }
 
@@ -168,7 +176,7 @@ impl Worker {
     async fn attend(&self, deliveries: &[Delivery], cut: &CancellationToken, lease: Lease) -> (Verdict, Vec<Receipt>) {
         let _running = self.metrics.begin();
         let receipts: Vec<Receipt> = deliveries.iter().map(|delivery| delivery.receipt.clone()).collect();
-        let group = deliveries.first().map_or("", |first| &first.group);
+        let group = group_of(deliveries);
         let mut verdict = tokio::select! {
             biased;
             verdict = self.drive(group, deliveries, cut) => verdict,
@@ -230,6 +238,11 @@ impl Worker {
             tokio::time::sleep_until(next).await;
         }
     }
+}
+
+/// The group that these deliveries are of.
+fn group_of(deliveries: &[Delivery]) -> &str {
+    deliveries.first().map_or("", |first| &first.group)
 }
 
 fn report(group: &str, settled: ports::Result<bool>) {

@@ -1,11 +1,11 @@
 //! An entry in the making: what one step decides, or several that need nothing from outside in between.
 
 use crate::{ActorId, Content, Decision, EffectKey, Entry, Letter, Machine, Mail, Parking, View};
-use domain::{CommandId, Principal, Stamp, Timestamp, json_length};
+use domain::{CommandId, Principal, Stamp, Timestamp};
 use ports::{MAX_BATCH, MAX_WRITES, Outgoing, Result};
 use uuid::Uuid;
 
-/// A draft with so many bytes of commands, letters and weighed events is full: entries stay well below what the table keeps itself.
+/// A draft with so many bytes of commands and letters is full: entries stay well below what the table keeps itself.
 const BYTES: usize = 32 * 1024;
 
 /// What steps have decided and the log does not have yet. Their events are in the state already, so that each step decides on
@@ -26,9 +26,8 @@ pub(crate) struct Draft<M: Machine> {
     /// What to run once it is durable.
     pub effects: Vec<(EffectKey, M::Effect)>,
     letters: usize,
-    /// Commands, letters and those of the events that were weighed.
+    /// Of commands and letters.
     bytes: usize,
-    weighed: usize,
 }
 
 impl<M: Machine> Draft<M> {
@@ -46,7 +45,6 @@ impl<M: Machine> Draft<M> {
             effects: Vec::new(),
             letters: 0,
             bytes: 0,
-            weighed: 0,
         }
     }
 
@@ -71,15 +69,6 @@ impl<M: Machine> Draft<M> {
     /// Whether it has room for what a command of `bytes` bytes decides.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.commands.len() < MAX_BATCH && self.records.len() < MAX_WRITES / 2 && self.bytes + bytes <= BYTES
-    }
-
-    /// Whether it has room for one more step of the same command, with its events counted in.
-    pub fn has_room_for_more(&mut self) -> bool {
-        for event in self.events.get(self.weighed..).unwrap_or_default() {
-            self.bytes += json_length(event);
-        }
-        self.weighed = self.events.len();
-        self.records.len() < MAX_WRITES / 2 && self.bytes <= BYTES
     }
 
     /// Takes away the note that a command waits.

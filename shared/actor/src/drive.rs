@@ -25,8 +25,6 @@ use tokio_util::sync::CancellationToken;
 const TRANSIENT_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Numbers to skip when transient entries at the log's end may have expired: more than one message can have had.
 const SKIPPED_NUMBERS: u64 = 1 << 20;
-/// The most effects of one entry that only compute. A stop is heard between two entries.
-const COMPUTED_TOGETHER: usize = 16;
 /// How often a worker looks for a request to stop whose announcement the bus lost.
 const CONTROL_CHECKED_EVERY: Duration = Duration::from_secs(2);
 
@@ -104,7 +102,7 @@ pub(crate) struct Drive<'a, M: Machine> {
 
 impl<'a, M: Machine> Drive<'a, M> {
     pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, trial: &'a mut Trial) -> Self {
-        let running = Running::new(ports.perform.clone(), actor.as_str().into());
+        let running = Running::new(ports.perform.clone(), ports.executor.clone(), actor.clone());
         let (done, committed) = (0, 0);
         let (stops_seen, holds_seen, tree) = (HashSet::new(), HashSet::new(), None);
         Self { ports, actor, loaded, running, done, committed, trial, stops_seen, holds_seen, tree }
@@ -267,26 +265,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         let (stamp, mut draft) = self.draft();
         draft.commands.extend(consumes);
         self.decide(&mut draft, input, &stamp)?;
-        self.compute(&mut draft).await?;
         self.commit(draft).await
-    }
-
-    /// Runs the effect that the draft is to start, and decides on its report, for as long as the effect only computes. A row of
-    /// computations costs one commit, where each of them would cost one.
-    async fn compute(&mut self, draft: &mut Draft<M>) -> Result<(), Failure> {
-        for _ in 0..COMPUTED_TOGETHER {
-            let only_computes =
-                matches!(draft.effects.as_slice(), [(_, effect)] if self.ports.machine.computes(effect));
-            if !only_computes || !self.running.is_empty() || !draft.has_room_for_more() {
-                break;
-            }
-            let Some((key, effect)) = draft.effects.pop() else { break };
-            self.running.start(key, effect, false);
-            let Reported { report, .. } = self.running.next().await.map_err(Failure::Panicked)?;
-            let stamp = self.ports.clock.stamp();
-            self.decide(draft, Input::Report(report), &stamp)?;
-        }
-        Ok(())
     }
 
     /// Makes what was decided durable with one conditional write, then carries it out.

@@ -1,11 +1,11 @@
 //! Running effects: what a machine wants done outside, each in a task of its own, each with a way to report.
 
-use crate::{ActorId, EffectKey, Machine, held::watched};
+use crate::{ActorId, EffectKey, Executor, Job, Machine, held::watched};
 use async_trait::async_trait;
 use domain::panic_text;
 use futures::FutureExt;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Does what machines want done.
@@ -52,7 +52,7 @@ pub(crate) enum Message<M: Machine> {
 
 /// One effect that runs.
 struct Task {
-    handle: AbortHandle,
+    job: Job,
     cancelled: CancellationToken,
     waits: bool,
 }
@@ -66,18 +66,18 @@ pub(crate) struct Reported<M: Machine> {
 /// The effects that run for one drive. Dropping it aborts them.
 pub(crate) struct Running<M: Machine> {
     perform: Arc<dyn Perform<M>>,
-    /// The actor's id, by which a watchdog tells of one that computes for long.
-    actor: Arc<str>,
+    executor: Executor,
+    actor: ActorId,
     tasks: HashMap<EffectKey, Task>,
     sender: mpsc::Sender<(EffectKey, Message<M>)>,
     receiver: mpsc::Receiver<(EffectKey, Message<M>)>,
 }
 
 impl<M: Machine> Running<M> {
-    pub fn new(perform: Arc<dyn Perform<M>>, actor: Arc<str>) -> Self {
+    pub fn new(perform: Arc<dyn Perform<M>>, executor: Executor, actor: ActorId) -> Self {
         // Small: an effect that reports faster than its reports become durable has to wait, and joins them meanwhile.
         let (sender, receiver) = mpsc::channel(4);
-        Self { perform, actor, tasks: HashMap::new(), sender, receiver }
+        Self { perform, executor, actor, tasks: HashMap::new(), sender, receiver }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -94,21 +94,23 @@ impl<M: Machine> Running<M> {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
-        let task = tokio::spawn(watched(self.actor.clone(), async move {
+        let watched = watched(Arc::<str>::from(self.actor.as_str()), async move {
             let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
             let message = match outcome {
                 Ok(report) => Message::Finished(report),
                 Err(panic) => Message::Panicked(panic_text(panic.as_ref())),
             };
             let _ = sender.send((name, message)).await;
-        }));
-        self.tasks.insert(key, Task { handle: task.abort_handle(), cancelled, waits });
+        });
+        let job = self.executor.spawn(self.actor.as_str(), watched);
+        self.tasks.insert(key, Task { job, cancelled, waits });
     }
 
-    /// Cancels an effect; what it still reports is dropped.
+    /// Cancels an effect; what it still reports is dropped. One that must not be cut short runs to its end.
     pub fn cancel(&mut self, key: &EffectKey) {
         if let Some(task) = self.tasks.remove(key) {
             task.cancelled.cancel();
+            task.job.detach();
         }
     }
 
@@ -130,14 +132,6 @@ impl<M: Machine> Running<M> {
                     return Err(text);
                 }
             }
-        }
-    }
-}
-
-impl<M: Machine> Drop for Running<M> {
-    fn drop(&mut self) {
-        for task in self.tasks.values() {
-            task.handle.abort();
         }
     }
 }

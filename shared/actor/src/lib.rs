@@ -6,12 +6,13 @@
 //! What happens to a command, by file: [`mail`] brings it, [`load`] rehydrates the actor, [`machine`] is what decides,
 //! [`drive`] commits, publishes, sends and runs effects until the actor rests, [`runtime`] says how to settle the delivery.
 //! What comes together and needs nothing from outside in between is one entry: [`draft`]. What a newer version wrote is left to
-//! it: [`newer`]. What makes an actor the reason for its failures: [`trial`].
+//! it: [`newer`]. What makes an actor the reason for its failures: [`trial`]. Whose turn it is on the processors: [`executor`].
 
 mod clean;
 mod draft;
 mod drive;
 mod effect;
+mod executor;
 pub mod held;
 mod kind;
 mod load;
@@ -26,6 +27,7 @@ mod trial;
 mod warm;
 
 pub use effect::{EffectContext, Perform};
+pub use executor::{Executor, Job};
 pub use kind::Kind;
 pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};

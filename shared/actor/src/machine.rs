@@ -43,12 +43,6 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = effect;
         false
     }
-    /// Whether an effect only computes: it is quick and changes nothing outside. It then runs before the entry that starts it is
-    /// written, and its report is decided in the same entry. A crash loses both together, and the effect runs again.
-    fn computes(&self, effect: &Self::Effect) -> bool {
-        let _ = effect;
-        false
-    }
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
     /// Whether the command ends the actor for good. Nothing that came before it matters then: it is taken in before what was

@@ -1,7 +1,7 @@
 //! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
 
 use crate::{
-    ActorId, Follow, Machine, Perform,
+    ActorId, Executor, Follow, Machine, Perform,
     drive::{Drive, Ended, Failure},
     load::Loaded,
     log::next_number,
@@ -83,6 +83,7 @@ pub(crate) struct Ports<M: Machine> {
     pub clock: Arc<dyn Clock>,
     pub follow: Arc<dyn Follow<M>>,
     pub secrets: KnownSecrets,
+    pub executor: Executor,
 }
 
 /// Drives the actors of one machine.
@@ -106,8 +107,8 @@ impl<M: Machine> Runtime<M> {
         follow: Arc<dyn Follow<M>>,
         options: Options,
     ) -> Self {
-        let secrets = KnownSecrets::default();
-        let ports = Ports { machine, perform, table, queue, bus, clock, follow, secrets };
+        let (secrets, executor) = Default::default();
+        let ports = Ports { machine, perform, table, queue, bus, clock, follow, secrets, executor };
         Self { ports, warm: Warm::new(options.warm_actors), quarantine: Quarantine::default(), options }
     }
 
@@ -123,6 +124,13 @@ impl<M: Machine> Runtime<M> {
     #[must_use]
     pub fn sharing(mut self, quarantine: Quarantine) -> Self {
         self.quarantine = quarantine;
+        self
+    }
+
+    /// The same, with effects that run on this executor, which it shares with the worker of the process.
+    #[must_use]
+    pub fn on(mut self, executor: Executor) -> Self {
+        self.ports.executor = executor;
         self
     }
 

@@ -32,31 +32,18 @@ enum Command {
     /// Adds and tells another actor the sum.
     Tell(u32),
     Run,
-    /// Counts down to zero, a computation each time.
-    Count(u32),
     Panic,
     Nothing,
 }
 
-#[derive(Debug)]
-enum Work {
-    Outside,
-    /// The computation that comes before this number.
-    Before(u32),
-}
-
 /// The sum with which an actor has come to its end.
 const OVER: u32 = 1_000_000;
-
-/// A number at which a computation panics.
-const UNLUCKY: u32 = 13;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Event {
     Added(u32),
     Began(u32),
-    Counted(u32),
     Ended,
     Paused(String),
 }
@@ -72,32 +59,27 @@ impl Machine for Adder {
     type State = Sum;
     type Command = Command;
     type Event = Event;
-    type Effect = Work;
-    type Report = u32;
+    type Effect = ();
+    type Report = ();
 
     fn apply(state: &mut Sum, _: u64, event: &Event) {
         match event {
             Event::Added(n) => state.sum += n,
             Event::Began(attempt) => state.attempt = *attempt,
             Event::Ended => state.attempt = 0,
-            Event::Counted(_) | Event::Paused(_) => {}
+            Event::Paused(_) => {}
         }
-    }
-
-    fn computes(&self, work: &Work) -> bool {
-        matches!(work, Work::Before(_))
     }
 
     fn handle(&self, state: &Sum, input: Input<Self>, _: &Stamp) -> Decision<Self> {
         let mut decision = Decision::default();
-        let mut run = |attempt: u32, work: Work| {
+        let mut run = |attempt: u32| {
             decision.events.push(Event::Began(attempt));
-            decision.effects.push((EffectKey(format!("run/{}/{attempt}", state.sum)), work));
+            decision.effects.push((EffectKey(format!("run/{}/{attempt}", state.sum)), ()));
         };
         match input {
-            Input::Command { command: Command::Run, .. } => run(1, Work::Outside),
-            Input::Command { command: Command::Count(n), .. } => run(1, Work::Before(n)),
-            Input::Resume => run(state.attempt + 1, Work::Outside),
+            Input::Command { command: Command::Run, .. } => run(1),
+            Input::Resume => run(state.attempt + 1),
             Input::Command { command: Command::Add(n), .. } => decision.events.push(Event::Added(n)),
             Input::Command { command: Command::Tell(n), .. } => {
                 decision.events.push(Event::Added(n));
@@ -106,11 +88,7 @@ impl Machine for Adder {
                 decision.send.push(Letter { to, command, deliver_at: None, priority: 3 });
             }
             Input::Command { command: Command::Panic, .. } => panic!("as told"),
-            Input::Report(0) => decision.events.push(Event::Ended),
-            Input::Report(n) => {
-                decision.events.push(Event::Counted(n));
-                decision.effects.push((EffectKey(format!("count/{n}")), Work::Before(n)));
-            }
+            Input::Report(()) => decision.events.push(Event::Ended),
             Input::Park { reason, .. } => decision.events.push(Event::Paused(reason)),
             Input::Command { command: Command::Nothing, .. }
             | Input::Stop(_)
@@ -144,13 +122,7 @@ struct Outside {
 
 #[async_trait]
 impl Perform<Adder> for Outside {
-    async fn perform(&self, work: Work, _: EffectContext<Adder>) -> u32 {
-        match work {
-            Work::Outside => 0,
-            Work::Before(n) if n == UNLUCKY => panic!("{n}"),
-            Work::Before(n) => n - 1,
-        }
-    }
+    async fn perform(&self, (): (), _: EffectContext<Adder>) {}
     async fn prepare(&self, _: &ActorId, state: &Sum, next: Option<&Command>) -> ports::Result<()> {
         self.prepared.lock().unwrap().push(format!("{} {next:?}", state.sum));
         let refused = self.refuses_to_prepare.load(SeqCst) && matches!(next, Some(Command::Add(13)));
@@ -230,7 +202,7 @@ impl World {
     }
 }
 
-use Command::{Add, Count, Nothing, Panic, Run, Tell};
+use Command::{Add, Nothing, Panic, Run, Tell};
 
 fn all(deliveries: &[Delivery]) -> Verdict {
     Verdict { done: deliveries.len(), again: Duration::ZERO }
@@ -271,23 +243,6 @@ async fn what_needs_the_outside_ends_an_entry_and_the_rest_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_of_computations_is_one_entry_and_a_long_row_is_several() {
-    let world = world();
-    let mail = world.mail(&[Add(1), Count(3), Add(2)]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
-    assert_eq!(world.events(), "Added(1) Began(1) Counted(2) Counted(1) Ended Added(2) ");
-    assert_eq!(world.log(), [(2, 5), (1, 1)], "what is behind it is decided on what came of it");
-    let mail = world.mail(&[Count(12), Count(12), Run]);
-    assert_eq!(world.deliver(&mail).await, all(&mail));
-    assert_eq!(world.log()[2..], [(1, 13), (1, 13), (1, 1), (0, 1)], "what has an effect is written before it runs");
-    let mail = world.mail(&[Count(100)]);
-    // Thirteen is on the way.
-    assert_eq!(world.deliver(&mail).await.done, 0);
-    let long = &world.log()[6..];
-    assert!(long.len() == 5 && long.iter().all(|(_, events)| *events < 20), "a stop is heard in between: {long:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_actor_that_has_come_to_its_end_is_neither_kept_nor_flushed() {
     let world = world();
     let has_snapshot = || world.table.partition(actor().as_str()).iter().any(|item| item.key == actor().snapshot_key());
@@ -300,23 +255,6 @@ async fn an_actor_that_has_come_to_its_end_is_neither_kept_nor_flushed() {
     let mail = world.mail(&[Tell(1)]);
     assert_eq!(world.deliver(&mail).await, all(&mail));
     assert!(world.queue.messages()[0].body.contains(&format!("{}", OVER + 1)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_computation_that_panics_writes_nothing_and_holds_up_nothing_before_it() {
-    let world = world();
-    let mail = world.mail(&[Add(1), Count(UNLUCKY), Add(2)]);
-    let verdict = world.deliver(&mail).await;
-    assert_eq!((verdict.done, world.log()), (0, Vec::new()));
-    let again = |delivery: &Delivery, attempt| Delivery { attempt, ..delivery.clone() };
-    tokio::time::sleep(verdict.again).await;
-    let verdict = world.deliver(&[again(&mail[0], 2), mail[1].clone(), mail[2].clone()]).await;
-    assert_eq!((verdict.done, world.events().as_str()), (1, "Added(1) "), "what was tried comes alone");
-    for attempt in 2..=6 {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        world.deliver(&[again(&mail[1], attempt)]).await;
-    }
-    assert!(world.events().starts_with("Added(1) Paused(\"it failed 6 times by itself"), "{}", world.events());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,7 @@
 //! commit of another one for a transaction, and not for a thousand commits. Requests of one party stay in order.
 
 use crate::writer::Request;
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use ports::Turns;
 
 /// The most rows of one transaction, unless one request has more: a few milliseconds of work.
 const ROWS: usize = 256;
@@ -15,29 +12,17 @@ const ROWS: usize = 256;
 const BYTES: usize = 256 * 1024;
 
 #[derive(Default)]
-pub(crate) struct Waiting {
-    parties: HashMap<Arc<str>, VecDeque<Request>>,
-    /// Parties that have a request, the next one first.
-    turns: VecDeque<Arc<str>>,
-    requests: usize,
-}
+pub(crate) struct Waiting(Turns<Request>);
 
 impl Waiting {
     /// A request, behind the others of its party.
     pub fn add(&mut self, request: Request) {
-        let party = party(request.place());
-        self.requests += 1;
-        if let Some(queue) = self.parties.get_mut(party) {
-            return queue.push_back(request);
-        }
-        let party: Arc<str> = party.into();
-        self.turns.push_back(party.clone());
-        self.parties.insert(party, VecDeque::from([request]));
+        self.0.add(&party(request.place()).into(), request);
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.requests
+        self.0.len()
     }
 
     /// Takes out what goes into one transaction; nothing when nothing waits.
@@ -45,26 +30,13 @@ impl Waiting {
         let (mut taken, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < ROWS
             && bytes < BYTES
-            && let Some(request) = self.next()
+            && let Some(request) = self.0.next()
         {
             let (more_rows, more_bytes) = request.weight();
             (rows, bytes) = (rows + more_rows, bytes + more_bytes);
             taken.push(request);
         }
         taken
-    }
-
-    fn next(&mut self) -> Option<Request> {
-        let party = self.turns.pop_front()?;
-        let queue = self.parties.get_mut(&party)?;
-        let request = queue.pop_front()?;
-        self.requests -= 1;
-        if queue.is_empty() {
-            self.parties.remove(&party);
-        } else {
-            self.turns.push_back(party);
-        }
-        Some(request)
     }
 }
 

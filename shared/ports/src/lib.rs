@@ -15,6 +15,7 @@ mod sandbox;
 mod secrets;
 mod spill;
 mod table;
+mod turns;
 pub mod validate;
 
 pub use blobs::{Blobs, Presigned, Transfer};
@@ -31,3 +32,4 @@ pub use sandbox::{
 pub use secrets::{Address, KnownSecrets, Noted, Recipient, Secret, SecretRef, Secrets};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
+pub use turns::Turns;

@@ -3,9 +3,13 @@
 //! Tenant B talks in a chat and runs a flow of a start and an exit, one after the other; the p99 of each is measured alone
 //! and then beside tenant A, who floods the hub in one way. Each flood has a hub of its own, so nothing of the flood before is
 //! left. The flood has a thread of its own, so that it does not delay the clock of tenant B.
+//!
+//! Two floors are measured with each sample, since the flood also takes processors and the disk: `GET /health`, which no tenant and no
+//! store has a part in, and an fdatasynced append of this process. Their ratios are what the machine itself becomes slower by.
 
 use crate::{
     Bench, Result, client,
+    floor::{Append, READY, Sqlite},
     http::{Connection, Events},
     hub::Hub,
     report::Figure,
@@ -22,7 +26,7 @@ use std::{
     thread,
     time::Duration,
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::Mutex, task::JoinSet, time::Instant};
 
 /// Turns and tasks of tenant B in each of the two phases.
 const SAMPLES: usize = 500;
@@ -148,17 +152,58 @@ impl Tenant {
 }
 
 pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
+    store(bench)?;
     for flood in &FLOODS {
         beside(bench, flood)?;
     }
     Ok(())
 }
 
+/// The floor of a store with one log: a commit of one row, alone and beside a writer that always has as many ready as in the other
+/// figures. They take turns, so a commit waits for the one that is under way, and then for its own.
+fn store(bench: &mut Bench) -> Result<()> {
+    let sqlite = Arc::new(Mutex::new(Sqlite::new(&bench.folder("isolation")?)?));
+    let commits = || {
+        let mut samples = Samples::default();
+        for _ in 0..SAMPLES {
+            let began = Instant::now();
+            sqlite.blocking_lock().commit(1)?;
+            samples.add(began.elapsed());
+        }
+        Result::Ok(samples)
+    };
+    let alone = commits()?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let flood = thread::spawn({
+        let (sqlite, ended) = (sqlite.clone(), ended.clone());
+        move || {
+            while !ended.load(Relaxed) {
+                sqlite.blocking_lock().commit(READY)?;
+            }
+            Result::Ok(())
+        }
+    });
+    let flooded = commits();
+    ended.store(true, Relaxed);
+    flood.join().map_err(|_| "the flood panicked")??;
+    let flooded = flooded?;
+    bench.report.add(
+        Figure::new("isolation.store", flooded.p99() / alone.p99(), "x of p99 alone")
+            .more("p50", flooded.median() / alone.median())
+            .more("p99_ms", flooded.p99())
+            .more("p99_ms_alone", alone.p99())
+            .more("p50_ms", flooded.median())
+            .more("p50_ms_alone", alone.median())
+            .more("is", "a commit of SQLite beside a writer that always has 64 rows, in turns"),
+    )
+}
+
 /// Tenant B alone, and then beside this flood.
 fn beside(bench: &mut Bench, flood: &'static Flood) -> Result<()> {
-    let hub = Hub::start(bench, &bench.folder("isolation")?, &[])?;
+    let folder = bench.folder("isolation")?;
+    let (hub, append) = (Hub::start(bench, &folder, &[])?, Append::new(bench.home())?);
     let (alone, flooded, busy, requests) = client(async {
-        let mut quiet = Quiet::begin(&hub).await?;
+        let mut quiet = Quiet::begin(&hub, append).await?;
         let workspace = hub.workspace().await?;
         if let Some((node, agents)) = flood.flow {
             write_flow(&hub, &workspace, "flood", node, agents).await?;
@@ -176,11 +221,18 @@ fn beside(bench: &mut Bench, flood: &'static Flood) -> Result<()> {
     })?;
     let ratio = |of: fn(&Times) -> &Samples| of(&flooded).p99() / of(&alone).p99();
     let (turn, task) = (ratio(|times| &times.turns), ratio(|times| &times.tasks));
+    let (health, append) = (ratio(|times| &times.health), ratio(|times| &times.appends));
     bench.report.add(
         Figure::new(format!("isolation.{}", flood.name), turn.max(task), "x of p99 alone")
             .at_most(TARGET, "1.2x")
             .more("turn", turn)
             .more("task", task)
+            .more("floor_health", health)
+            .more("floor_append", append)
+            .more("health_p99_ms", flooded.health.p99())
+            .more("health_p99_ms_alone", alone.health.p99())
+            .more("append_p99_ms", flooded.appends.p99())
+            .more("append_p99_ms_alone", alone.appends.p99())
             .more("turn_p99_ms", flooded.turns.p99())
             .more("turn_p99_ms_alone", alone.turns.p99())
             .more("turn_p50_ms", flooded.turns.median())
@@ -202,21 +254,24 @@ struct Quiet {
     posts: Connection,
     address: String,
     workspace: String,
+    append: Append,
 }
 
-/// What tenant B's work took.
+/// What tenant B's work took, and what the floors beside it.
 #[derive(Default)]
 struct Times {
     turns: Samples,
     tasks: Samples,
+    health: Samples,
+    appends: Samples,
 }
 
 impl Quiet {
-    async fn begin(hub: &Hub) -> Result<Self> {
+    async fn begin(hub: &Hub, append: Append) -> Result<Self> {
         let workspace = hub.workspace().await?;
         write_flow(hub, &workspace, "quick", "", "").await?;
         let (talk, posts) = (Talk::begin(hub, &workspace).await?, Connection::open(&hub.address).await?);
-        Ok(Self { talk, posts, address: hub.address.clone(), workspace })
+        Ok(Self { talk, posts, address: hub.address.clone(), workspace, append })
     }
 
     /// So many turns and tasks, or as many as the time allows.
@@ -225,11 +280,20 @@ impl Quiet {
         for _ in 0..samples {
             times.turns.add(self.talk.turn(script::TALK).await?.done);
             times.tasks.add(self.task().await?);
+            times.health.add(self.health().await?);
+            times.appends.add(self.append.once()?);
             if began.elapsed() > PHASE {
                 break;
             }
         }
         Ok(times)
+    }
+
+    /// A request that nothing is read or written for.
+    async fn health(&mut self) -> Result<Duration> {
+        let began = Instant::now();
+        let (status, _) = self.posts.call("GET", "/health", "").await?;
+        if status == 200 { Ok(began.elapsed()) } else { Err(format!("/health: {status}").into()) }
     }
 
     /// A task from its POST to its `done`.

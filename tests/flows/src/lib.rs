@@ -132,7 +132,7 @@ impl Hub {
         };
         let parts = Parts::with_machines(base, Voices::alone(model), settings, Some(machines)).with_ranker(ranker);
         let kinds = parts.kinds(Arc::new(NobodyFollows));
-        let worker = working.map(|options| Worker::new(kinds, queue, options));
+        let worker = working.map(|options| Worker::new(kinds, queue, options).on(parts.executor.clone()));
         let sweeps = Sweeps::of(&parts.ways, &Config::default(), []);
         let shutdown = CancellationToken::new();
         let working = tokio::spawn({

@@ -59,7 +59,7 @@ impl Process {
         };
         let parts = Parts::new(base, Voices::alone(model), settings);
         let options = worker::Options { drain: Duration::from_millis(150), ..worker::Options::default() };
-        let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, options);
+        let worker = Worker::new(parts.kinds(Arc::new(NobodyFollows)), queue, options).on(parts.executor.clone());
         let Ways { chats, tasks, workspaces, .. } = parts.ways;
         let shutdown = CancellationToken::new();
         let work = tokio::spawn(work(worker, workspaces, shutdown.clone()));

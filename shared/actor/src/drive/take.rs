@@ -101,7 +101,6 @@ impl<M: Machine> Drive<'_, M> {
             self.add(&mut draft, decision, &stamp)?;
             taken += 1;
         }
-        self.compute(&mut draft).await?;
         self.commit(draft).await?;
         Ok(taken)
     }

@@ -15,7 +15,7 @@ use std::{
 const MIB: u64 = 1024 * 1024;
 /// A long content, and what it may cost in memory.
 const LENGTH: u64 = 160 * MIB + 4321;
-const COST: u64 = 48 * MIB;
+const COST: u64 = 64 * MIB;
 /// The shortest that is large is one byte shorter.
 const SHORT: u64 = 32 * MIB + 2;
 

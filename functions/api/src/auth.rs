@@ -30,6 +30,8 @@ const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The streams that a ticket can open.
 const CHAT_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events";
 const TASK_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events";
+/// The contents that one can.
+const CONTENTS: &str = "/api/v1/workspaces/{workspace_id}/contents/{sha256}";
 
 /// Who may come in, and how often.
 #[derive(Clone)]
@@ -135,7 +137,7 @@ impl Auth {
         &self,
         context: &Context,
         parts: &Parts,
-        sought: Option<(WorkspaceId, Stream)>,
+        sought: Option<(WorkspaceId, Sought)>,
     ) -> Result<Caller, Error> {
         let (token, verifier) = match &self.door {
             Door::Loopback => return from_this_machine(&parts.headers, &context.origins),
@@ -143,7 +145,7 @@ impl Auth {
         };
         let Some(given) = bearer(&parts.headers) else {
             return match (ticket(parts), sought) {
-                (Some(ticket), Some((workspace, stream))) => self.ticket_holder(context, ticket, workspace, stream),
+                (Some(ticket), Some((workspace, sought))) => self.ticket_holder(context, ticket, workspace, sought),
                 _ => Err(Error::new(Code::Unauthorized, "a token is needed")
                     .hint("send the header Authorization: Bearer <token>, with your token or API key")),
             };
@@ -170,10 +172,17 @@ impl Auth {
         context: &Context,
         ticket: &str,
         workspace: WorkspaceId,
-        stream: Stream,
+        sought: Sought,
     ) -> Result<Caller, Error> {
-        let user = self.tickets.verify(ticket, workspace, stream, context.clock.now())?;
-        let (scopes, workspaces) = (Scopes::of([Action::Read]), Some([workspace].into()));
+        let now = context.clock.now();
+        let (user, action) = match sought {
+            Sought::Stream(stream) => (self.tickets.verify(ticket, workspace, stream, now)?, Action::Read),
+            Sought::Content(digest) => {
+                let leave = self.tickets.verify_transfer(ticket, workspace, digest, now)?;
+                (leave.user, if leave.writes.is_some() { Action::Write } else { Action::Read })
+            }
+        };
+        let (scopes, workspaces) = (Scopes::of([action]), Some([workspace].into()));
         Ok(Caller { user, subject: None, means: Means::Ticket, scopes, workspaces })
     }
 }
@@ -189,7 +198,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The value of `?ticket=`; no character of a ticket is ever escaped.
-fn ticket(parts: &Parts) -> Option<&str> {
+pub(crate) fn ticket(parts: &Parts) -> Option<&str> {
     parts.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="))
 }
 
@@ -242,7 +251,14 @@ fn is_own_origin(origin: &str, host: Option<&str>) -> bool {
 #[derive(Default)]
 struct Named {
     workspace: Option<WorkspaceId>,
-    stream: Option<Stream>,
+    sought: Option<Sought>,
+}
+
+/// What a ticket can open.
+#[derive(Clone, Copy)]
+enum Sought {
+    Stream(Stream),
+    Content(domain::Sha256),
 }
 
 impl Named {
@@ -251,13 +267,14 @@ impl Named {
         // A path that leads nowhere has no parameters.
         let Ok(parameters) = RawPathParams::from_request_parts(parts, &()).await else { return Self::default() };
         let value = |name| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
-        let stream = match route.as_ref().map(MatchedPath::as_str) {
-            Some(CHAT_EVENTS) => value("chat_id").and_then(|id| id.parse().ok()).map(Stream::Chat),
-            Some(TASK_EVENTS) => value("task_id").and_then(|id| id.parse().ok()).map(Stream::Task),
+        let sought = match route.as_ref().map(MatchedPath::as_str) {
+            Some(CHAT_EVENTS) => value("chat_id").and_then(|id| id.parse().ok()).map(Stream::Chat).map(Sought::Stream),
+            Some(TASK_EVENTS) => value("task_id").and_then(|id| id.parse().ok()).map(Stream::Task).map(Sought::Stream),
+            Some(CONTENTS) => value("sha256").and_then(|digest| digest.parse().ok()).map(Sought::Content),
             _ => None,
         };
         // What is no id names no workspace: nobody has a role there, and the handler says what is wrong with it.
-        Self { workspace: value("workspace_id").and_then(|id| id.parse().ok()), stream }
+        Self { workspace: value("workspace_id").and_then(|id| id.parse().ok()), sought }
     }
 }
 
@@ -291,7 +308,7 @@ pub(crate) async fn authorise(
         return Err(Error::invalid("host", "a request has one Host header").into());
     }
     let named = Named::by(&mut parts).await;
-    let caller = context.auth.caller(&context, &parts, named.workspace.zip(named.stream)).await?;
+    let caller = context.auth.caller(&context, &parts, named.workspace.zip(named.sought)).await?;
     if let Some(workspace) = named.workspace {
         let role = role(&context, &caller, workspace).await?;
         // The very words for one that does not exist.

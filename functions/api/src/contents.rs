@@ -14,11 +14,11 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
 use domain::{Code, Error};
+use futures::{StreamExt, TryStreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::{ops::Range, sync::Arc};
-use workspace::MAX_FILE;
+use workspace::{Content, Given, MAX_FILE, Workspace};
 
 /// Types by the end of the name; all else is bytes. Only those that browsers run no script of are shown in place.
 const TYPES: [(&str, &str); 22] = [
@@ -62,15 +62,25 @@ pub(crate) async fn get_content(
 ) -> Answer<Response> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let path = workspace.path_of(at.file_id).await?;
-    let content = workspace.read(&path, None).await?;
-    let tag = etag(content.info.v);
-    if is_known(&headers, content.info.v) {
+    let (info, content) = match workspace.read(&path, None).await {
+        Ok(Content { info, bytes }) => (info, Given::Bytes(bytes)),
+        Err(error) if error.code == Code::PayloadTooLarge => {
+            let info = workspace.stat(&path).await?;
+            let Some(sha256) = info.sha256 else { return Err(error.into()) };
+            let content = Given::Large { sha256, size: info.size };
+            (info, content)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let tag = etag(info.v);
+    if is_known(&headers, info.v) {
         return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
     }
-    respond(path.name(), content.bytes, tag, &headers)
+    respond(&workspace, path.name(), content, tag, &headers).await
 }
 
-/// Gives a file a new content, as its next version. The body is the content as it is, up to 32 MiB.
+/// Gives a file a new content, as its next version. The body is the content as it is, up to 32 MiB; a longer one
+/// goes to an address (`POST …/uploads`).
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
     params(InFile, ("If-Match" = Option<String>, Header, description = "ETags of which one must be current; without it the last writer wins.")),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
@@ -82,12 +92,21 @@ pub(crate) async fn put_content(
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    write(&workspace, at.file_id, content, &headers, &by.into()).await
+    write(&workspace, at.file_id, Given::Bytes(content), &headers, &by.into()).await
 }
 
-/// A content as an answer.
-pub(crate) fn respond(name: &str, bytes: Bytes, tag: Option<HeaderValue>, request: &HeaderMap) -> Answer<Response> {
-    let length = bytes.len() as u64;
+/// A content as an answer: a large one is read as it is sent, and never held.
+pub(crate) async fn respond(
+    workspace: &Workspace,
+    name: &str,
+    content: Given,
+    tag: Option<HeaderValue>,
+    request: &HeaderMap,
+) -> Answer<Response> {
+    let length = match &content {
+        Given::Bytes(bytes) => bytes.len() as u64,
+        Given::Large { size, .. } => *size,
+    };
     // A range of another version than the client has would not fit to what it has.
     let fits = request.get(header::IF_RANGE).is_none_or(|has| Some(has) == tag.as_ref());
     let range = request.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(|_| fits);
@@ -105,9 +124,21 @@ pub(crate) fn respond(name: &str, bytes: Bytes, tag: Option<HeaderValue>, reques
             return Ok(response);
         }
     };
-    let (from, to) = (usize::try_from(shown.start).unwrap_or(0), usize::try_from(shown.end).unwrap_or(0));
-    let mut response = (status, tagged(tag), Body::from(bytes.slice(from..to))).into_response();
+    let body = match content {
+        Given::Bytes(bytes) => {
+            let place = |at: u64| usize::try_from(at).unwrap_or(0);
+            Body::from(bytes.slice(place(shown.start)..place(shown.end)))
+        }
+        Given::Large { sha256, size } => {
+            let mut pieces = Box::pin(workspace.pieces(sha256, size, shown.clone()));
+            // A content that is damaged where it begins is refused; further on all that can be done is to break off.
+            let first = pieces.try_next().await?;
+            Body::from_stream(stream::iter(first.map(Ok)).chain(pieces))
+        }
+    };
+    let mut response = (status, tagged(tag), body).into_response();
     let headers = response.headers_mut();
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.end - shown.start));
     let kind = type_of(name);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));

@@ -3,7 +3,7 @@
 
 use crate::{MAX_JSON, error::Failure};
 use axum::{
-    body::Body,
+    body::{Body, BodyDataStream},
     extract::{
         FromRequest, FromRequestParts, Request,
         path::ErrorKind,
@@ -166,25 +166,43 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
 /// How long a body may take beside what its length allows it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The slowest body, in bytes a second.
-const SLOWEST: usize = 16 * 1024;
+const SLOWEST: u64 = 16 * 1024;
 
-/// Reads a body of at most `limit` bytes. One that comes slower than [`SLOWEST`] holds its connection for [`PATIENCE`] and no longer.
-pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
-    let begun = Instant::now();
-    let (mut frames, mut whole) = (body.into_data_stream(), BytesMut::new());
-    loop {
-        let until = begun + PATIENCE + Duration::from_secs((whole.len() / SLOWEST) as u64);
-        let next = timeout_at(until, frames.next()).await.map_err(|_| {
-            Error::invalid("body", format!("the body came too slowly: {} bytes of it are here", whole.len()))
+/// A body that comes in piece by piece. One that comes slower than [`SLOWEST`] holds its connection for [`PATIENCE`] and no longer.
+pub(crate) struct Pieces {
+    frames: BodyDataStream,
+    begun: Instant,
+    taken: u64,
+}
+
+impl Pieces {
+    pub(crate) fn of(body: Body) -> Self {
+        Self { frames: body.into_data_stream(), begun: Instant::now(), taken: 0 }
+    }
+
+    /// The next piece; none at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let until = self.begun + PATIENCE + Duration::from_secs(self.taken / SLOWEST);
+        let next = timeout_at(until, self.frames.next()).await.map_err(|_| {
+            Error::invalid("body", format!("the body came too slowly: {} bytes of it are here", self.taken))
                 .hint("send it again over a faster connection, or in parts")
         })?;
-        match next {
-            None => return Ok(whole.freeze()),
-            Some(Ok(piece)) if piece.len() > limit - whole.len() => return Err(too_large(limit)),
-            Some(Ok(piece)) => whole.extend_from_slice(&piece),
-            Some(Err(_)) => return Err(Error::invalid("body", "the body broke off").hint("send it again")),
-        }
+        let piece = next.transpose().map_err(|_| Error::invalid("body", "the body broke off").hint("send it again"))?;
+        self.taken += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        Ok(piece)
     }
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
+    let (mut pieces, mut whole) = (Pieces::of(body), BytesMut::new());
+    while let Some(piece) = pieces.next().await? {
+        if piece.len() > limit - whole.len() {
+            return Err(too_large(limit));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.freeze())
 }
 
 fn too_large(limit: usize) -> Error {
@@ -195,7 +213,7 @@ fn too_large(limit: usize) -> Error {
         let most = MAX_FILE / MIB;
         error.hint(format!("send long contents as they are, by PUT …/files/:fid/content: up to {most} MiB"))
     } else {
-        error.hint("split it into several files")
+        error.hint("send a longer content to the address that POST …/uploads gives")
     }
 }
 

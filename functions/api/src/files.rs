@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Expect, Info, Kind, Workspace, Writer};
+use workspace::{Expect, Given, Info, Kind, Workspace, Writer};
 
 /// The file of a path.
 #[derive(Deserialize, IntoParams)]
@@ -166,7 +166,7 @@ pub(crate) async fn create_file(
         (Making::File, None, None) => workspace.write(&new.path, Bytes::new(), Expect::Absent, &writer).await?,
         (Making::File, content, sha256) => {
             let content = given(&workspace, content, new.encoding, sha256).await?;
-            workspace.write(&new.path, content, Expect::Absent, &writer).await?
+            workspace.write_given(&new.path, content, Expect::Absent, &writer).await?
         }
     };
     let place = format!("/api/v1/workspaces/{}/files/{}", at.workspace_id, change.file_id);
@@ -215,9 +215,9 @@ async fn given(
     content: Option<String>,
     encoding: Encoding,
     sha256: Option<Sha256>,
-) -> Result<Bytes, Error> {
+) -> Result<Given, Error> {
     match (content, sha256) {
-        (Some(content), None) => encoding.decode(content),
+        (Some(content), None) => encoding.decode(content).map(Given::Bytes),
         (None, Some(digest)) => workspace.uploaded(digest).await,
         (None, None) => Err(Error::invalid("content", "missing field `content`")),
         (Some(_), Some(_)) => Err(Error::invalid("sha256", "give either the content or its sha256")),

@@ -98,6 +98,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(contents::get_content, contents::put_content))
         .routes(routes!(transfers::create_upload))
         .routes(routes!(transfers::get_address))
+        .routes(routes!(transfers::upload, transfers::download))
         .routes(routes!(trash::restore_file))
         .routes(routes!(trash::purge_file))
         .routes(routes!(versions::list_versions))

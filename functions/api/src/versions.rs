@@ -21,7 +21,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
-use workspace::Expect;
+use workspace::{Expect, Given};
 
 /// The version of a path.
 #[derive(Deserialize, IntoParams)]
@@ -79,7 +79,12 @@ pub(crate) async fn get_version(
     Access { at, .. }: Access<Read, AtVersion>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    Ok(axum::Json(workspace.version(at.file_id, at.v).await?.0))
+    let version = workspace.version_info(at.file_id, at.v).await?;
+    if version.size <= workspace::MAX_FILE as u64 {
+        // One that cannot be read is not shown as if it could.
+        workspace.version(at.file_id, at.v).await?;
+    }
+    Ok(axum::Json(version))
 }
 
 /// The content of one version, or a range of it.
@@ -94,10 +99,15 @@ pub(crate) async fn get_version_content(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    let (version, content) = workspace.version(at.file_id, at.v).await?;
+    let version = workspace.version_info(at.file_id, at.v).await?;
+    let content = if version.size > workspace::MAX_FILE as u64 {
+        Given::Large { sha256: version.sha256, size: version.size }
+    } else {
+        Given::Bytes(workspace.version(at.file_id, at.v).await?.1)
+    };
     let path = workspace.path_of(at.file_id).await.ok();
     let name = path.as_ref().map_or("content", |path| path.name());
-    contents::respond(name, content, etag(version.v), &headers)
+    contents::respond(&workspace, name, content, etag(version.v), &headers).await
 }
 
 /// Makes the content of an old version the newest version.

@@ -2,10 +2,9 @@
 
 use crate::{error::Answer, idempotency::Ids};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use domain::{CallId, Code, Error, FileId, Principal};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use workspace::{Change, Expect, Info, Workspace, Writer};
+use workspace::{Change, Expect, Given, Info, Workspace, Writer};
 
 /// How often a write is sent after a file that is moved meanwhile.
 const ATTEMPTS: usize = 16;
@@ -131,7 +130,7 @@ pub(crate) fn expect_current(info: &Info, headers: &HeaderMap) -> Result<(), Err
 pub(crate) async fn write(
     workspace: &Workspace,
     file_id: FileId,
-    content: Bytes,
+    content: Given,
     headers: &HeaderMap,
     writer: &Writer,
 ) -> Answer<Changed> {
@@ -146,7 +145,7 @@ pub(crate) async fn write(
                 None => return Err(asked.check(&info).err().unwrap_or_else(malformed).into()),
             },
         };
-        match workspace.write(&info.path, content.clone(), expect, writer).await {
+        match workspace.write_given(&info.path, content.clone(), expect, writer).await {
             // It was moved between the look and the write.
             Err(error) if error.code == Code::StaleVersion && matches!(expect, Expect::File(_)) => {}
             result => return Ok(Changed(StatusCode::OK, result?)),

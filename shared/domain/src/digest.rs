@@ -19,6 +19,27 @@ impl Sha256 {
     }
 }
 
+impl From<[u8; 32]> for Sha256 {
+    fn from(digest: [u8; 32]) -> Self {
+        Self(digest)
+    }
+}
+
+/// Computes the digest of a content that comes in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct Hasher(sha2::Sha256);
+
+impl Hasher {
+    /// Adds the bytes that come next.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+    /// The digest of all pieces.
+    pub fn finish(self) -> Sha256 {
+        Sha256(self.0.finalize().into())
+    }
+}
+
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -67,6 +88,14 @@ impl<'de> Deserialize<'de> for Sha256 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_have_the_digest_of_the_whole() {
+        let mut hasher = Hasher::default();
+        ["", "one ", "two"].into_iter().for_each(|piece| hasher.update(piece.as_bytes()));
+        assert_eq!(hasher.finish(), Sha256::of(b"one two"));
+        assert_eq!(Sha256::from(*Sha256::of(b"").as_bytes()), Sha256::of(b""));
+    }
 
     #[test]
     fn text_round_trips_and_rejects_what_is_not_a_digest() {

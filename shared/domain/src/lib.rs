@@ -25,7 +25,7 @@ pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
     PlanFile, QueuedMessage,
 };
-pub use digest::Sha256;
+pub use digest::{Hasher, Sha256};
 pub use error::{Code, Error};
 pub use event::{ChatEvent, StopReason};
 pub use id::{

@@ -6,11 +6,19 @@
 //! ([`Identity`]). Files are written once under another name and renamed, so any later write to one changes that identity: the
 //! kernel sets the time of the last change, and no program can set it back. What changes below the file system, with nobody
 //! writing, shows in the next whole read: that is what the scrub is for.
+//!
+//! A large content ([`LARGE`]) is too long for that. It has a list of the digests of its chunks beside it, and every part that is
+//! read is compared with that ([`chunks`]).
+
+mod chunks;
+mod incoming;
+mod large;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use chunks::{Chunks, place};
 use domain::{Sha256, Timestamp};
-use ports::{Blobs, Clock as _, Error, Result, SystemClock, validate};
+use ports::{Blobs, Clock as _, Error, LARGE, Result, SystemClock, validate};
 use std::{
     collections::HashMap,
     fs::{self, File},
@@ -49,6 +57,10 @@ struct Archive {
     in_the_making: Mutex<HashMap<PathBuf, usize>>,
     /// Files that were read whole and found intact.
     intact: Mutex<HashMap<PathBuf, Identity>>,
+    /// Contents above this many bytes have a list of their chunks.
+    large_above: u64,
+    /// Held by whoever makes a list anew: one large file at a time is read whole.
+    listing: Mutex<()>,
 }
 
 /// What a file is known again by.
@@ -83,11 +95,18 @@ impl Identity {
 impl LocalBlobs {
     /// Over the folder `root`, which is made when the first content is.
     pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self::with_large_above(root, LARGE)
+    }
+
+    /// The same, where contents above `large_above` bytes have a list of their chunks.
+    pub fn with_large_above(root: impl Into<PathBuf>, large_above: u64) -> Self {
         let archive = Archive {
             root: root.into(),
             temporary: AtomicU64::new(0),
             in_the_making: Mutex::default(),
             intact: Mutex::default(),
+            large_above,
+            listing: Mutex::default(),
         };
         if let Err(error) = fs::remove_dir_all(archive.temporary_folder())
             && error.kind() != io::ErrorKind::NotFound
@@ -103,11 +122,16 @@ impl LocalBlobs {
     ) -> Result<T> {
         let archive = self.0.clone();
         match tokio::task::spawn_blocking(move || work(&archive)).await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(Error::Damaged(error.to_string())),
-            Ok(Err(error)) => Err(Error::unavailable("the archive", error)),
+            Ok(done) => done.map_err(failed),
             Err(error) => Err(Error::unavailable("the archive", error)),
         }
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Error::Damaged(error.to_string()),
+        _ => Error::unavailable("the archive", error),
     }
 }
 
@@ -125,10 +149,50 @@ impl Blobs for LocalBlobs {
         self.blocking(move |archive| absent_as_none(archive.read(&space, digest, range))).await
     }
 
+    /// Reads what is large a chunk at a time, and anything else whole.
+    async fn verify(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<bool> {
+        validate::space(space)?;
+        let space = space.to_owned();
+        let checked = self.blocking(move |archive| absent_as_none(archive.check(&space, digest, range))).await?;
+        Ok(checked.is_some())
+    }
+
+    async fn length(&self, space: &str, digest: Sha256) -> Result<Option<u64>> {
+        validate::space(space)?;
+        let space = space.to_owned();
+        let found = self.blocking(move |archive| absent_as_none(fs::metadata(archive.path(&space, digest)))).await?;
+        Ok(found.map(|found| found.len()))
+    }
+
+    async fn incoming(&self, space: &str, digest: Sha256, length: u64) -> Result<Option<Box<dyn ports::Incoming>>> {
+        validate::space(space)?;
+        let incoming = incoming::Incoming::begin(self.0.clone(), space, digest, length).await?;
+        Ok(Some(Box::new(incoming)))
+    }
+
+    async fn link(&self, space: &str, digest: Sha256, path: &Path) -> Result<bool> {
+        validate::space(space)?;
+        let (space, path) = (space.to_owned(), path.to_owned());
+        self.blocking(move |archive| match fs::hard_link(archive.path(&space, digest), path) {
+            Ok(()) => Ok(true),
+            // Another file system, one without links, a file with all the links that it can have, or no such content.
+            Err(error) => {
+                tracing::debug!(%error, "a content has no link");
+                Ok(false)
+            }
+        })
+        .await
+    }
+
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
         validate::space(space)?;
         let space = space.to_owned();
-        self.blocking(move |archive| absent_as_none(fs::remove_file(archive.path(&space, digest))).map(drop)).await
+        self.blocking(move |archive| {
+            let path = archive.path(&space, digest);
+            absent_as_none(fs::remove_file(Chunks::place(&path)))?;
+            absent_as_none(fs::remove_file(path)).map(drop)
+        })
+        .await
     }
 
     async fn delete_space(&self, space: &str) -> Result<()> {
@@ -167,15 +231,20 @@ impl Archive {
             }
             tracing::warn!(space, %digest, "a damaged content of the archive is replaced by the one that was written again");
         }
+        let temporary = self.write_temporary(content)?;
+        self.place(&temporary, &path).inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+        Ok(digest)
+    }
+
+    /// Gives a temporary file, which is durable, its name.
+    fn place(&self, temporary: &Path, path: &Path) -> io::Result<()> {
         let folder = path.parent().unwrap_or(&self.root);
         let made = self.make_folder(folder)?;
-        let temporary = self.write_temporary(content)?;
-        let _making = self.making(&path);
-        fs::rename(&temporary, &path).inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+        let _making = self.making(path);
+        fs::rename(temporary, path)?;
         sync(folder)?;
         // Last, because a file system with a journal has by now written them with the rest, and little is left to do.
-        made.iter().rev().filter_map(|(folder, _)| folder.parent()).try_for_each(sync)?;
-        Ok(digest)
+        made.iter().rev().filter_map(|(folder, _)| folder.parent()).try_for_each(sync)
     }
 
     /// Whether a file has this very content.
@@ -205,13 +274,11 @@ impl Archive {
         let path = self.path(space, digest);
         let mut file = File::open(&path)?;
         let identity = Identity::of(&file)?;
-        let cut = |length: u64| {
-            let range = range.clone().unwrap_or(0..u64::MAX);
-            let end = range.end.min(length);
-            range.start.min(end)..end
-        };
+        if self.is_large(identity.length) {
+            return self.read_large(&path, &file, digest, identity.length, range);
+        }
         if range.is_some() && self.is_intact(&path, identity) {
-            let part = cut(identity.length);
+            let part = cut(range.clone(), identity.length);
             let length = part.end - part.start;
             let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
             file.seek(SeekFrom::Start(part.start))?;
@@ -226,15 +293,12 @@ impl Archive {
         file.read_to_end(&mut content)?;
         let found = Sha256::of(&content);
         if found != digest {
-            let length = content.len();
-            let what = format!("the content {digest} of {space} has {length} bytes with the digest {found}");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            return Err(damaged(digest, content.len() as u64, found));
         }
         if range.is_some() {
             self.found_intact(&path, &file, identity)?;
         }
-        let part = cut(content.len() as u64);
-        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let part = cut(range, content.len() as u64);
         Ok(Bytes::from(content).slice(place(part.start)..place(part.end)))
     }
 
@@ -255,20 +319,29 @@ impl Archive {
     }
 
     fn write_temporary(&self, content: &[u8]) -> io::Result<PathBuf> {
-        let temporary = self.temporary_folder().join(self.temporary.fetch_add(1, Relaxed).to_string());
-        let mut file = match File::create(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(self.temporary_folder())?;
-                File::create(&temporary)?
-            }
-            created => created?,
-        };
+        let temporary = self.new_temporary();
+        let mut file = self.create_temporary(&temporary)?;
         let written = file.write_all(content).and_then(|()| file.sync_data());
         if let Err(error) = written {
             drop(fs::remove_file(&temporary));
             return Err(error);
         }
         Ok(temporary)
+    }
+
+    /// A name that nothing has.
+    fn new_temporary(&self) -> PathBuf {
+        self.temporary_folder().join(self.temporary.fetch_add(1, Relaxed).to_string())
+    }
+
+    fn create_temporary(&self, temporary: &Path) -> io::Result<File> {
+        match File::create(temporary) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(self.temporary_folder())?;
+                File::create(temporary)
+            }
+            created => created,
+        }
     }
 
     /// Makes a folder and those above it. Returns those whose entry in the folder above is not durable yet: each is in the
@@ -332,6 +405,18 @@ impl Drop for Making<'_> {
     }
 }
 
+/// A range of a content of this length; all of it when none.
+fn cut(range: Option<Range<u64>>, length: u64) -> Range<u64> {
+    let range = range.unwrap_or(0..u64::MAX);
+    let end = range.end.min(length);
+    range.start.min(end)..end
+}
+
+fn damaged(digest: Sha256, length: u64, found: Sha256) -> io::Error {
+    let what = format!("the content {digest} has {length} bytes with the digest {found}");
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
 fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -344,80 +429,4 @@ fn absent_as_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Tested = std::result::Result<(), Box<dyn std::error::Error>>;
-
-    fn set_times(path: &Path, at: std::time::SystemTime) -> io::Result<()> {
-        File::options().write(true).open(path)?.set_times(fs::FileTimes::new().set_modified(at).set_accessed(at))
-    }
-
-    fn stored(content: &[u8]) -> std::result::Result<(tempfile::TempDir, LocalBlobs, Sha256, PathBuf), io::Error> {
-        let root = tempfile::tempdir()?;
-        let blobs = LocalBlobs::new(root.path());
-        let digest = blobs.0.put("w", content)?;
-        let path = blobs.0.path("w", digest);
-        Ok((root, blobs, digest, path))
-    }
-
-    /// Everything that a bad disk, a crash or a stray program does to a file of `content`.
-    fn damages(content: &[u8]) -> Vec<Vec<u8>> {
-        let mut flipped = content.to_vec();
-        if let Some(byte) = flipped.get_mut(content.len() / 2) {
-            *byte ^= 1;
-        }
-        let cut = content.get(..content.len() / 2).unwrap_or_default().to_vec();
-        vec![flipped, cut, Vec::new(), [content, b"more"].concat(), vec![0; content.len()]]
-    }
-
-    #[tokio::test]
-    async fn a_damaged_content_is_an_error_whole_and_in_parts_until_it_is_written_again() -> Tested {
-        let content = Bytes::from(b"0123456789".repeat(10_000));
-        for damage in damages(&content) {
-            let (_root, blobs, digest, path) = stored(&content)?;
-            fs::write(&path, &damage)?;
-            for range in [None, Some(0..10), Some(99_990..u64::MAX), Some(3..3)] {
-                let read = blobs.get("w", digest, range.clone()).await;
-                assert!(matches!(read, Err(Error::Damaged(_))), "{range:?} of {} bytes", damage.len());
-            }
-            assert!(matches!(blobs.verify("w", digest).await, Err(Error::Damaged(_))));
-            assert_eq!(blobs.put("w", content.clone()).await?, digest);
-            assert_eq!(blobs.get("w", digest, None).await?, Some(content.clone()), "written again");
-            assert_eq!(fs::read(&path)?, content);
-        }
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn an_absent_content_is_no_damaged_one() -> Tested {
-        let (_root, blobs, digest, path) = stored(b"x")?;
-        fs::remove_file(path)?;
-        assert_eq!(blobs.get("w", digest, None).await?, None);
-        assert_eq!(blobs.get("w", digest, Some(0..1)).await?, None);
-        assert!(!blobs.verify("w", digest).await?);
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn a_file_that_was_found_intact_is_not_believed_once_somebody_wrote_to_it() -> Tested {
-        let content = b"0123456789".repeat(1000);
-        let (_root, blobs, digest, path) = stored(&content)?;
-        assert_eq!(blobs.get("w", digest, Some(0..4)).await?.as_deref(), Some(&b"0123"[..]));
-        assert!(!blobs.0.is_intact(&path, Identity::of(&File::open(&path)?)?), "it has just been written");
-        // As if it had been found intact long after it was written.
-        let before = Identity::of(&File::open(&path)?)?;
-        blobs.0.intact.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), before);
-        assert_eq!(blobs.get("w", digest, Some(4..8)).await?.as_deref(), Some(&b"4567"[..]));
-        let mut other = content.clone();
-        other.swap(5, 6);
-        // In place, with the length kept and the time of the last write set back.
-        let modified = fs::metadata(&path)?.modified()?;
-        File::options().write(true).open(&path)?.write_all(&other)?;
-        set_times(&path, modified)?;
-        assert!(matches!(blobs.get("w", digest, Some(4..8)).await, Err(Error::Damaged(_))));
-        assert_eq!(blobs.put("w", content.clone().into()).await?, digest);
-        assert_eq!(blobs.get("w", digest, Some(4..8)).await?.as_deref(), Some(&b"4567"[..]));
-        Ok(())
-    }
-}
+mod tests;

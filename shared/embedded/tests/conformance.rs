@@ -87,6 +87,18 @@ async fn the_blobs_conform() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn large_blobs_conform() {
+    let (_, _, folder) = env();
+    let large = |above: usize| {
+        let root = tempfile::tempdir_in(&folder).unwrap().keep();
+        Arc::new(LocalBlobs::with_large_above(root, above as u64)) as Arc<dyn Blobs>
+    };
+    for above in [100_000, 1 << 20] {
+        conformance::large_blobs(above, || async { large(above) }).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn racing_threads_conform_too() {
     let (_, _, folder) = env();

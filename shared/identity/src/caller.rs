@@ -43,7 +43,7 @@ pub enum Means {
     Token,
     /// The API key with this id.
     Key(Uuid),
-    /// A ticket to one event stream.
+    /// A ticket to one event stream, or to one content.
     Ticket,
 }
 

@@ -7,6 +7,7 @@ use crate::{
     members::{Owners, Record as MemberRecord},
     permission::Action,
     ticket::Claims,
+    transfer::TransferClaims,
 };
 use domain::{ChatId, Sha256, TaskId, Timestamp, UserId, WorkspaceId};
 use serde::{Serialize, de::DeserializeOwned};
@@ -58,6 +59,14 @@ fn what_is_kept_of_people_is_read_for_ever() {
     let claims =
         |stream| Claims { workspace: WorkspaceId(id(3)), stream, user: UserId(id(2)), expires: AT.as_millis() };
     check("tickets", &[claims(Stream::Chat(ChatId(id(5)))), claims(Stream::Task(TaskId(id(6))))]);
+    let content = |writes| TransferClaims {
+        workspace: WorkspaceId(id(3)),
+        digest: Sha256::of(b"content"),
+        writes,
+        user: UserId(id(2)),
+        expires: AT.as_millis(),
+    };
+    check("content_tickets", &[content(None), content(Some(5_000_000_000))]);
 }
 
 /// What a newer version forbids is not overlooked, and what it added is not written away.

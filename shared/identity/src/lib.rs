@@ -3,7 +3,7 @@
 //! ```text
 //!   credential ─┬─ JWT ──────── Verifier ── a shared secret (HS256), or a KeySet that rotates (RS256, ES256)
 //!               ├─ API key ──── ApiKeys ─── only a digest is kept; scopes, workspaces, expiry, revocation
-//!               ├─ ticket ───── Tickets ─── signed, 60 s, one event stream
+//!               ├─ ticket ───── Tickets ─── signed, 60 s, one event stream; or 15 min, one content
 //!               └─ (the machine's own person)
 //!                      │
 //!                   Caller ── Members: a role in this workspace ── the one matrix of `Role` and `Action`
@@ -32,6 +32,7 @@ mod members;
 mod permission;
 mod random;
 mod ticket;
+mod transfer;
 mod verifier;
 
 pub use caller::{Caller, Means, Scopes};
@@ -43,4 +44,5 @@ pub use members::{Acting, Member, MemberPage, Members, Membership, MembershipPag
 pub use permission::{Action, Role, matrix};
 pub use random::{fresh_secret, same};
 pub use ticket::{Stream, TICKET_LIFE, Tickets};
+pub use transfer::{Leave, TRANSFER_LIFE};
 pub use verifier::{MIN_SECRET, Subject, Verifier, mint};

@@ -92,7 +92,7 @@ impl Tickets {
         let until = now + TICKET_LIFE;
         let claims = Claims { workspace, stream, user, expires: until.as_millis() };
         let claims = URL_SAFE_NO_PAD.encode(json(&claims)?);
-        let signature = URL_SAFE_NO_PAD.encode(sign(&self.signs, &claims));
+        let signature = URL_SAFE_NO_PAD.encode(sign(&self.signs, DOMAIN, &claims));
         Ok((format!("{PREFIX}{claims}.{signature}"), until))
     }
 
@@ -103,8 +103,7 @@ impl Tickets {
         let parts = ticket.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
         let (claims, signature) = parts.ok_or_else(refusal)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refusal())?;
-        let mut keys = std::iter::once(&self.signs).chain(&self.also_good);
-        if !keys.any(|key| same(&signature, &sign(key, claims))) {
+        if !self.keys().any(|key| same(&signature, &sign(key, DOMAIN, claims))) {
             return Err(refusal());
         }
         let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refusal())?;
@@ -117,12 +116,22 @@ impl Tickets {
         }
         Ok(claims.user)
     }
+
+    /// The key that signs.
+    pub(crate) fn signs(&self) -> &[u8] {
+        &self.signs
+    }
+
+    /// All keys whose signatures are good.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&self.signs).chain(&self.also_good).map(Vec::as_slice)
+    }
 }
 
-fn sign(key: &[u8], claims: &str) -> Vec<u8> {
+pub(crate) fn sign(key: &[u8], domain: &[u8], claims: &str) -> Vec<u8> {
     // HMAC takes keys of any length; the type cannot say so.
     let Ok(mac) = Hmac::<sha2::Sha256>::new_from_slice(key) else { return Vec::new() };
-    mac.chain_update(DOMAIN).chain_update(claims).finalize().into_bytes().to_vec()
+    mac.chain_update(domain).chain_update(claims).finalize().into_bytes().to_vec()
 }
 
 #[cfg(test)]

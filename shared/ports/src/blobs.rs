@@ -4,7 +4,13 @@ use crate::Result;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
-use std::{ops::Range, time::Duration};
+use std::{ops::Range, path::Path, time::Duration};
+
+/// Contents above this many bytes are *large*: they come in as a stream or past the process, and are read in ranges. No process
+/// holds a large content whole in memory.
+pub const LARGE: u64 = 32 * 1024 * 1024;
+/// The longest content, in bytes: S3 takes no more in one request.
+pub const LARGEST: u64 = 5_000_000_000;
 
 /// What a request that somebody else sends is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,21 @@ pub struct Presigned {
     pub headers: Vec<(String, String)>,
 }
 
+/// A content on its way into a store. Dropping it before [`Incoming::finish`] leaves nothing behind.
+#[async_trait]
+pub trait Incoming: Send {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when they are more than was announced; a full store says so.
+    async fn write(&mut self, bytes: Bytes) -> Result<()>;
+    /// Makes the content durable under its digest.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when its length or its digest is not the announced one; nothing is left then.
+    async fn finish(self: Box<Self>) -> Result<()>;
+}
+
 /// A content-addressable store.
 ///
 /// `space` keeps tenants apart: a workspace's id, or a name that is not a UUID for BuildScale's own use. Lower-case letters,
@@ -49,12 +70,33 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// [`Error::Damaged`](crate::Error::Damaged) when what is stored there has another digest.
     async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>>;
-    /// Whether the content is there, intact: as far as the store can say without handing it over, and at the least price.
+    /// Whether the content is there and intact in `range` (all of it when none): as far as the store can say without handing it
+    /// over, and at the least price. A store may check more than the range.
     ///
     /// # Errors
     /// As [`Blobs::get`].
-    async fn verify(&self, space: &str, digest: Sha256) -> Result<bool> {
-        Ok(self.get(space, digest, None).await?.is_some())
+    async fn verify(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<bool> {
+        Ok(self.get(space, digest, range).await?.is_some())
+    }
+    /// The length of a content in bytes, at the least price. None when it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](crate::Error::Damaged) when the store knows without reading that something else lies there.
+    async fn length(&self, space: &str, digest: Sha256) -> Result<Option<u64>> {
+        Ok(self.get(space, digest, None).await?.map(|content| content.len() as u64))
+    }
+    /// Begins to take a content of `length` bytes as a stream; what is there intact stays, what is damaged is replaced. None where
+    /// the store takes contents by presigned requests instead.
+    ///
+    /// # Errors
+    /// A store without room for that many bytes says so at once.
+    async fn incoming(&self, _space: &str, _digest: Sha256, _length: u64) -> Result<Option<Box<dyn Incoming>>> {
+        Ok(None)
+    }
+    /// Makes a content appear at `path`, where nothing is, without copying it: a hard link, so nobody may write to it. False where
+    /// the store is not on the same file system, or has no such content.
+    async fn link(&self, _space: &str, _digest: Sha256, _path: &Path) -> Result<bool> {
+        Ok(false)
     }
     /// A request with which somebody without credentials reads or writes this content, and no other, for at most seven days. None where
     /// the store takes contents from its own process only.

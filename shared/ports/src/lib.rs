@@ -18,7 +18,7 @@ mod table;
 mod turns;
 pub mod validate;
 
-pub use blobs::{Blobs, Presigned, Transfer};
+pub use blobs::{Blobs, Incoming, LARGE, LARGEST, Presigned, Transfer};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Kind, Result, is_full};

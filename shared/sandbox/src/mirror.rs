@@ -14,7 +14,7 @@ use bytes::Bytes;
 use domain::{FilePath, Sha256};
 use futures::{StreamExt, TryStreamExt, stream};
 use index::{Entry, Index};
-use ports::{Blobs, Error, Manifest, Result};
+use ports::{Blobs, Error, LARGE, Manifest, Result};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,7 +27,10 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
-use workspace::mirror::{Area, Mirror as Folder, OnDisk};
+use workspace::{
+    large::bring,
+    mirror::{Area, Mirror as Folder, OnDisk},
+};
 
 use crate::lock;
 
@@ -49,7 +52,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { bytes: 20 << 30, file: workspace::MAX_FILE as u64, entries: 500_000, waiting: 256 << 20 }
+        Self { bytes: 20 << 30, file: ports::LARGEST, entries: 500_000, waiting: 256 << 20 }
     }
 }
 
@@ -199,6 +202,8 @@ impl Mirror {
     pub async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
         let found = lock(&self.0.state).index.find(digest);
         match found {
+            // What is large is read from the archive, in parts.
+            Some((_, size)) if size > LARGE => Ok(None),
             Some((path, size)) => self.0.read(path, digest, size).await,
             None => Ok(None),
         }
@@ -239,11 +244,39 @@ impl Inner {
     /// Puts a content wherever it is wanted; gives its digest when it is not to be had.
     async fn settle(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
         let digest = wanted.digest;
+        if wanted.size > LARGE {
+            return self.settle_large(wanted, paths).await;
+        }
         let Some(content) = self.fetch(wanted).await? else { return Ok(Some(digest)) };
         for path in paths {
             let (at, content) = (path.clone(), content.clone());
             self.disk(move |folder, name| folder.write(&at, &content, name)).await?;
             lock(&self.state).index.put(path, Entry::File { digest, size: wanted.size });
+        }
+        Ok(None)
+    }
+
+    /// Puts a large content wherever it is wanted, as a stream: from another file that has it, else from the blobs.
+    async fn settle_large(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
+        let Wanted { digest, size, .. } = wanted;
+        for path in paths {
+            let here = lock(&self.state).index.find(digest);
+            let (temporary, name) = self.disk(|folder, name| Ok((folder.temporary(name)?, name))).await?;
+            let copied = match here {
+                Some((from, length)) if length == size => {
+                    let to = temporary.clone();
+                    // Nobody writes to what is in a mirror: two names of one file do.
+                    self.disk(move |folder, _| folder.link(&from, &to)).await?
+                }
+                _ => false,
+            };
+            if !copied && !bring(&*self.blobs, &self.space, digest, size, temporary).await? {
+                tracing::warn!(%digest, "the archive has another content than its digest and its size say");
+                return Ok(Some(digest));
+            }
+            let at = path.clone();
+            self.disk(move |folder, _| folder.adopt(&at, name)).await?;
+            lock(&self.state).index.put(path, Entry::File { digest, size });
         }
         Ok(None)
     }

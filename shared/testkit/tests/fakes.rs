@@ -60,6 +60,8 @@ async fn the_fake_blobs_conform() {
     let (env, _) = env();
     for (seed, faults) in [(0, Faults::none()), (1, unfailing())] {
         conformance::blobs(&env, || async { Arc::new(FakeBlobs::new(seed, faults.clone())) as Arc<dyn Blobs> }).await;
+        let large = || async { Arc::new(FakeBlobs::new(seed, faults.clone())) as Arc<dyn Blobs> };
+        conformance::large_blobs(100_000, large).await;
     }
 }
 

@@ -116,16 +116,18 @@ impl Search for Grep {
     }
 
     fn paths(found: &Found) -> Vec<FilePath> {
-        found.files.iter().map(|hits| hits.path.clone()).collect()
+        found.files.iter().map(|hits| &hits.path).chain(&found.large).cloned().collect()
     }
 
     fn keep(found: &mut Found, known: &HashSet<FilePath>) {
         found.files.retain(|hits| known.contains(&hits.path));
+        found.large.retain(|path| known.contains(path));
     }
 
     fn show(&self, found: Found) -> Done {
         let limit = self.limit.unwrap_or(200);
-        match self.mode {
+        let left_out = left_out(&found.large);
+        let mut done = match self.mode {
             Mode::Content => show_lines(&found, limit),
             Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
             Mode::Count => show_files(
@@ -134,7 +136,12 @@ impl Search for Grep {
                 |hits| format!("{}: {}", hits.path, hits.matches),
                 |hits| json!({ "path": hits.path, "count": hits.matches }),
             ),
+        };
+        if let Some(left_out) = left_out {
+            done.output.push_str(&left_out);
+            done.result["not_searched"] = json!(found.large);
         }
+        done
     }
 }
 
@@ -192,6 +199,8 @@ pub(crate) struct Found {
     files: Vec<Hits>,
     /// Why the search was given up, if it was.
     gave_up: Option<GaveUp>,
+    /// The files that are too large to be searched.
+    large: Vec<FilePath>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -205,11 +214,13 @@ enum GaveUp {
 /// Searches all files below the start, on all processors, as `rg` does.
 fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: Wants) -> Found {
     let files = Mutex::new(Vec::new());
+    let large = Mutex::new(Vec::new());
     let kept = AtomicUsize::new(0);
     let (late, until) = (AtomicBool::new(false), Instant::now() + LASTS);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(12);
     start.walk().threads(threads).build_parallel().run(|| {
         let (matcher, files, kept, late) = (matcher.clone(), &files, &kept, &late);
+        let large = &large;
         let mut searcher = SearcherBuilder::new()
             .line_number(wants.lines)
             .before_context(wants.context)
@@ -223,6 +234,12 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
             }
             let Some(path) = start.logical(entry.path()) else { return WalkState::Continue };
             if glob.is_some_and(|glob| !glob.matches(&start.path, &path)) {
+                return WalkState::Continue;
+            }
+            // A chat's file has short lines, however long it gets.
+            let is_large = entry.metadata().is_ok_and(|found| found.len() > workspace::MAX_FILE as u64);
+            if is_large && !path.as_str().starts_with("/chats/") {
+                large.lock().unwrap_or_else(PoisonError::into_inner).push(path);
                 return WalkState::Continue;
             }
             if Instant::now() >= until {
@@ -250,7 +267,19 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
         (_, true) => Some(GaveUp::Late),
         _ => None,
     };
-    Found { files, gave_up }
+    let mut large = large.into_inner().unwrap_or_else(PoisonError::into_inner);
+    large.sort_unstable();
+    Found { files, gave_up, large }
+}
+
+/// What is said of files that were not searched.
+fn left_out(large: &[FilePath]) -> Option<String> {
+    /// How many are named.
+    const NAMED: usize = 5;
+    let named: Vec<&str> = large.iter().take(NAMED).map(FilePath::as_str).collect();
+    let more = if large.len() > NAMED { format!(" and {} more", large.len() - NAMED) } else { String::new() };
+    let limit = workspace::MAX_FILE / (1024 * 1024);
+    (!large.is_empty()).then(|| format!("\n[not searched, as over {limit} MiB: {}{more}]", named.join(", ")))
 }
 
 /// Takes what the searcher finds in one file.

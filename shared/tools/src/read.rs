@@ -127,7 +127,10 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         return Err(Error::invalid("from_byte", "from_byte counts bytes, and offset and limit count lines")
             .hint("give either from_byte or lines"));
     }
-    let content = call.workspace.read(&path, None).await?;
+    let content = match call.workspace.read(&path, None).await {
+        Err(error) if error.code == Code::PayloadTooLarge => return large(call, path, args, room).await,
+        content => content?,
+    };
     let (info, bytes) = (content.info, content.bytes);
     let digest = info.sha256;
     let hash = digest.map(|digest| digest.to_string()).unwrap_or_default();
@@ -147,6 +150,31 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     // What a node is given is the data; of the text that a model would read nobody looks at more than this.
     let text = if is_program(call) { format!("[{path}, version {}; hash {hash}]", info.v) } else { text };
     Ok(Part { path, digest, text, truncated, result: with(about, more) })
+}
+
+/// A part of a file that nothing reads whole: by bytes only, since to count its lines is to read it.
+async fn large(call: &Call<'_>, path: FilePath, args: &Read, room: Room) -> Result<Part, Error> {
+    let info = call.workspace.stat(&path).await?;
+    let (digest, size) = (info.sha256, info.size);
+    let hash = digest.map(|digest| digest.to_string()).unwrap_or_default();
+    let about =
+        json!({ "path": path, "file_id": info.file_id, "v": info.v, "size": size, "hash": hash, "large": true });
+    let Some(from) = args.from_byte else {
+        let text = format!(
+            "[{path} has {size} bytes, too many to be read by lines; hash {hash}. Read a part of it with from_byte, or by a \
+             command, such as: head -c 4000 FILE, or tail -n 50 FILE]"
+        );
+        return Ok(Part { path, digest, text, truncated: true, result: about });
+    };
+    let most = if is_program(call) { FILE_BYTES } else { room.bytes };
+    let (from, most) = (from as u64, most as u64);
+    let bytes = call.workspace.read(&path, Some(from..from.saturating_add(most))).await?.bytes;
+    let end = from + bytes.len() as u64;
+    // A part may begin and end in the middle of a character.
+    let part = String::from_utf8_lossy(&bytes);
+    let text = format!("{part}\n[bytes {from}-{end} of {size}; go on with from_byte {end}; hash {hash}]");
+    let more = json!({ "content": part, "from_byte": from, "to_byte": end, "bytes": size });
+    Ok(Part { path, digest, text, truncated: end < size, result: with(about, more) })
 }
 
 /// Whether a node of a flow calls: it reads what a tool gives as data, and nobody looks at what is cut.
@@ -254,7 +282,10 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
     let (mut results, mut given) = (Vec::new(), 0);
     for (position, text) in args.paths.iter().enumerate() {
         let path = call::path("paths", text)?;
-        let content = call.workspace.read(&path, None).await?;
+        let content = call.workspace.read(&path, None).await.map_err(|error| match error.code {
+            Code::PayloadTooLarge => error.hint("use read with from_byte, or a command such as: head -c 4000 FILE"),
+            _ => error,
+        })?;
         let room = Room::share(&done.output, args.paths.len() - position);
         let fits = |text: &str| {
             let lines = text.match_indices('\n').nth(room.lines).map_or(text.len(), |(at, _)| at + 1);

@@ -6,7 +6,12 @@
 //!
 //! Whatever is read is compared with its digest, wherever it comes from; [`crate::damage`] is about what differs.
 
-use crate::{Damage, Result, error, keys::Keys, workspaces::Shared};
+use crate::{
+    Damage, Given, Result, error,
+    keys::Keys,
+    large::{is_large, too_large},
+    workspaces::Shared,
+};
 use bytes::Bytes;
 use domain::Sha256;
 use ports::{Blobs, Expect, Table, Write};
@@ -48,8 +53,11 @@ impl Archive {
     /// A content of `size` bytes, that was put. One that the stores have not got as it was written is repaired from any good copy.
     ///
     /// # Errors
-    /// `CONTENT_MISSING` and `CONTENT_DAMAGED` when there is none.
+    /// `CONTENT_MISSING` and `CONTENT_DAMAGED` when there is none; `PAYLOAD_TOO_LARGE` for a large one, which is read in parts.
     pub async fn get(&self, digest: Sha256, size: u64) -> Result<Bytes> {
+        if is_large(size) {
+            return Err(too_large(size));
+        }
         let text = self.text(digest, size).await?;
         if let Some(Ok(text)) = text {
             return Ok(text);
@@ -69,6 +77,9 @@ impl Archive {
 
     /// The same, from nowhere but the stores: for a sandbox, which is to be given what it has not got.
     pub async fn get_far(&self, digest: Sha256, size: u64) -> Result<Bytes> {
+        if is_large(size) {
+            return Err(too_large(size));
+        }
         match self.stored(digest, size).await? {
             Ok(content) => Ok(content),
             Err(damage) => self.recover(digest, size, damage).await,
@@ -76,8 +87,16 @@ impl Archive {
     }
 
     /// What the stores have of a content that may never have been put.
-    pub async fn find(&self, digest: Sha256) -> Result<Option<Bytes>> {
-        Ok(self.stored(digest, 0).await?.ok())
+    pub async fn find(&self, digest: Sha256) -> Result<Option<Given>> {
+        let text = self.text(digest, 0).await?;
+        if text.is_none() {
+            match self.blobs.length(&self.keys.0.to_string(), digest).await {
+                Ok(Some(size)) if is_large(size) => return Ok(Some(Given::Large { sha256: digest, size })),
+                Ok(_) | Err(ports::Error::Damaged(_)) => {}
+                Err(error) => return Err(error::port(error)),
+            }
+        }
+        Ok(self.blob_unless(text, digest).await?.ok().map(Given::Bytes))
     }
 
     /// What the stores have of a content, compared with its digest; 0 for a size that is not known.

@@ -7,11 +7,11 @@
 
 use crate::{
     Result, Workspace, Workspaces,
-    archive::{self, Archive, is_blob},
+    archive::{self, Archive},
     error,
-    keys::{DAMAGE, Keys, WORKSPACES},
+    keys::{DAMAGE, Keys},
     mirror::Area,
-    model::{Kind, Version},
+    model::Kind,
     trash::{self, Item},
     workspaces::Shared,
 };
@@ -21,7 +21,7 @@ use futures::{StreamExt, stream};
 use ports::{Expect, Query, Write};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -33,14 +33,9 @@ use std::{
 const SEARCH_AGAIN: Duration = Duration::from_secs(60);
 /// How many folders, and how many other workspaces, are looked through for a good copy.
 const FOLDERS: usize = 2_000;
-const OTHERS: usize = 1_000;
+pub(crate) const OTHERS: usize = 1_000;
 /// How many other workspaces are asked at once.
-const ASKED_AT_ONCE: usize = 16;
-/// How many files, contents and bytes one step of a scrub looks at.
-const FILES_A_STEP: usize = 500;
-const CONTENTS_A_STEP: u64 = 500;
-const BYTES_A_STEP: u64 = 64 << 20;
-
+pub(crate) const ASKED_AT_ONCE: usize = 16;
 /// What is wrong with a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,18 +72,9 @@ pub struct DamageCounts {
     pub repaired: u64,
 }
 
-/// What a step of a scrub did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
-    /// How many contents it compared.
-    pub contents: u64,
-    /// Where the next step goes on; none when everything was looked at.
-    pub next: Option<String>,
-}
-
 #[derive(Default)]
 pub(crate) struct Damages {
-    scrubbed: AtomicU64,
+    pub scrubbed: AtomicU64,
     found: AtomicU64,
     repaired: AtomicU64,
     /// Those of which no good copy was found, and when.
@@ -96,7 +82,7 @@ pub(crate) struct Damages {
 }
 
 impl Damages {
-    fn lost(&self) -> std::sync::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
+    pub fn lost(&self) -> std::sync::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,32 +117,50 @@ fn refusal(digest: Sha256, damage: Damage) -> Error {
 impl Archive {
     /// Repairs a content from a good copy and gives it; an error with the damage when there is none.
     pub(crate) async fn recover(&self, digest: Sha256, size: u64, damage: Damage) -> Result<Bytes> {
-        let Some(shared) = self.shared.upgrade() else { return Err(refusal(digest, damage)) };
-        let (id, now, damages) = (self.keys.0, shared.clock.now(), &shared.damages);
-        let searched = damages.lost().get(&(id, digest)).copied();
-        if searched.is_some_and(|searched| now.since(searched) < SEARCH_AGAIN) {
-            return Err(refusal(digest, damage));
-        }
-        damages.found.fetch_add(1, Relaxed);
+        let shared = self.begin_search(digest, damage)?;
+        let id = self.keys.0;
         let Some(content) = Shared::handle(&shared, id).good_copy(digest, size).await? else {
-            tracing::error!(workspace = %id, %digest, ?damage, "a content of the archive is lost: no good copy was found");
-            damages.lost().insert((id, digest), now);
-            let record = Damaged { workspace_id: id, sha256: digest, size, damage, found_at: now };
-            let note = Write::put(Keys(id).damaged(digest), error::json(&record)?, Expect::Any);
-            if let Err(error) = self.table.commit(vec![note]).await {
-                tracing::warn!(%error, "the damage is not noted; it will be when it is found again");
-            }
-            return Err(refusal(digest, damage));
+            return Err(self.lost(&shared, digest, size, damage).await);
         };
         match self.put_again(digest, &content).await {
-            Ok(()) => {
-                damages.repaired.fetch_add(1, Relaxed);
-                tracing::warn!(workspace = %id, %digest, ?damage, "a content of the archive was repaired from a good copy");
-            }
+            Ok(()) => self.repaired(&shared, digest, damage),
             // It was read, and the next read repairs it.
             Err(error) => tracing::error!(workspace = %id, %digest, %error, "a content of the archive stays damaged"),
         }
         Ok(content)
+    }
+
+    /// Counts a damage. The refusal where a good copy was looked for just now.
+    pub(crate) fn begin_search(&self, digest: Sha256, damage: Damage) -> Result<Arc<Shared>> {
+        let Some(shared) = self.shared.upgrade() else { return Err(refusal(digest, damage)) };
+        let searched = shared.damages.lost().get(&(self.keys.0, digest)).copied();
+        if searched.is_some_and(|searched| shared.clock.now().since(searched) < SEARCH_AGAIN) {
+            return Err(refusal(digest, damage));
+        }
+        shared.damages.found.fetch_add(1, Relaxed);
+        Ok(shared)
+    }
+
+    /// Notes that no good copy was found, and gives the refusal.
+    pub(crate) async fn lost(&self, shared: &Shared, digest: Sha256, size: u64, damage: Damage) -> Error {
+        let (id, now) = (self.keys.0, shared.clock.now());
+        tracing::error!(workspace = %id, %digest, ?damage, "a content of the archive is lost: no good copy was found");
+        shared.damages.lost().insert((id, digest), now);
+        let record = Damaged { workspace_id: id, sha256: digest, size, damage, found_at: now };
+        let noted = async {
+            let note = Write::put(Keys(id).damaged(digest), error::json(&record)?, Expect::Any);
+            self.table.commit(vec![note]).await.map_err(error::port)
+        };
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, "the damage is not noted; it will be when it is found again");
+        }
+        refusal(digest, damage)
+    }
+
+    pub(crate) fn repaired(&self, shared: &Shared, digest: Sha256, damage: Damage) {
+        shared.damages.repaired.fetch_add(1, Relaxed);
+        let id = self.keys.0;
+        tracing::warn!(workspace = %id, %digest, ?damage, "a content of the archive was repaired from a good copy");
     }
 
     /// Stores a content that is current already: where the archive has it, nothing changes, and where it is damaged it is repaired.
@@ -241,16 +245,7 @@ impl Workspace {
     }
 
     async fn copy_of_another(&self, shared: &Arc<Shared>, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
-        let (mut others, mut cursor) = (Vec::new(), None);
-        while others.len() < OTHERS {
-            let page = shared.table.query(&Query::all(WORKSPACES, 200).after(cursor)).await.map_err(error::port)?;
-            others.extend(page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()));
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        let asked = others.into_iter().filter(|other| *other != self.0.id).map(|other| async move {
+        let asked = Shared::others(shared, self.0.id).await?.into_iter().map(|other| async move {
             let archive = Shared::handle(shared, other);
             // What is wrong with the archive of another is its own to find.
             archive.0.archive.stored(digest, size).await.ok().and_then(std::result::Result::ok)
@@ -258,27 +253,6 @@ impl Workspace {
         let mut found = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE).filter_map(std::future::ready).boxed();
         Ok(found.next().await)
     }
-}
-
-/// A key after `key` and before every other one.
-fn after(key: &str) -> String {
-    // An id has no such character, and all have the same length.
-    format!("{key}~")
-}
-
-/// How far a scrub has come.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Position {
-    workspace: WorkspaceId,
-    /// Whether it is at what the trash has.
-    #[serde(default)]
-    trash: bool,
-    /// The file that it is at; none at the beginning.
-    #[serde(default)]
-    file: Option<FileId>,
-    /// The version of it that is next; none when all were looked at.
-    #[serde(default)]
-    v: Option<u64>,
 }
 
 impl Workspaces {
@@ -302,156 +276,6 @@ impl Workspaces {
             if cursor.is_none() || found.len() >= limit {
                 return Ok(found);
             }
-        }
-    }
-
-    /// Compares some contents of the archive with their digests, from where the last step ended; repairs those that are damaged. A
-    /// round begins with those that are known to be damaged. It does little at once, so that it can be done beside everything else:
-    /// how often it is called is its pace.
-    ///
-    /// What the table keeps outside of it (long bodies of logs) is compared when it is read.
-    pub async fn scrub(&self, from: Option<&str>) -> Result<Scrubbed> {
-        let mut step = Step { workspaces: self, contents: 0, bytes: 0, files: 0, seen: HashSet::new() };
-        let mut position = match from.and_then(|from| serde_json::from_str::<Position>(from).ok()) {
-            Some(position) => position,
-            None => {
-                step.recheck().await?;
-                match self.workspace_after(None).await? {
-                    Some(workspace) => Position { workspace, trash: false, file: None, v: None },
-                    None => return Ok(Scrubbed { contents: step.contents, next: None }),
-                }
-            }
-        };
-        while !step.is_long() {
-            match step.next(&mut position).await? {
-                true => {}
-                false if !position.trash => {
-                    position = Position { trash: true, file: None, v: None, ..position };
-                }
-                false => match self.workspace_after(Some(position.workspace)).await? {
-                    Some(workspace) => position = Position { workspace, trash: false, file: None, v: None },
-                    None => return Ok(Scrubbed { contents: step.contents, next: None }),
-                },
-            }
-        }
-        Ok(Scrubbed { contents: step.contents, next: Some(error::json(&position)?) })
-    }
-
-    async fn workspace_after(&self, id: Option<WorkspaceId>) -> Result<Option<WorkspaceId>> {
-        let from = id.map(|id| after(&id.to_string()));
-        Ok(self.first(Query { from, ..Query::all(WORKSPACES, 1) }).await?.and_then(|name| name.parse().ok()))
-    }
-
-    /// The name of the first item of a range.
-    async fn first(&self, range: Query) -> Result<Option<String>> {
-        let mut cursor = None;
-        loop {
-            let page = self.0.table.query(&range.clone().after(cursor)).await.map_err(error::port)?;
-            cursor = page.next;
-            let first = page.items.into_iter().next().map(|item| item.key.sk);
-            if first.is_some() || cursor.is_none() {
-                return Ok(first);
-            }
-        }
-    }
-}
-
-/// One step of a scrub.
-struct Step<'a> {
-    workspaces: &'a Workspaces,
-    contents: u64,
-    bytes: u64,
-    files: usize,
-    /// Many versions have the same content.
-    seen: HashSet<(WorkspaceId, Sha256)>,
-}
-
-impl Step<'_> {
-    fn is_long(&self) -> bool {
-        self.contents >= CONTENTS_A_STEP || self.bytes >= BYTES_A_STEP || self.files >= FILES_A_STEP
-    }
-
-    /// Looks again at what is known to be damaged: somebody may have written it anew, or put a backup in its place.
-    async fn recheck(&mut self) -> Result<()> {
-        const AT_ONCE: usize = 100;
-        for Damaged { workspace_id, sha256, size, .. } in self.workspaces.damaged(AT_ONCE).await? {
-            let workspace = Shared::handle(&self.workspaces.0, workspace_id);
-            let exists = self.workspaces.0.table.get(&Keys(workspace_id).workspace()).await.map_err(error::port)?;
-            self.workspaces.0.damages.lost().remove(&(workspace_id, sha256));
-            self.seen.insert((workspace_id, sha256));
-            self.contents += 1;
-            let archive = &workspace.0.archive;
-            if exists.is_some() && archive.get(sha256, size).await.is_err() {
-                continue;
-            }
-            let forget = Write::delete(Keys(workspace_id).damaged(sha256), Expect::Any);
-            archive.table.commit(vec![forget]).await.map_err(error::port)?;
-        }
-        Ok(())
-    }
-
-    /// Goes on by some versions of a file, or to the next file; false when there is none.
-    async fn next(&mut self, position: &mut Position) -> Result<bool> {
-        const VERSIONS: usize = 50;
-        let workspace = Shared::handle(&self.workspaces.0, position.workspace);
-        let keys = Keys(position.workspace);
-        let (Some(file), Some(v)) = (position.file, position.v) else {
-            let partition = if position.trash { keys.trash() } else { keys.nodes() };
-            let from = position.file.map(|file| after(&file.to_string()));
-            let first = self.workspaces.first(Query { from, ..Query::all(partition, 1) }).await?;
-            let Some(file) = first.and_then(|name| name.parse().ok()) else { return Ok(false) };
-            self.files += 1;
-            (position.file, position.v) = (Some(file), Some(0));
-            return Ok(true);
-        };
-        let query = Query { from: Some(keys.version(file, v).sk), ..Query::all(keys.versions(file), VERSIONS) };
-        let page = self.workspaces.0.table.query(&query).await.map_err(error::port)?;
-        for item in &page.items {
-            let version: Version = error::parse(&item.body)?;
-            self.check(&workspace, file, &version).await?;
-            position.v = Some(version.v + 1);
-            if self.is_long() {
-                return Ok(true);
-            }
-        }
-        if page.next.is_none() {
-            position.v = None;
-        }
-        Ok(true)
-    }
-
-    async fn check(&mut self, workspace: &Workspace, file: FileId, version: &Version) -> Result<()> {
-        let Version { sha256, size, v, .. } = *version;
-        if !self.seen.insert((workspace.0.id, sha256)) {
-            return Ok(());
-        }
-        self.contents += 1;
-        self.bytes += size;
-        self.workspaces.0.damages.scrubbed.fetch_add(1, Relaxed);
-        if workspace.0.archive.is_intact(sha256, size).await? {
-            return Ok(());
-        }
-        // To read it is to repair it.
-        if let Err(error) = workspace.0.archive.get(sha256, size).await {
-            let path = workspace.path_of(file).await.ok().map(|path| path.to_string());
-            tracing::error!(workspace = %workspace.0.id, %file, v, path, %error, "a scrub found a version that cannot be read");
-        }
-        Ok(())
-    }
-}
-
-impl Archive {
-    /// Whether the stores have a content as it was written, at the least price.
-    async fn is_intact(&self, digest: Sha256, size: u64) -> Result<bool> {
-        if !is_blob(size)
-            && let Some(text) = self.text(digest, size).await?
-        {
-            return Ok(text.is_ok());
-        }
-        match self.blobs.verify(&self.keys.0.to_string(), digest).await {
-            Ok(is_there) => Ok(is_there),
-            Err(ports::Error::Damaged(_)) => Ok(false),
-            Err(error) => Err(error::port(error)),
         }
     }
 }

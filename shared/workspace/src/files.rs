@@ -5,6 +5,7 @@ use crate::{
     damage::{self, is_damage},
     error,
     index::Found,
+    large::{is_large, too_large},
     mirror::{Area, OnDisk},
 };
 use bytes::Bytes;
@@ -67,11 +68,22 @@ impl Workspace {
     ///
     /// The content is that of the version told in the answer, also while others write: what `latest/` has is compared with
     /// the index's digest, and where it is missing or torn the archive has it, and `latest/` is put right.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE` for a large content without a range, or with a range of so many bytes.
     pub async fn read(&self, path: &FilePath, range: Option<Range<u64>>) -> Result<Content> {
         for _ in 0..READS {
             let found = self.found(path).await?;
             let mut info = found.entry.info(path.clone());
             let bytes = match (info.kind, info.sha256) {
+                (Kind::File, Some(digest)) if is_large(info.size) => {
+                    let range = range.clone().ok_or_else(|| too_large(info.size).detail("path", path.to_string()))?;
+                    match self.0.archive.part(digest, info.size, range).await {
+                        Ok(bytes) => return Ok(Content { info, bytes }),
+                        Err(error) if is_damage(&error) && self.found(path).await?.entry.v != info.v => continue,
+                        Err(error) => return Err(damage::at(error, Some(path), info.file_id, info.v)),
+                    }
+                }
                 (Kind::File, Some(digest)) => {
                     if let Some(bytes) = self.intact_in_latest(path, digest, info.size).await {
                         bytes
@@ -149,6 +161,9 @@ impl Workspace {
     /// Puts one file right in `latest/`; whether it was wrong. Under the file's lock, or the tree's.
     pub(crate) async fn restore_to_latest(&self, path: &FilePath, entry: &crate::model::Entry) -> Result<bool> {
         let Some(digest) = entry.sha256 else { return Ok(false) };
+        if is_large(entry.size) {
+            return self.put_large(path, digest, entry.size).await;
+        }
         if self.intact_in_latest(path, digest, entry.size).await.is_some() {
             return Ok(false);
         }
@@ -203,5 +218,6 @@ pub(crate) fn fits(path: impl std::fmt::Display, length: usize) -> Result<()> {
         return Ok(());
     }
     let message = format!("the content for {path} is {length} bytes long; the limit is {MAX_FILE}");
-    Err(domain::Error::new(domain::Code::PayloadTooLarge, message).hint("split it into several files"))
+    Err(domain::Error::new(domain::Code::PayloadTooLarge, message)
+        .hint("send a longer content to the address that POST …/uploads gives"))
 }

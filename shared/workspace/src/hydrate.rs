@@ -17,6 +17,7 @@ use crate::{
     commit::whole,
     damage::is_damage,
     error,
+    large::is_large,
     mirror::{Mirror, OnDisk},
     model::Entry,
     snapshot::Seen,
@@ -60,6 +61,7 @@ impl Workspace {
 
         self.remove_strays(&before, &listed).await?;
         let (mut doubtful, mut missing, mut projections, mut folders) = (vec![], vec![], vec![], vec![]);
+        let mut large = vec![];
         for (path, entry) in listed {
             let seen = before.get(&path).copied();
             let what = seen.map_or(OnDisk::Nothing, |seen| seen.what);
@@ -67,6 +69,8 @@ impl Workspace {
                 (Listed::Folder, OnDisk::Folder) => {}
                 (Listed::Folder, _) => folders.push(path),
                 (Listed::Projection, _) => projections.push((path, seen)),
+                (Listed::File(known), OnDisk::File(size)) if is_large(known.size) && size == known.size => {}
+                (Listed::File(known), _) if is_large(known.size) => large.push((path, known, seen)),
                 (Listed::File(known), OnDisk::File(size)) if size == known.size => {
                     match (state.verified.get(&path), seen.and_then(|seen| seen.stamp)) {
                         (Some(right), Some(stamp)) if *right == (known.sha256, stamp) => {}
@@ -77,6 +81,7 @@ impl Workspace {
             }
         }
         self.make_folders(folders).await?;
+        self.stand_in_for(large).await?;
         missing.extend(self.wrong_among(doubtful, &mut state).await?);
         let bytes = missing.iter().map(|(_, known, _)| known.size).sum();
         cache.make_room(&shared, self.0.id, &mut state, bytes).await;
@@ -135,6 +140,20 @@ impl Workspace {
             this.disk("to make folders", make).await
         })
         .await
+    }
+
+    /// Puts something of their length in the place of large files, which are brought to no cache: whoever lists finds them, and whoever
+    /// searches leaves them out.
+    async fn stand_in_for(&self, files: Vec<File>) -> Result<()> {
+        for (path, known, seen) in files {
+            let this = self.clone();
+            whole(async move {
+                let stand_in = move |mirror: &Mirror, path: &FilePath, id| mirror.stand_in(path, known.size, id);
+                this.unless_touched(path, seen, stand_in).await
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Compares files of the right length with their digests; gives those that are wrong.

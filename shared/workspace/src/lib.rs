@@ -31,6 +31,7 @@ mod golden;
 mod hydrate;
 mod index;
 mod keys;
+pub mod large;
 pub mod mirror;
 mod model;
 mod nearby;
@@ -38,6 +39,7 @@ mod projection;
 pub mod removal;
 mod repair;
 mod retention;
+mod scrub;
 mod snapshot;
 mod taxonomy;
 mod transfer;
@@ -47,17 +49,20 @@ mod versions;
 mod workspaces;
 mod write;
 
-pub use damage::{Damage, DamageCounts, Damaged, Scrubbed};
+pub use damage::{Damage, DamageCounts, Damaged};
 pub use hydrate::{Budget, Hydrated};
+pub use large::Given;
 pub use model::{
     Change, Content, Expect, Info, Kind, Listing, Op, Repaired, TrashPage, Trashed, Version, VersionPage,
     WorkspaceInfo, WorkspacePage, Writer,
 };
 pub use retention::TRASH_SHARDS;
+pub use scrub::Scrubbed;
+pub use transfer::{Upload, Way};
 pub use workspaces::{Projector, Workspace, Workspaces};
 
 /// The result of everything here. The error is what a client reads; causes are in the log.
 pub type Result<T> = std::result::Result<T, domain::Error>;
 
-/// The longest content of one write, in bytes.
-pub const MAX_FILE: usize = 32 * 1024 * 1024;
+/// The longest content of one write, in bytes; longer ones are [`ports::LARGE`], and come by an upload.
+pub const MAX_FILE: usize = ports::LARGE as usize;

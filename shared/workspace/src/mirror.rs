@@ -9,14 +9,14 @@
 use crate::removal::remove_all;
 use domain::{FilePath, Timestamp};
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, renameat, statat, unlinkat},
+    fs::{AtFlags, CWD, Mode, OFlags, fstat, linkat, mkdirat, open, openat, renameat, statat, unlinkat},
     io::Errno,
 };
 use std::{
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write as _},
     os::fd::OwnedFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 use uuid::Uuid;
 
@@ -153,19 +153,65 @@ impl Mirror {
         let written = openat(&tmp, &temporary, flags, FILE_MODE)
             .map_err(io::Error::from)
             .and_then(|file| File::from(file).write_all(content))
-            .and_then(|()| {
-                let folder = self.folder_of(Area::Latest, path, true)?;
-                match look_in(&folder, path.name())? {
-                    OnDisk::File(_) => return swap(&tmp, &temporary, &folder, path.name()),
-                    OnDisk::Folder => drop(self.remove(Area::Latest, path, Uuid::from_u128(!id.as_u128()))?),
-                    OnDisk::Nothing | OnDisk::Stray => {}
-                }
-                Ok(renameat(&tmp, &temporary, &folder, path.name())?)
-            });
+            .and_then(|()| self.place(&tmp, &temporary, path, id));
         if written.is_err() {
             let _ = unlinkat(&tmp, &temporary, AtFlags::empty());
         }
         written
+    }
+
+    /// Puts a temporary file in the place of whatever is at a path.
+    fn place(&self, tmp: &OwnedFd, temporary: &str, path: &FilePath, id: Uuid) -> io::Result<()> {
+        let folder = self.folder_of(Area::Latest, path, true)?;
+        match look_in(&folder, path.name())? {
+            OnDisk::File(_) => return swap(tmp, temporary, &folder, path.name()),
+            OnDisk::Folder => drop(self.remove(Area::Latest, path, Uuid::from_u128(!id.as_u128()))?),
+            OnDisk::Nothing | OnDisk::Stray => {}
+        }
+        Ok(renameat(tmp, temporary, &folder, path.name())?)
+    }
+
+    /// Where a file can be made, under a name that nothing has, for [`Mirror::adopt`].
+    pub fn temporary(&self, id: Uuid) -> io::Result<PathBuf> {
+        self.part("tmp", true)?;
+        Ok(self.home.join("tmp").join(id.simple().to_string()))
+    }
+
+    /// Puts the file that was made as [`Mirror::temporary`] in the place of whatever is at a path, at once. False when it is the very
+    /// file that is there.
+    pub fn adopt(&self, path: &FilePath, id: Uuid) -> io::Result<bool> {
+        let tmp = self.part("tmp", true)?;
+        let temporary = id.simple().to_string();
+        let made = statat(&tmp, &temporary, AtFlags::SYMLINK_NOFOLLOW)?;
+        let there = self.folder_of(Area::Latest, path, false);
+        let there = there.and_then(|folder| Ok(statat(&folder, path.name(), AtFlags::SYMLINK_NOFOLLOW)?));
+        // A rename of a file over itself does nothing, and leaves both names.
+        let is_same = there.is_ok_and(|there| (there.st_dev, there.st_ino) == (made.st_dev, made.st_ino));
+        let placed = if is_same { Ok(()) } else { self.place(&tmp, &temporary, path, id) };
+        if is_same || placed.is_err() {
+            let _ = unlinkat(&tmp, &temporary, AtFlags::empty());
+        }
+        placed.map(|()| !is_same)
+    }
+
+    /// Puts a file of this length that takes no room in the place of whatever is at a path.
+    pub fn stand_in(&self, path: &FilePath, length: u64, id: Uuid) -> io::Result<()> {
+        File::create_new(self.temporary(id)?)?.set_len(length)?;
+        self.adopt(path, id).map(drop)
+    }
+
+    /// Gives a file of `latest/` a second name at `to`. False when there is no such file, or the disk has no links.
+    pub fn link(&self, path: &FilePath, to: &Path) -> io::Result<bool> {
+        let folder = match self.folder_of(Area::Latest, path, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            folder => folder?,
+        };
+        Ok(linkat(&folder, path.name(), CWD, to, AtFlags::empty()).is_ok())
+    }
+
+    /// Opens a file of `latest/` to be read.
+    pub fn open(&self, path: &FilePath) -> io::Result<File> {
+        self.open_file(Area::Latest, path, OFlags::RDONLY)
     }
 
     /// Makes a folder, and those above it. What is in its place and is not a folder is removed.

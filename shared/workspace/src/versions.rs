@@ -1,6 +1,8 @@
 //! The history of a file: it only grows.
 
-use crate::{Change, Expect, Result, Version, VersionPage, Workspace, Writer, blocking, damage, error};
+use crate::{
+    Change, Expect, Given, Result, Version, VersionPage, Workspace, Writer, blocking, damage, error, large::is_large,
+};
 use bytes::Bytes;
 use domain::{Error, FileId};
 use ports::Query;
@@ -24,14 +26,10 @@ impl Workspace {
     ///
     /// # Errors
     /// `CONTENT_DAMAGED` and `CONTENT_MISSING`, with the place, when the archive has not got it as it was written and no good copy
-    /// was found: so that nothing else is ever taken for it, or made current again.
+    /// was found: so that nothing else is ever taken for it, or made current again. `PAYLOAD_TOO_LARGE` for a large content, which is
+    /// read by [`Workspace::pieces`].
     pub async fn version(&self, file_id: FileId, v: u64) -> Result<(Version, Bytes)> {
-        let item = self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?;
-        let item = item.ok_or_else(|| {
-            Error::not_found("version", format!("{v} of the file {file_id}"))
-                .hint("list the versions to see which exist")
-        })?;
-        let version: Version = error::parse(&item.body)?;
+        let version = self.version_info(file_id, v).await?;
         match self.0.archive.get(version.sha256, version.size).await {
             Ok(content) => Ok((version, content)),
             Err(error) => {
@@ -41,14 +39,33 @@ impl Workspace {
         }
     }
 
+    /// One version without its content.
+    pub async fn version_info(&self, file_id: FileId, v: u64) -> Result<Version> {
+        let item = self.0.table.get(&self.0.keys.version(file_id, v)).await.map_err(error::port)?;
+        let item = item.ok_or_else(|| {
+            Error::not_found("version", format!("{v} of the file {file_id}"))
+                .hint("list the versions to see which exist")
+        })?;
+        error::parse(&item.body)
+    }
+
     /// Makes the content of an old version the newest version.
     pub async fn restore_version(&self, file_id: FileId, v: u64, expect: Expect, writer: &Writer) -> Result<Change> {
-        let (_, content) = self.version(file_id, v).await?;
-        self.write(&self.path_of(file_id).await?, content, expect, writer).await
+        let Version { sha256, size, .. } = self.version_info(file_id, v).await?;
+        let content = match is_large(size) {
+            true => Given::Large { sha256, size },
+            false => Given::Bytes(self.version(file_id, v).await?.1),
+        };
+        self.write_given(&self.path_of(file_id).await?, content, expect, writer).await
     }
 
     /// What changed between two versions, as a unified diff, capped; none when either is not a text or too long.
     pub async fn diff(&self, file_id: FileId, from: u64, to: u64) -> Result<Option<String>> {
+        for v in [from, to] {
+            if self.version_info(file_id, v).await?.size > MAX_DIFFED as u64 {
+                return Ok(None);
+            }
+        }
         let (_, old) = self.version(file_id, from).await?;
         let (_, new) = self.version(file_id, to).await?;
         diff(old, new, (format!("version {from}"), format!("version {to}"))).await

@@ -294,7 +294,7 @@ impl Workspace {
         item.map(|item| Ok((error::parse(&item.body)?, item.rev))).transpose()
     }
 
-    async fn existing(&self) -> Result<(WorkspaceInfo, u64)> {
+    pub(crate) async fn existing(&self) -> Result<(WorkspaceInfo, u64)> {
         self.record().await?.ok_or_else(|| Error::not_found("workspace", self.0.id))
     }
 

@@ -1,7 +1,7 @@
 //! Writing: a new version of a file, a new folder.
 
 use crate::{
-    Change, Expect, Kind, Op, Result, Version, Workspace, Writer, archive,
+    Change, Expect, Given, Kind, Op, Result, Version, Workspace, Writer, archive,
     commit::{ATTEMPTS, whole},
     error, files,
     index::{Found, MAX_DEPTH, Walk},
@@ -28,12 +28,29 @@ impl Workspace {
     ) -> Result<Change> {
         let content = content.into();
         files::fits(path, content.len())?;
+        self.write_given(path, Given::Bytes(content), expect, writer).await
+    }
+
+    /// The same with any content, also a large one that the archive has.
+    ///
+    /// # Errors
+    /// As [`Workspace::write`]; `CONTENT_MISSING` or `CONTENT_DAMAGED` when the archive has not got that many bytes of it.
+    pub async fn write_given(
+        &self,
+        path: &FilePath,
+        content: Given,
+        expect: Expect,
+        writer: &Writer,
+    ) -> Result<Change> {
         let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
         whole(async move { this.write_whole(&path, content, expect, &writer).await }).await
     }
 
-    async fn write_whole(&self, path: &FilePath, content: Bytes, expect: Expect, writer: &Writer) -> Result<Change> {
-        let digest = archive::digest(&content).await?;
+    async fn write_whole(&self, path: &FilePath, content: Given, expect: Expect, writer: &Writer) -> Result<Change> {
+        let (digest, size) = match &content {
+            Given::Bytes(content) => (archive::digest(content).await?, content.len() as u64),
+            Given::Large { sha256, size } => (*sha256, *size),
+        };
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
         // Whoever wants no certain version is never refused because others are fast: in this process they wait for each other, and
@@ -48,22 +65,33 @@ impl Workspace {
             taxonomy::may_write(path, walk.found.as_ref().map(|found| found.entry.kind), writer)?;
             taxonomy::check_new_names(walk.missing.iter().map(String::as_str))?;
             self.check(path, walk.found.as_ref(), expect).await?;
-            let (entry, mut writes) = self.version_of(&walk, path, digest, content.len() as u64, writer)?;
+            let (entry, mut writes) = self.version_of(&walk, path, digest, size, writer)?;
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
             let is_current = walk.found.is_some_and(|found| found.entry.v == entry.v);
             if is_current {
                 // Nothing new; but whoever writes a content again may do so because the archive has lost it.
-                self.0.archive.put_again(digest, &content).await?;
+                match &content {
+                    Given::Bytes(content) => self.0.archive.put_again(digest, content).await?,
+                    Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
+                }
                 if writer.call.is_none() {
                     return Ok(change);
                 }
             } else {
-                writes.extend(self.0.archive.put(digest, &content).await?);
+                match &content {
+                    Given::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
+                    Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
+                }
             }
             if self.commit(writes, &change, writer).await? {
                 self.0.archive.is_good_again(digest).await?;
-                let (path, id) = (path.clone(), self.0.clock.id());
-                self.flush("to write a file", move |mirror| mirror.write(&path, &content, id)).await;
+                match content {
+                    Given::Bytes(content) => {
+                        let (path, id) = (path.clone(), self.0.clock.id());
+                        self.flush("to write a file", move |mirror| mirror.write(&path, &content, id)).await;
+                    }
+                    Given::Large { .. } => self.flush_large(path, digest, size).await,
+                }
                 return Ok(change);
             }
         }
@@ -217,7 +245,10 @@ impl Workspace {
 
     async fn what_changed(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Result<Option<String>> {
         let seen = match expect {
-            Expect::Hash(digest) => self.0.archive.find(digest).await?,
+            Expect::Hash(digest) => match self.0.archive.find(digest).await? {
+                Some(Given::Bytes(seen)) => Some(seen),
+                Some(Given::Large { .. }) | None => None,
+            },
             Expect::Version(v) => Some(self.version(entry.file_id, v).await?.1),
             Expect::Any | Expect::File(_) | Expect::Absent => None,
         };

@@ -32,6 +32,12 @@ async fn the_blobs_conform_whole_and_in_parts_and_by_presigned_addresses() {
     // The suite's contents in parts, though S3 would have the small ones whole: an upload of one part may be short.
     let in_parts = || async { Arc::new(blobs(&endpoint, &name()).await.multipart_above(1)) as Arc<dyn Blobs> };
     conformance::blobs(&env, in_parts).await;
+    let large = || async { Arc::new(blobs(&endpoint, &name()).await.large_above(1 << 20)) as Arc<dyn Blobs> };
+    conformance::large_blobs(1 << 20, large).await;
+    let in_parts = || async {
+        Arc::new(blobs(&endpoint, &name()).await.large_above(9 << 20).multipart_above(1)) as Arc<dyn Blobs>
+    };
+    conformance::large_blobs(9 << 20, in_parts).await;
     large_contents_travel_in_parts(&endpoint, &name()).await;
     addresses_are_good_for_one_content(&endpoint, &name()).await;
     damage_is_found_and_replaced(&endpoint, &name()).await;
@@ -54,18 +60,18 @@ async fn damage_is_found_and_replaced(endpoint: &str, bucket: &str) {
         for damage in [other, content[..length / 2].to_vec(), Vec::new()] {
             // A part of it was read before, and is known.
             assert_eq!(blobs.get("w", digest, Some(0..4)).await.unwrap().unwrap(), content[..4]);
-            assert!(blobs.verify("w", digest).await.unwrap());
+            assert!(blobs.verify("w", digest, None).await.unwrap());
             raw.put_object().bucket(bucket).key(&key).body(damage.into()).send().await.unwrap();
             for range in [None, Some(0..4), Some(0..u64::MAX), Some(2..2)] {
                 let read = blobs.get("w", digest, range.clone()).await;
                 assert!(matches!(read, Err(ports::Error::Damaged(_))), "{range:?} of {length} bytes");
             }
-            assert!(matches!(blobs.verify("w", digest).await, Err(ports::Error::Damaged(_))));
+            assert!(matches!(blobs.verify("w", digest, None).await, Err(ports::Error::Damaged(_))));
             blobs.put("w", content.clone()).await.unwrap();
             assert!(blobs.get("w", digest, None).await.unwrap() == Some(content.clone()), "written again");
         }
         raw.delete_object().bucket(bucket).key(&key).send().await.unwrap();
-        assert!(!blobs.verify("w", digest).await.unwrap());
+        assert!(!blobs.verify("w", digest, None).await.unwrap());
         assert_eq!(blobs.get("w", digest, Some(0..4)).await.unwrap(), None);
     }
 }

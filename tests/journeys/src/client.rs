@@ -115,7 +115,8 @@ impl Client {
     /// When there is no answer.
     pub async fn transfer(&self, request: &Value, content: Vec<u8>) -> Result<(StatusCode, Vec<u8>)> {
         let text = |name: &str| request[name].as_str().ok_or_else(|| format!("no {name} in {request}"));
-        let mut sent = self.http.request(text("method")?.parse()?, text("url")?).body(content);
+        let url = reqwest::Url::parse(&self.address("/"))?.join(text("url")?)?;
+        let mut sent = self.http.request(text("method")?.parse()?, url).body(content);
         for (name, value) in request["headers"].as_object().into_iter().flatten() {
             sent = sent.header(name, value.as_str().unwrap_or_default());
         }

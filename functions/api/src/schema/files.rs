@@ -4,10 +4,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Where a content is sent to or read from, past this server.
+/// Where a content is sent to or read from by itself.
 #[derive(Serialize, ToSchema)]
 pub struct Transfer {
-    /// The request; none where contents come and go through this server only.
+    /// The request; none for a short content, which comes and goes with a request for its file.
     pub request: Option<TransferRequest>,
     /// From when on it is void.
     #[schema(format = DateTime)]
@@ -19,7 +19,7 @@ pub struct Transfer {
 pub struct TransferRequest {
     /// `GET` or `PUT`.
     pub method: String,
-    /// Where; a secret until it expires.
+    /// Where: an absolute URL, or a path on this server. A secret until it expires.
     pub url: String,
     /// The headers that must be sent as they are.
     pub headers: std::collections::BTreeMap<String, String>,

@@ -24,6 +24,7 @@ GET /api/v1/workspaces/{workspace_id}/artifacts
 GET /api/v1/workspaces/{workspace_id}/chats
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}
 GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
+GET /api/v1/workspaces/{workspace_id}/contents/{sha256}
 GET /api/v1/workspaces/{workspace_id}/evaluations
 GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}
 GET /api/v1/workspaces/{workspace_id}/files
@@ -90,6 +91,7 @@ POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/step
 POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop
 POST /api/v1/workspaces/{workspace_id}/tools
 POST /api/v1/workspaces/{workspace_id}/uploads
+PUT /api/v1/workspaces/{workspace_id}/contents/{sha256}
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content";
 

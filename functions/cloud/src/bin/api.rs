@@ -1,7 +1,12 @@
 //! The Lambda behind the HTTP API.
 
-use axum::{body::HttpBody as _, middleware::map_response, response::Response};
-use http::{HeaderValue, header};
+use axum::{
+    body::HttpBody as _,
+    extract::Request,
+    middleware::{Next, from_fn},
+    response::Response,
+};
+use http::{HeaderValue, Method, header};
 use lambda_runtime::Error;
 
 /// Lambda gives back 6 MB of JSON, and in it the body as Base64.
@@ -10,13 +15,17 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let router = cloud::assemble::Account::from_env()?.answering()?;
-    lambda_http::run(router.layer(map_response(as_bytes))).await
+    lambda_http::run(router.layer(from_fn(as_bytes))).await
 }
 
 /// Contents are bytes, whatever their type says. Of a text type, `lambda_http` would read them as UTF-8 and replace what is none; what
 /// has an encoding, be it none, it leaves alone. Our JSON is always text.
-async fn as_bytes(mut response: Response) -> Response {
-    if response.body().size_hint().lower() > LARGEST {
+async fn as_bytes(request: Request, next: Next) -> Response {
+    let has_body = *request.method() != Method::HEAD;
+    let mut response = next.run(request).await;
+    // A stream has its length in the header alone.
+    let told = response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if has_body && response.body().size_hint().lower().max(told.unwrap_or(0)) > LARGEST {
         return cloud::refusal::too_long(&response);
     }
     let headers = response.headers_mut();

@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
+    /// For what is sent for longer than an answer may be waited for.
+    sending: reqwest::Client,
     base: Url,
     token: Option<String>,
     /// Whether the hub has answered before.
@@ -42,19 +44,24 @@ impl Client {
         if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
             return Err(Failure::Usage("the token has characters that no token has".into()));
         }
-        let mut http = reqwest::Client::builder()
-            .user_agent(concat!("buildscale/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_secs(5))
-            .read_timeout(SILENCE)
-            .redirect(reqwest::redirect::Policy::none());
-        if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
-            http = http.no_proxy(); // a proxy would look for the hub on its own machine
-        }
-        if base.scheme() == "http" {
-            http = http.tls_certs_only([]); // saves reading the system's certificates, which a container may not have
-        }
-        let http = http.build().map_err(|error| foreign(&base, causes(&error)))?;
-        Ok(Self { http, base, token: token.map(str::to_owned), met: Arc::default() })
+        let build = |patience: Option<Duration>| {
+            let mut http = reqwest::Client::builder()
+                .user_agent(concat!("buildscale/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(Duration::from_secs(5))
+                .redirect(reqwest::redirect::Policy::none());
+            if let Some(patience) = patience {
+                http = http.read_timeout(patience);
+            }
+            if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+                http = http.no_proxy(); // a proxy would look for the hub on its own machine
+            }
+            if base.scheme() == "http" {
+                http = http.tls_certs_only([]); // saves reading the system's certificates, which a container may not have
+            }
+            http.build().map_err(|error| foreign(&base, causes(&error)))
+        };
+        let (http, sending) = (build(Some(SILENCE))?, build(None)?);
+        Ok(Self { http, sending, base, token: token.map(str::to_owned), met: Arc::default() })
     }
 
     /// Reads `path` below `/api/v1`.
@@ -119,20 +126,35 @@ impl Client {
     }
 
     /// Sends a request that the server has given, to wherever it says and without the token. A content that is there already is as good.
-    pub(crate) async fn transfer(&self, request: &Value, content: Vec<u8>) -> Result<Response, Failure> {
+    /// `content` is its body, with its length in bytes.
+    pub(crate) async fn transfer(
+        &self,
+        request: &Value,
+        content: Option<(reqwest::Body, u64)>,
+    ) -> Result<Response, Failure> {
         let method = value::text(request, "method").parse::<Method>();
-        let url = Url::parse(value::text(request, "url"));
+        // A path is one on the server itself.
+        let url = self.base.join(value::text(request, "url"));
         let (Ok(method), Ok(url)) = (method, url) else {
             return Err(foreign(&self.base, "its address of a content is none".into()));
         };
-        let mut sent = self.http.request(method, url);
+        let mut sent = match content {
+            Some((body, length)) => self.sending.request(method, url).header("content-length", length).body(body),
+            None => self.http.request(method, url),
+        };
         for (name, value) in request.get("headers").and_then(Value::as_object).into_iter().flatten() {
-            sent = sent.header(name, value.as_str().unwrap_or_default());
+            // The length is there already, as a client sends it.
+            if !name.eq_ignore_ascii_case("content-length") {
+                sent = sent.header(name, value.as_str().unwrap_or_default());
+            }
         }
-        let response = sent.body(content).send().await.map_err(|error| self.broken(&error))?;
+        let response = sent.send().await.map_err(|error| self.broken(&error))?;
         match response.status().as_u16() {
             200..300 | 412 => Ok(response),
-            status => Err(foreign(&self.base, format!("where its contents are says {status}"))),
+            status => Err(self
+                .refusal(response)
+                .await
+                .unwrap_or_else(|| foreign(&self.base, format!("where its contents are says {status}")))),
         }
     }
 
@@ -207,13 +229,20 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        let text = response.text().await.map_err(|error| self.broken(&error))?;
-        let inside =
-            serde_json::from_str::<Value>(&text).ok().and_then(|mut body| body.get_mut("error").map(Value::take));
-        match inside.and_then(|inside| serde_json::from_value::<Refusal>(inside).ok()) {
-            Some(refusal) => Err(Failure::Refused(Box::new(Refusal { status: status.as_u16(), ..refusal }))),
-            None => Err(foreign(&self.base, format!("it answers {status}"))),
-        }
+        let refusal = self.refusal(response).await;
+        Err(refusal.unwrap_or_else(|| foreign(&self.base, format!("it answers {status}"))))
+    }
+
+    /// What the hub says is wrong; none when it is not the hub that says so.
+    async fn refusal(&self, response: Response) -> Option<Failure> {
+        let status = response.status().as_u16();
+        let text = match response.text().await {
+            Ok(text) => text,
+            Err(error) => return Some(self.broken(&error)),
+        };
+        let inside = serde_json::from_str::<Value>(&text).ok()?.get_mut("error").map(Value::take)?;
+        let refusal = serde_json::from_value::<Refusal>(inside).ok()?;
+        Some(Failure::Refused(Box::new(Refusal { status, ..refusal })))
     }
 
     async fn json(&self, response: Response) -> Result<Value, Failure> {

@@ -5,16 +5,16 @@ use crate::cli::{
     client::{Body, Client},
     failure::{Exit, Failure},
     lists::moment,
+    local::{Local, Progress},
     locate::{self, absolute},
     output::{Look, Output, one_line},
     value::{number, text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use domain::Sha256;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use std::{
-    io::{self, Read},
+    io::{self, IsTerminal},
     path::Path,
 };
 
@@ -131,7 +131,10 @@ impl Files {
             _ => self.client.open(&place, &[]).await?,
         };
         let mut whole = Vec::new();
+        // Where the content itself goes to the terminal, its progress is seen.
+        let mut progress = Progress::of("received", number(&file, "size"), !io::stdout().is_terminal());
         while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
+            progress.add(bytes.len());
             if out.is_json() { whole.extend_from_slice(&bytes) } else { out.bytes(&bytes)? }
         }
         if !out.is_json() {
@@ -150,27 +153,31 @@ impl Files {
         if name == "-" && path.ends_with('/') {
             return Err(Failure::Usage("standard input has no name: give the whole path".into()));
         }
-        let content = read(local)?;
+        let content = Local::open(local)?;
         let path = self.destination(path, &name).await?;
-        let change = self.save(&path, content, if_version).await?;
+        let change = self.save_local(&path, content, if_version).await?;
         self.told("wrote", &change, out)
     }
 
     /// Makes a file, or a new version of it.
     pub(crate) async fn save(&self, path: &str, content: Vec<u8>, if_version: Option<u64>) -> Result<Value, Failure> {
+        self.save_local(path, Local::Bytes(content), if_version).await
+    }
+
+    async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, Failure> {
         match (self.find_if_any(path).await?, if_version) {
             (None, None | Some(0)) => match self.create(path, &content).await {
                 // Somebody was faster: then it is a new version of theirs, unless there was to be none.
                 Err(failure) if failure.exit() == Exit::Conflict && if_version.is_none() => {
                     let found = self.find(path).await?;
-                    self.write(text(&found, "file_id"), content, None).await
+                    self.write(text(&found, "file_id"), &content, None).await
                 }
                 made => made,
             },
             // The hub says best what is wrong: that it exists, or that it does not.
             (Some(_), Some(0)) => self.create(path, &content).await,
             (None, Some(_)) => self.find(path).await,
-            (Some(found), version) => self.write(text(&found, "file_id"), content, version).await,
+            (Some(found), version) => self.write(text(&found, "file_id"), &content, version).await,
         }
     }
 
@@ -208,33 +215,49 @@ impl Files {
     async fn open_past(&self, id: &str) -> Result<Response, Failure> {
         let address = self.client.get(&self.at(&[id, "address"]), &[]).await?;
         match address.get("request").filter(|request| request.is_object()) {
-            Some(request) => self.client.transfer(request, Vec::new()).await,
+            Some(request) => self.client.transfer(request, None).await,
             None => self.client.open(&self.at(&[id, "content"]), &[]).await,
         }
     }
 
-    async fn create(&self, path: &str, content: &[u8]) -> Result<Value, Failure> {
-        let as_text = std::str::from_utf8(content).ok().map(|content| json!({ "path": path, "content": content }));
-        if let Some(body) = as_text.filter(|body| body.to_string().len() <= MAX_JSON) {
-            return self.client.post(&self.at(&[]), &body).await;
+    async fn create(&self, path: &str, content: &Local) -> Result<Value, Failure> {
+        if let Local::Bytes(content) = content
+            && content.len() <= MAX_JSON
+        {
+            let as_text = std::str::from_utf8(content).ok().map(|content| json!({ "path": path, "content": content }));
+            if let Some(body) = as_text.filter(|body| body.to_string().len() <= MAX_JSON) {
+                return self.client.post(&self.at(&[]), &body).await;
+            }
+        }
+        if content.length() > PAST
+            && let Some(sha256) = self.send_past(content).await?
+        {
+            return self.client.post(&self.at(&[]), &json!({ "path": path, "sha256": sha256 })).await;
         }
         // Bytes, and what is long, go by the raw route, which wants a file that exists: version 1 is empty.
         let made = self.client.post(&self.at(&[]), &json!({ "path": path })).await?;
-        self.write(text(&made, "file_id"), content.to_vec(), Some(number(&made, "v"))).await
+        self.write(text(&made, "file_id"), content, Some(number(&made, "v"))).await
     }
 
-    async fn write(&self, file_id: &str, content: Vec<u8>, version: Option<u64>) -> Result<Value, Failure> {
-        if content.len() as u64 > PAST {
-            let sha256 = Sha256::of(&content).to_string();
-            let wanted = json!({ "sha256": sha256, "size": content.len() });
-            let address = self.client.post(&["workspaces", &self.workspace, "uploads"], &wanted).await?;
-            if let Some(request) = address.get("request").filter(|request| request.is_object()) {
-                self.client.transfer(request, content).await?;
-                let body = Body::Json(json!({ "sha256": sha256 }));
-                return self.client.change(Method::PUT, &self.at(&[file_id]), body, version).await;
-            }
+    async fn write(&self, file_id: &str, content: &Local, version: Option<u64>) -> Result<Value, Failure> {
+        if content.length() > PAST
+            && let Some(sha256) = self.send_past(content).await?
+        {
+            let body = Body::Json(json!({ "sha256": sha256 }));
+            return self.client.change(Method::PUT, &self.at(&[file_id]), body, version).await;
         }
-        self.client.change(Method::PUT, &self.at(&[file_id, "content"]), Body::Bytes(content), version).await
+        let body = Body::Bytes(content.bytes().await?);
+        self.client.change(Method::PUT, &self.at(&[file_id, "content"]), body, version).await
+    }
+
+    /// Sends a content to an address of its own and gives its digest; none where the server has no address for it.
+    async fn send_past(&self, content: &Local) -> Result<Option<String>, Failure> {
+        let (sha256, size) = (content.digest().await?.to_string(), content.length());
+        let wanted = json!({ "sha256": sha256, "size": size });
+        let address = self.client.post(&["workspaces", &self.workspace, "uploads"], &wanted).await?;
+        let Some(request) = address.get("request").filter(|request| request.is_object()) else { return Ok(None) };
+        self.client.transfer(request, Some((content.body().await?, size))).await?;
+        Ok(Some(sha256))
     }
 
     async fn history(&self, path: &str, out: &mut Output) -> Result<(), Failure> {
@@ -304,15 +327,4 @@ impl Files {
 
 fn is_folder(info: &Value) -> bool {
     text(info, "kind") == "folder"
-}
-
-fn read(local: &Path) -> Result<Vec<u8>, Failure> {
-    let mut content = Vec::new();
-    let result = if local == Path::new("-") {
-        io::stdin().lock().read_to_end(&mut content).map(drop)
-    } else {
-        std::fs::read(local).map(|read| content = read)
-    };
-    result.map_err(|source| Failure::Local { path: local.display().to_string(), source })?;
-    Ok(content)
 }

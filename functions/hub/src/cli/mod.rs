@@ -24,6 +24,7 @@ mod flows;
 mod follow;
 mod input;
 mod lists;
+mod local;
 mod locate;
 mod output;
 mod people;

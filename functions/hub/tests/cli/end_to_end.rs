@@ -213,6 +213,28 @@ fn files_by_path() {
 }
 
 #[test]
+fn a_large_file_there_and_back() {
+    const LENGTH: u32 = 34 << 20;
+    let (folder, hub) = hub();
+    let local = folder.path().join("large.bin");
+    let content: Vec<u8> = (0..LENGTH / 4).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    std::fs::write(&local, &content).unwrap();
+    let put = hub.run(&["files", "put", local.to_str().unwrap(), "/data/"]);
+    assert_eq!(text(&put.stdout), "wrote /data/large.bin v1\n", "{}", text(&put.stderr));
+    assert_eq!(text(&put.stderr), "", "no progress where no terminal is");
+    assert!(hub.run(&["files", "cat", "/data/large.bin"]).stdout == content);
+    std::fs::write(&local, "short").unwrap();
+    assert_eq!(
+        text(&hub.run(&["files", "put", local.to_str().unwrap(), "/data/"]).stdout),
+        "wrote /data/large.bin v2\n"
+    );
+    assert!(hub.run(&["files", "cat", "/data/large.bin", "--version", "1"]).stdout == content);
+    let input = hub.run_with_input(&["files", "put", "-", "/data/input"], content.get(..(32 << 20) + 1).unwrap());
+    assert_eq!(input.status.code(), Some(2), "its digest is sent before it");
+    assert!(text(&input.stderr).contains("write it to a file"), "{}", text(&input.stderr));
+}
+
+#[test]
 fn workspaces_by_name() {
     let (_folder, hub) = hub();
     let made = hub.run(&["workspaces", "create", "Research"]);

@@ -4,6 +4,7 @@
 mod commands;
 mod full;
 mod killed;
+mod large;
 mod lifetime;
 mod observed;
 mod providers;

@@ -4,7 +4,12 @@
 //! beside the content, so that whether what lies under a name was ever sent as that content is known without reading it: something
 //! else that was put there has another digest, or none. A content that is read whole is compared here, too. A part of one is read
 //! under the ETag of an object that was compared whole: S3 gives every overwritten object another one.
+//!
+//! A large content ([`LARGE`]) is not read whole for that. Its parts are read under the ETag of an object for which S3 keeps the
+//! content's own SHA-256, which it computed itself when it took the object; that its disks give back the same bytes is S3's promise.
+//! Where S3 keeps no such digest, the object is read once as a stream and compared.
 
+mod large;
 mod multipart;
 mod presign;
 
@@ -21,7 +26,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Blobs, Error, Presigned, Result, Transfer, validate};
+use ports::{Blobs, Error, LARGE, Presigned, Result, Transfer, validate};
 use std::{
     collections::HashMap,
     ops::Range,
@@ -44,6 +49,7 @@ pub struct S3Blobs {
     client: Client,
     bucket: String,
     multipart_above: usize,
+    large_above: u64,
     /// The ETags of objects that were read whole and found intact, by their keys.
     intact: Mutex<HashMap<String, String>>,
 }
@@ -62,7 +68,13 @@ enum Stored {
 impl S3Blobs {
     /// In `bucket`.
     pub fn new(client: Client, bucket: impl Into<String>) -> Self {
-        Self { client, bucket: bucket.into(), multipart_above: MULTIPART_ABOVE, intact: Mutex::default() }
+        Self {
+            client,
+            bucket: bucket.into(),
+            multipart_above: MULTIPART_ABOVE,
+            large_above: LARGE,
+            intact: Mutex::default(),
+        }
     }
 
     /// The same, with contents above `bytes` sent in parts.
@@ -71,33 +83,56 @@ impl S3Blobs {
         Self { multipart_above: bytes, ..self }
     }
 
+    /// The same, where contents above `bytes` are large.
+    #[must_use]
+    pub fn large_above(self, bytes: u64) -> Self {
+        Self { large_above: bytes, ..self }
+    }
+
     /// What lies under a content's key. `in_parts` is the digest that S3 has of it when it was sent in parts, where it is known.
-    async fn stored(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<Stored> {
+    async fn stored(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<(Stored, Head)> {
         let head = self.client.head_object().bucket(&self.bucket).key(key).checksum_mode(ChecksumMode::Enabled);
         match head.send().await {
-            Ok(head) => Ok(match head.checksum_sha256() {
-                Some(kept) if kept == checksum(digest) || in_parts == Some(kept) => Stored::Intact,
-                // Of the digests of parts, which may have been cut elsewhere.
-                Some(kept) if kept.contains('-') => Stored::Unknown,
-                Some(_) => Stored::Other,
-                None => Stored::Unknown,
-            }),
-            Err(error) if status(&error) == Some(404) => Ok(Stored::Absent),
+            Ok(head) => {
+                let stored = match head.checksum_sha256() {
+                    Some(kept) if kept == checksum(digest) || in_parts == Some(kept) => Stored::Intact,
+                    // Of the digests of parts, which may have been cut elsewhere.
+                    Some(kept) if kept.contains('-') => Stored::Unknown,
+                    Some(_) => Stored::Other,
+                    None => Stored::Unknown,
+                };
+                let length = head.content_length().and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
+                Ok((stored, Head { length, etag: head.e_tag }))
+            }
+            Err(error) if status(&error) == Some(404) => Ok((Stored::Absent, Head::default())),
             Err(error) => Err(unavailable(WHAT, &error)),
         }
     }
 
     /// The same, and where S3 does not know, by reading it.
     async fn is_intact(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<Stored> {
-        match self.stored(key, digest, in_parts).await? {
-            Stored::Unknown => match self.whole(key, digest).await {
-                Ok(Some(_)) => Ok(Stored::Intact),
-                Ok(None) => Ok(Stored::Absent),
-                Err(Error::Damaged(_)) => Ok(Stored::Other),
-                Err(error) => Err(error),
-            },
-            known => Ok(known),
+        self.looked_at(key, digest, in_parts).await.map(|(stored, _)| stored)
+    }
+
+    async fn looked_at(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<(Stored, Head)> {
+        let (stored, head) = self.stored(key, digest, in_parts).await?;
+        if stored != Stored::Unknown {
+            return Ok((stored, head));
         }
+        // It may be known from an earlier look.
+        if head.etag.is_some() && self.known(key) == head.etag {
+            return Ok((Stored::Intact, head));
+        }
+        let found = match head.length > self.large_above {
+            true => self.streamed(key, digest).await?,
+            false => match self.whole(key, digest).await {
+                Ok(Some(_)) => Stored::Intact,
+                Ok(None) => Stored::Absent,
+                Err(Error::Damaged(_)) => Stored::Other,
+                Err(error) => return Err(error),
+            },
+        };
+        Ok((found, head))
     }
 
     /// Writes a content: if it is absent, or whatever is there. It does not matter who does: the bytes are the same. Says whether
@@ -155,7 +190,7 @@ impl S3Blobs {
         match self.fetch(key, None, None).await? {
             Fetched::Content(content, head) => {
                 let content = compared(key, content, digest).await?;
-                self.found_intact(key, &head);
+                self.found_intact(key, head.e_tag());
                 Ok(Some(content))
             }
             Fetched::Absent => Ok(None),
@@ -175,10 +210,18 @@ impl S3Blobs {
             Fetched::Nothing if etag.is_some() => return Ok(Some(Bytes::new())),
             Fetched::Content(part, head) if is_all(&head, part.len()) => {
                 let content = compared(key, part, digest).await?;
-                self.found_intact(key, &head);
+                self.found_intact(key, head.e_tag());
                 return Ok(Some(content));
             }
-            Fetched::Content(..) | Fetched::Nothing | Fetched::Replaced => {}
+            Fetched::Content(part, head) if total(&head).is_some_and(|total| total > self.large_above) => {
+                return self.part_of_large(key, digest, range, (part, head.e_tag().map(str::to_owned))).await;
+            }
+            Fetched::Content(..) => {}
+            Fetched::Nothing | Fetched::Replaced => {
+                if self.length_of(key, digest).await?.is_some_and(|length| length > self.large_above) {
+                    return self.part_again(key, &range).await;
+                }
+            }
         }
         let whole = self.whole(key, digest).await?;
         Ok(whole.map(|content| {
@@ -192,8 +235,8 @@ impl S3Blobs {
         self.intact.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    fn found_intact(&self, key: &str, head: &GetObjectOutput) {
-        let Some(etag) = head.e_tag() else { return };
+    fn found_intact(&self, key: &str, etag: Option<&str>) {
+        let Some(etag) = etag else { return };
         let mut intact = self.intact.lock().unwrap_or_else(PoisonError::into_inner);
         if intact.len() >= KNOWN {
             intact.clear();
@@ -212,11 +255,21 @@ enum Fetched {
     Content(Bytes, Box<GetObjectOutput>),
 }
 
-/// Whether a part of `length` bytes is the whole object.
+/// What is known of an object without reading it.
+#[derive(Default)]
+struct Head {
+    length: u64,
+    etag: Option<String>,
+}
+
+/// Whether a part of `length` bytes is the whole object: S3 may also give the whole at once, and name no range.
 fn is_all(head: &GetObjectOutput, length: usize) -> bool {
-    // Such as `bytes 0-9/10`; none when S3 gave the whole at once.
-    let total = head.content_range().and_then(|range| range.rsplit_once('/')).map(|(_, total)| total.parse::<usize>());
-    total.is_none_or(|total| total == Ok(length))
+    total(head).is_none_or(|total| total == length as u64)
+}
+
+/// The length of the object that a part is of, from a range such as `bytes 0-9/10`.
+fn total(head: &GetObjectOutput) -> Option<u64> {
+    head.content_range()?.rsplit_once('/')?.1.parse().ok()
 }
 
 /// A content whose digest is this one.
@@ -271,7 +324,7 @@ impl Blobs for S3Blobs {
     }
 
     /// One request without a body, where S3 has the digest beside the content.
-    async fn verify(&self, space: &str, digest: Sha256) -> Result<bool> {
+    async fn verify(&self, space: &str, digest: Sha256, _range: Option<Range<u64>>) -> Result<bool> {
         validate::space(space)?;
         let key = key(space, digest);
         match self.is_intact(&key, digest, None).await? {
@@ -279,6 +332,11 @@ impl Blobs for S3Blobs {
             Stored::Intact => Ok(true),
             Stored::Other | Stored::Unknown => Err(sent_as_another(&key)),
         }
+    }
+
+    async fn length(&self, space: &str, digest: Sha256) -> Result<Option<u64>> {
+        validate::space(space)?;
+        self.length_of(&key(space, digest), digest).await
     }
 
     async fn presigned(

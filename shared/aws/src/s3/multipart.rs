@@ -59,7 +59,7 @@ impl S3Blobs {
                 Outcome::Racing => last = Fault::of(&error),
                 // An attempt whose answer was lost has ended the upload, and made the content.
                 Outcome::Failed
-                    if self.stored(key, Sha256::of(content), Some(&checksum_of_parts(content))).await?
+                    if self.stored(key, Sha256::of(content), Some(&checksum_of_parts(content))).await?.0
                         == Stored::Intact =>
                 {
                     return Ok(true);

@@ -336,6 +336,10 @@ async fn copy(from: &Workspace, to: &Workspace, folder: &FilePath) -> Result<(),
         Err(error) => return Err(error),
     };
     for entry in entries.iter().filter(|entry| entry.kind == Kind::File) {
+        if entry.size > workspace::MAX_FILE as u64 {
+            tracing::warn!(path = %entry.path, size = entry.size, "a large file is left out of a case");
+            continue;
+        }
         let content = from.read(&entry.path, None).await?;
         to.write(&entry.path, content.bytes, Expect::Any, &Principal::System.into()).await?;
     }

@@ -9,7 +9,7 @@ use std::{
     ops::Bound,
 };
 use uuid::Uuid;
-use workspace::mirror::Area;
+use workspace::{large::digest_of, mirror::Area};
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +39,11 @@ impl Index {
                         index.0.insert(path.clone(), Entry::Folder);
                         folders.push(path);
                     }
-                    OnDisk::File(_) => match folder.read(&path, limit)? {
-                        Some(content) => {
-                            let (digest, size) = (Sha256::of(&content), content.len() as u64);
-                            index.0.insert(path, Entry::File { digest, size });
-                        }
-                        None => drop(folder.remove(Area::Latest, &path, Uuid::nil())?),
-                    },
+                    OnDisk::File(size) if size <= limit => {
+                        let digest = digest_of(folder.open(&path)?)?;
+                        index.0.insert(path, Entry::File { digest, size });
+                    }
+                    OnDisk::File(_) => drop(folder.remove(Area::Latest, &path, Uuid::nil())?),
                     OnDisk::Stray => {
                         strays += 1;
                         folder.remove(Area::Latest, &path, Uuid::from_u128(strays))?;

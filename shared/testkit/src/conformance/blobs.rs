@@ -90,3 +90,93 @@ async fn racing_writers_of_one_content_agree(blobs: Arc<dyn Blobs>) {
         assert_eq!(ok(blobs.get("s", digest, None).await), Some(content(n % 8)));
     }
 }
+
+/// Holds blobs to what they promise of large contents. `large` makes blobs to which a content of more than `above` bytes is large.
+pub async fn large_blobs<F: Future<Output = Arc<dyn Blobs>>>(above: usize, large: impl Fn() -> F) {
+    large_contents_are_read_in_ranges(&*large().await, above).await;
+    what_was_not_announced_is_not_taken(&*large().await, above).await;
+    two_at_once_bring_the_same(large().await, above).await;
+}
+
+/// No two chunks of it are the same.
+fn long(length: usize) -> Bytes {
+    (0..length.div_ceil(8) as u64)
+        .flat_map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes())
+        .take(length)
+        .collect()
+}
+
+/// Stores a content as its store wants it: as a stream, or at once.
+async fn bring(blobs: &dyn Blobs, content: &Bytes) {
+    let (digest, length) = (Sha256::of(content), content.len() as u64);
+    match ok(blobs.incoming("s", digest, length).await) {
+        Some(mut incoming) => {
+            for piece in content.chunks(300_007) {
+                ok(incoming.write(Bytes::copy_from_slice(piece)).await);
+            }
+            ok(incoming.finish().await);
+        }
+        None => assert_eq!(ok(blobs.put("s", content.clone()).await), digest),
+    }
+}
+
+async fn large_contents_are_read_in_ranges(blobs: &dyn Blobs, above: usize) {
+    let content = long(above + (2 << 20) + 12_345);
+    let (digest, length) = (Sha256::of(&content), content.len() as u64);
+    assert_eq!(ok(blobs.length("s", digest).await), None);
+    assert!(!ok(blobs.verify("s", digest, None).await));
+    for _ in 0..2 {
+        bring(blobs, &content).await;
+        assert_eq!(ok(blobs.length("s", digest).await), Some(length));
+    }
+    assert_eq!(ok(blobs.length("other", digest).await), None);
+    assert!(ok(blobs.verify("s", digest, None).await));
+    assert!(ok(blobs.verify("s", digest, Some(5..1 << 20)).await));
+    let chunk = 1_u64 << 20;
+    for range in [
+        0..1,
+        chunk - 1..chunk + 1,
+        chunk..2 * chunk,
+        5..2 * chunk + 5,
+        length - 1..length,
+        length - 3..u64::MAX,
+        length..length + 5,
+        7..7,
+    ] {
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+        let expected = content.slice(place(range.start)..place(range.end));
+        assert!(ok(blobs.get("s", digest, Some(range.clone())).await) == Some(expected), "{range:?}");
+    }
+    ok(blobs.delete("s", digest).await);
+    assert_eq!(ok(blobs.length("s", digest).await), None);
+    assert_eq!(ok(blobs.get("s", digest, Some(0..1)).await), None);
+}
+
+async fn what_was_not_announced_is_not_taken(blobs: &dyn Blobs, above: usize) {
+    let content = long(above + (1 << 20));
+    let (digest, length) = (Sha256::of(&content), content.len() as u64);
+    let Some(dropped) = ok(blobs.incoming("s", digest, length).await) else { return };
+    drop(dropped);
+    let mut other = content.to_vec();
+    if let Some(byte) = other.last_mut() {
+        *byte ^= 1;
+    }
+    for wrong in [content.slice(..above), other.into(), Bytes::new()] {
+        let mut incoming = ok(blobs.incoming("s", digest, length).await).expect("a way in");
+        ok(incoming.write(wrong).await);
+        assert!(matches!(incoming.finish().await, Err(Error::Invalid(_))));
+    }
+    let mut incoming = ok(blobs.incoming("s", digest, length).await).expect("a way in");
+    ok(incoming.write(content).await);
+    assert!(matches!(incoming.write(Bytes::from_static(b"x")).await, Err(Error::Invalid(_))));
+    assert!(matches!(incoming.finish().await, Err(Error::Invalid(_))), "what failed does not end well");
+    assert_eq!(ok(blobs.length("s", digest).await), None);
+    assert_eq!(ok(blobs.get("s", digest, None).await), None);
+}
+
+async fn two_at_once_bring_the_same(blobs: Arc<dyn Blobs>, above: usize) {
+    let content = long(above + (1 << 20) + 1);
+    join_all((0..3).map(|_| bring(&*blobs, &content))).await;
+    let read = ok(blobs.get("s", Sha256::of(&content), Some(0..u64::MAX)).await);
+    assert!(read == Some(content));
+}

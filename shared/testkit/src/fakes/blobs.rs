@@ -4,11 +4,11 @@ use super::{Fate, Faults};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Blobs, Error, Result, validate};
+use ports::{Blobs, Error, Incoming, Result, validate};
 use std::{
     collections::BTreeMap,
     ops::Range,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 const WHAT: &str = "the fake blobs";
@@ -16,13 +16,15 @@ const WHAT: &str = "the fake blobs";
 /// Blobs in memory, whose calls may fail before or after taking effect.
 pub struct FakeBlobs {
     fate: Fate,
-    contents: Mutex<BTreeMap<(String, Sha256), Bytes>>,
+    contents: Arc<Mutex<Contents>>,
 }
+
+type Contents = BTreeMap<(String, Sha256), Bytes>;
 
 impl FakeBlobs {
     /// Empty.
     pub fn new(seed: u64, faults: Faults) -> Self {
-        Self { fate: Fate::new(seed, faults), contents: Mutex::default() }
+        Self { fate: Fate::new(seed, faults), contents: Arc::default() }
     }
 
     /// The digests in a space, in order.
@@ -40,7 +42,7 @@ impl FakeBlobs {
         self.lock().remove(&(space.to_owned(), digest));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Sha256), Bytes>> {
+    fn lock(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,6 +75,18 @@ impl Blobs for FakeBlobs {
         self.fate.after(WHAT, cut).await
     }
 
+    async fn incoming(&self, space: &str, digest: Sha256, length: u64) -> Result<Option<Box<dyn Incoming>>> {
+        validate::space(space)?;
+        self.fate.before(WHAT).await?;
+        let coming = Coming {
+            contents: self.contents.clone(),
+            key: (space.to_owned(), digest),
+            length,
+            content: Some(Vec::new()),
+        };
+        Ok(Some(Box::new(coming)))
+    }
+
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
         validate::space(space)?;
         self.fate.before(WHAT).await?;
@@ -85,5 +99,35 @@ impl Blobs for FakeBlobs {
         self.fate.before(WHAT).await?;
         self.lock().retain(|(at, _), _| at != space);
         self.fate.after(WHAT, ()).await
+    }
+}
+
+/// A content on its way in.
+struct Coming {
+    contents: Arc<Mutex<Contents>>,
+    key: (String, Sha256),
+    length: u64,
+    /// None after a failure.
+    content: Option<Vec<u8>>,
+}
+
+#[async_trait]
+impl Incoming for Coming {
+    async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        let mut content = self.content.take().ok_or_else(|| Error::Invalid("it failed before".into()))?;
+        content.extend_from_slice(&bytes);
+        if content.len() as u64 > self.length {
+            return Err(Error::Invalid("the content is longer than announced".into()));
+        }
+        self.content = Some(content);
+        Ok(())
+    }
+
+    async fn finish(self: Box<Self>) -> Result<()> {
+        let content = self.content.filter(|content| content.len() as u64 == self.length);
+        let content = content.filter(|content| Sha256::of(content) == self.key.1);
+        let content = content.ok_or_else(|| Error::Invalid("the content is another than announced".into()))?;
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key, content.into());
+        Ok(())
     }
 }

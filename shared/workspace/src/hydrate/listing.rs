@@ -1,7 +1,7 @@
 //! What the index has below a path: a query a folder, level by level.
 
 use super::{Budget, Known};
-use crate::{Kind, Result, Workspace, model::Entry};
+use crate::{Kind, Result, Workspace, large::is_large, model::Entry};
 use domain::{Code, Error, FileId, FilePath};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
@@ -41,7 +41,9 @@ impl Listing<'_> {
         if entry.kind == Kind::Folder {
             self.next.push((path.clone(), entry.file_id));
         }
-        self.bytes = self.bytes.saturating_add(entry.size);
+        // What is large is brought to no cache.
+        let size = if is_large(entry.size) { 0 } else { entry.size };
+        self.bytes = self.bytes.saturating_add(size);
         self.found.insert(path, Listed::of(entry)?);
         let Budget { files, bytes, .. } = *self.budget;
         if self.found.len() <= files && self.bytes <= bytes {

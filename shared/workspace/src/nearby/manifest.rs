@@ -11,7 +11,7 @@ use crate::{
     repair::{OVERLAP, REFRESHED, TRUSTED},
 };
 use bytes::Bytes;
-use domain::{Error, FileId, FilePath, Sha256, Timestamp};
+use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
 use futures::{StreamExt, TryStreamExt, stream};
 use ports::{Manifest, ManifestEntry, Mirrored, Query};
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +185,8 @@ impl Workspace {
                             Some(content) => Ok(Some(content)),
                             None => match self.0.archive.get_far(digest, size.unwrap_or(0)).await {
                                 Ok(content) => Ok(Some(content)),
-                                Err(error) if is_damage(&error) => Ok(None),
+                                // A large one comes from the blobs or not at all.
+                                Err(error) if is_damage(&error) || error.code == Code::PayloadTooLarge => Ok(None),
                                 Err(error) => Err(error),
                             },
                         }

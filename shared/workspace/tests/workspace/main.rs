@@ -6,6 +6,7 @@ mod common;
 mod damage;
 mod files;
 mod hydrate;
+mod large;
 mod model;
 mod nearby;
 mod repair;

@@ -89,6 +89,17 @@ impl Hub {
         Ok(self.child.kill().await?)
     }
 
+    /// The most memory that it has had, in bytes.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub fn most_memory(&self) -> Result<u64> {
+        let id = self.child.id().ok_or("it has ended")?;
+        let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+
     /// Asks it to end, and waits until it has.
     ///
     /// # Errors

@@ -12,4 +12,5 @@ mod published;
 mod roles;
 mod rows;
 mod streams;
+mod transfers;
 mod world;

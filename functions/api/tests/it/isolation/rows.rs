@@ -142,6 +142,9 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "size": 20000}"#,
         ),
+        // Without their tickets, which are credentials themselves: `transfers.rs` has those.
+        row("GET /api/v1/workspaces/{workspace_id}/contents/{sha256}", In(Read), "", ""),
+        row("PUT /api/v1/workspaces/{workspace_id}/contents/{sha256}", In(Write), "", "as it is"),
         row("GET /api/v1/workspaces/{workspace_id}/files/{file_id}/content", In(Read), "", ""),
         row("PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content", In(Write), "", "as it is"),
         like("POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore", In(Write), &[("file_id", "trashed_id")]),

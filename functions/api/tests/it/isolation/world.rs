@@ -181,6 +181,7 @@ impl World {
             ("permission_id", uuid().to_string()),
             ("node", "choose".into()),
             ("v", "1".into()),
+            ("sha256", domain::Sha256::of(secret.as_bytes()).to_string()),
             ("name", "workflow".into()),
         ];
         let has = has.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();

@@ -1,0 +1,134 @@
+//! Tickets to one content, for the addresses under which a hub takes and gives contents: `bsc_<claims>.<signature>` in the query
+//! string, so that a request for the content needs no other credential. One reads or writes one content of one workspace for as long as
+//! it says; whether its person is still a member is asked when it is used.
+
+use crate::{
+    Tickets,
+    error::{Result, json, unauthorized},
+    random::same,
+    ticket::sign,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use domain::{Sha256, Timestamp, UserId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const PREFIX: &str = "bsc_";
+/// What is signed begins with this, so that no other signature under the same secret is one of these.
+const DOMAIN: &[u8] = b"buildscale content ticket 1\n";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TransferClaims {
+    #[serde(rename = "w")]
+    pub workspace: WorkspaceId,
+    #[serde(rename = "d")]
+    pub digest: Sha256,
+    /// How many bytes it writes; none when it reads.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<u64>,
+    #[serde(rename = "u")]
+    pub user: UserId,
+    /// In milliseconds since 1970.
+    #[serde(rename = "x")]
+    pub expires: i64,
+}
+
+/// What a ticket lets its holder do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leave {
+    /// For whom.
+    pub user: UserId,
+    /// How many bytes may be written; none for reading.
+    pub writes: Option<u64>,
+}
+
+impl Tickets {
+    /// A ticket that reads one content of a workspace, or writes its `writes` bytes.
+    pub fn issue_transfer(
+        &self,
+        user: UserId,
+        workspace: WorkspaceId,
+        digest: Sha256,
+        writes: Option<u64>,
+        until: Timestamp,
+    ) -> Result<String> {
+        let claims = TransferClaims { workspace, digest, writes, user, expires: until.as_millis() };
+        let claims = URL_SAFE_NO_PAD.encode(json(&claims)?);
+        let signature = URL_SAFE_NO_PAD.encode(sign(self.signs(), DOMAIN, &claims));
+        Ok(format!("{PREFIX}{claims}.{signature}"))
+    }
+
+    /// What this ticket allows with this content now; else `UNAUTHORIZED`, in the same words whatever is wrong with it, but for one that
+    /// was good a moment ago.
+    pub fn verify_transfer(
+        &self,
+        ticket: &str,
+        workspace: WorkspaceId,
+        digest: Sha256,
+        now: Timestamp,
+    ) -> Result<Leave> {
+        let refusal = || unauthorized("the address is not valid for this content", "ask for a new one");
+        let parts = ticket.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
+        let (claims, signature) = parts.ok_or_else(refusal)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refusal())?;
+        if !self.keys().any(|key| same(&signature, &sign(key, DOMAIN, claims))) {
+            return Err(refusal());
+        }
+        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refusal())?;
+        let claims: TransferClaims = serde_json::from_slice(&claims).map_err(|_| refusal())?;
+        if claims.workspace != workspace || claims.digest != digest {
+            return Err(refusal());
+        }
+        if now.as_millis() >= claims.expires {
+            return Err(unauthorized("the address has expired", "ask for a new one"));
+        }
+        Ok(Leave { user: claims.user, writes: claims.writes })
+    }
+}
+
+/// How long an address of a content is good. It is looked at when a request begins, so a slow one may take longer.
+pub const TRANSFER_LIFE: Duration = Duration::from_secs(15 * 60);
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::Stream;
+    use domain::ChatId;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_ticket_is_for_one_content_one_way_and_a_while() {
+        let tickets = Tickets::of_this_process();
+        let (user, workspace) = (UserId(Uuid::from_u128(1)), WorkspaceId(Uuid::from_u128(2)));
+        let (digest, now) = (Sha256::of(b"x"), Timestamp::from_millis(1_800_000_000_000));
+        let until = now + TRANSFER_LIFE;
+        for writes in [None, Some(5_000_000_000)] {
+            let ticket = tickets.issue_transfer(user, workspace, digest, writes, until).unwrap();
+            let verify = |ticket: &str, workspace, digest, now| tickets.verify_transfer(ticket, workspace, digest, now);
+            assert_eq!(verify(&ticket, workspace, digest, now), Ok(Leave { user, writes }));
+            assert!(verify(&ticket, workspace, digest, until).unwrap_err().message.contains("expired"));
+            for refused in [
+                verify(&ticket, WorkspaceId(Uuid::from_u128(9)), digest, now),
+                verify(&ticket, workspace, Sha256::of(b"y"), now),
+                Tickets::of_this_process().verify_transfer(&ticket, workspace, digest, now),
+                verify("", workspace, digest, now),
+                verify("bsc_.", workspace, digest, now),
+            ] {
+                assert!(refused.unwrap_err().message.contains("not valid for this content"));
+            }
+            // Every single character counts.
+            for position in PREFIX.len()..ticket.len() {
+                let mut changed = ticket.clone().into_bytes();
+                changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
+                let changed = String::from_utf8(changed).unwrap();
+                assert!(verify(&changed, workspace, digest, now).is_err(), "{position}");
+            }
+        }
+        let stream = Stream::Chat(ChatId(Uuid::from_u128(3)));
+        let (of_stream, _) = tickets.issue(user, workspace, stream, now).unwrap();
+        let disguised = of_stream.replacen("bst_", PREFIX, 1);
+        assert!(tickets.verify_transfer(&disguised, workspace, digest, now).is_err());
+    }
+}

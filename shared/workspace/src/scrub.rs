@@ -1,0 +1,248 @@
+//! The scrub: contents of the archive are compared with their digests in small steps, so that damage is found while a good copy may
+//! still be somewhere. [`crate::damage`] is about what then happens.
+
+use crate::{
+    Damage, Damaged, Result, Workspace, Workspaces,
+    archive::{Archive, is_blob},
+    error,
+    keys::{Keys, WORKSPACES},
+    large::is_large,
+    model::Version,
+    workspaces::Shared,
+};
+use domain::{FileId, Sha256, WorkspaceId};
+use ports::{Expect, Query, Write};
+use serde::{Deserialize, Serialize};
+use std::{collections::HashSet, ops::Range, sync::atomic::Ordering::Relaxed};
+
+/// How many files, contents and bytes one step of a scrub looks at.
+const FILES_A_STEP: usize = 500;
+const CONTENTS_A_STEP: u64 = 500;
+const BYTES_A_STEP: u64 = 64 << 20;
+
+/// What a step of a scrub did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// How many contents it compared.
+    pub contents: u64,
+    /// Where the next step goes on; none when everything was looked at.
+    pub next: Option<String>,
+}
+
+/// A key after `key` and before every other one.
+fn after(key: &str) -> String {
+    // An id has no such character, and all have the same length.
+    format!("{key}~")
+}
+
+/// How far a scrub has come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Position {
+    workspace: WorkspaceId,
+    /// Whether it is at what the trash has.
+    #[serde(default)]
+    trash: bool,
+    /// The file that it is at; none at the beginning.
+    #[serde(default)]
+    file: Option<FileId>,
+    /// The version of it that is next; none when all were looked at.
+    #[serde(default)]
+    v: Option<u64>,
+    /// The byte that is next of the content of that version, when it is a large one.
+    #[serde(default, skip_serializing_if = "is_first")]
+    byte: u64,
+}
+
+fn is_first(byte: &u64) -> bool {
+    *byte == 0
+}
+
+impl Position {
+    fn beginning(workspace: WorkspaceId, trash: bool) -> Self {
+        Self { workspace, trash, file: None, v: None, byte: 0 }
+    }
+}
+
+impl Workspaces {
+    /// Compares some contents of the archive with their digests, from where the last step ended; repairs those that are damaged. A
+    /// round begins with those that are known to be damaged. It does little at once, so that it can be done beside everything else:
+    /// how often it is called is its pace.
+    ///
+    /// What the table keeps outside of it (long bodies of logs) is compared when it is read.
+    pub async fn scrub(&self, from: Option<&str>) -> Result<Scrubbed> {
+        let mut step = Step { workspaces: self, contents: 0, bytes: 0, files: 0, seen: HashSet::new() };
+        let mut position = match from.and_then(|from| serde_json::from_str::<Position>(from).ok()) {
+            Some(position) => position,
+            None => {
+                step.recheck().await?;
+                match self.workspace_after(None).await? {
+                    Some(workspace) => Position::beginning(workspace, false),
+                    None => return Ok(Scrubbed { contents: step.contents, next: None }),
+                }
+            }
+        };
+        while !step.is_long() {
+            match step.next(&mut position).await? {
+                true => {}
+                false if !position.trash => {
+                    position = Position::beginning(position.workspace, true);
+                }
+                false => match self.workspace_after(Some(position.workspace)).await? {
+                    Some(workspace) => position = Position::beginning(workspace, false),
+                    None => return Ok(Scrubbed { contents: step.contents, next: None }),
+                },
+            }
+        }
+        Ok(Scrubbed { contents: step.contents, next: Some(error::json(&position)?) })
+    }
+
+    async fn workspace_after(&self, id: Option<WorkspaceId>) -> Result<Option<WorkspaceId>> {
+        let from = id.map(|id| after(&id.to_string()));
+        Ok(self.first(Query { from, ..Query::all(WORKSPACES, 1) }).await?.and_then(|name| name.parse().ok()))
+    }
+
+    /// The name of the first item of a range.
+    async fn first(&self, range: Query) -> Result<Option<String>> {
+        let mut cursor = None;
+        loop {
+            let page = self.0.table.query(&range.clone().after(cursor)).await.map_err(error::port)?;
+            cursor = page.next;
+            let first = page.items.into_iter().next().map(|item| item.key.sk);
+            if first.is_some() || cursor.is_none() {
+                return Ok(first);
+            }
+        }
+    }
+}
+
+/// One step of a scrub.
+struct Step<'a> {
+    workspaces: &'a Workspaces,
+    contents: u64,
+    bytes: u64,
+    files: usize,
+    /// Many versions have the same content.
+    seen: HashSet<(WorkspaceId, Sha256)>,
+}
+
+impl Step<'_> {
+    fn is_long(&self) -> bool {
+        self.contents >= CONTENTS_A_STEP || self.bytes >= BYTES_A_STEP || self.files >= FILES_A_STEP
+    }
+
+    /// Looks again at what is known to be damaged: somebody may have written it anew, or put a backup in its place.
+    async fn recheck(&mut self) -> Result<()> {
+        const AT_ONCE: usize = 100;
+        for Damaged { workspace_id, sha256, size, .. } in self.workspaces.damaged(AT_ONCE).await? {
+            let workspace = Shared::handle(&self.workspaces.0, workspace_id);
+            let exists = self.workspaces.0.table.get(&Keys(workspace_id).workspace()).await.map_err(error::port)?;
+            self.workspaces.0.damages.lost().remove(&(workspace_id, sha256));
+            self.seen.insert((workspace_id, sha256));
+            self.contents += 1;
+            let archive = &workspace.0.archive;
+            // A large one is looked at part by part, when its turn comes.
+            if exists.is_some() && is_large(size) {
+                continue;
+            }
+            if exists.is_some() && archive.get(sha256, size).await.is_err() {
+                continue;
+            }
+            let forget = Write::delete(Keys(workspace_id).damaged(sha256), Expect::Any);
+            archive.table.commit(vec![forget]).await.map_err(error::port)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on by some versions of a file, or to the next file; false when there is none.
+    async fn next(&mut self, position: &mut Position) -> Result<bool> {
+        const VERSIONS: usize = 50;
+        let workspace = Shared::handle(&self.workspaces.0, position.workspace);
+        let keys = Keys(position.workspace);
+        let (Some(file), Some(v)) = (position.file, position.v) else {
+            let partition = if position.trash { keys.trash() } else { keys.nodes() };
+            let from = position.file.map(|file| after(&file.to_string()));
+            let first = self.workspaces.first(Query { from, ..Query::all(partition, 1) }).await?;
+            let Some(file) = first.and_then(|name| name.parse().ok()) else { return Ok(false) };
+            self.files += 1;
+            (position.file, position.v) = (Some(file), Some(0));
+            return Ok(true);
+        };
+        let query = Query { from: Some(keys.version(file, v).sk), ..Query::all(keys.versions(file), VERSIONS) };
+        let page = self.workspaces.0.table.query(&query).await.map_err(error::port)?;
+        for item in &page.items {
+            let version: Version = error::parse(&item.body)?;
+            position.byte = self.check(&workspace, file, &version, position.byte).await?;
+            position.v = Some(version.v + u64::from(position.byte == 0));
+            if self.is_long() {
+                return Ok(true);
+            }
+        }
+        if page.next.is_none() {
+            position.v = None;
+        }
+        Ok(true)
+    }
+
+    /// Compares a content, or the next part of a large one, which begins at `byte`. Gives where the part after it begins; 0 after all.
+    async fn check(&mut self, workspace: &Workspace, file: FileId, version: &Version, byte: u64) -> Result<u64> {
+        let Version { sha256, size, v, .. } = *version;
+        if byte == 0 && !self.seen.insert((workspace.0.id, sha256)) {
+            return Ok(0);
+        }
+        let (archive, end) = (&workspace.0.archive, byte + BYTES_A_STEP);
+        let part = is_large(size).then_some(byte..end.min(size));
+        self.bytes += part.as_ref().map_or(size, |part| part.end.saturating_sub(part.start));
+        if byte == 0 {
+            self.contents += 1;
+            self.workspaces.0.damages.scrubbed.fetch_add(1, Relaxed);
+        }
+        let is_large = part.is_some();
+        if archive.is_intact(sha256, size, part).await? {
+            if is_large && end < size {
+                return Ok(end);
+            }
+            if is_large {
+                archive.forget_damage(sha256).await?;
+            }
+            return Ok(0);
+        }
+        // To read it is to repair it.
+        let repaired = match is_large {
+            true => archive.recover_large(sha256, size, Damage::Altered).await,
+            false => archive.get(sha256, size).await.map(drop),
+        };
+        if let Err(error) = repaired {
+            let path = workspace.path_of(file).await.ok().map(|path| path.to_string());
+            tracing::error!(workspace = %workspace.0.id, %file, v, path, %error, "a scrub found a version that cannot be read");
+        }
+        Ok(0)
+    }
+}
+
+impl Archive {
+    /// Takes back what is noted of a large content that was found whole.
+    async fn forget_damage(&self, digest: Sha256) -> Result<()> {
+        let key = self.keys.damaged(digest);
+        if self.table.get(&key).await.map_err(error::port)?.is_some() {
+            self.table.commit(vec![Write::delete(key, Expect::Any)]).await.map_err(error::port)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the stores have a content, or a part of it, as it was written, at the least price.
+    async fn is_intact(&self, digest: Sha256, size: u64, part: Option<Range<u64>>) -> Result<bool> {
+        if !is_blob(size)
+            && let Some(text) = self.text(digest, size).await?
+        {
+            return Ok(text.is_ok());
+        }
+        match self.blobs.verify(&self.keys.0.to_string(), digest, part).await {
+            Ok(is_there) => Ok(is_there),
+            Err(ports::Error::Damaged(what)) => {
+                tracing::error!(%what, "stored data is damaged");
+                Ok(false)
+            }
+            Err(error) => Err(error::port(error)),
+        }
+    }
+}

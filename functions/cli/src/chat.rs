@@ -1,0 +1,105 @@
+//! `buildscale chat`: what to begin with. The conversation itself is in [`session`].
+
+mod session;
+
+use crate::{
+    args::ChatArgs,
+    client::Client,
+    failure::{Exit, Failure},
+    input::Lines,
+    locate,
+    output::Output,
+    value::text,
+};
+use serde_json::{Map, Value, json};
+use session::{Manner, Session};
+use std::io::{self, IsTerminal, Read};
+
+/// Talks until the person leaves, or in one-shot mode until the turn has ended.
+pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failure> {
+    let client = Client::new(&args.connection)?;
+    let from_input = args.goal == ["-"];
+    let terminal = io::stdin().is_terminal() && !from_input;
+    let goal = if from_input { Some(all_input()?) } else { Some(args.goal.join(" ")).filter(|goal| !goal.is_empty()) };
+    let once = goal.is_some() && (args.once || !terminal);
+    let manner = match (once, terminal) {
+        (true, _) => Manner::Once,
+        (false, true) => Manner::Terminal,
+        (false, false) => Manner::Script,
+    };
+
+    let configured = model_notice(&client, out).await?;
+    let wanted = args.workspace.as_deref();
+    let workspace = match args.chat {
+        Some(chat) => locate::workspace_of(&client, wanted, chat).await?,
+        None => locate::workspace_or_new(&client, wanted).await?,
+    };
+    let chat = match args.chat {
+        Some(chat) => Some(chat.to_string()),
+        None if args.resume => Some(last_active(&client, &workspace).await?),
+        None => None,
+    };
+    let files = attached(&client, &workspace, &args.files).await?;
+    let lines = if from_input { Lines::none() } else { Lines::default() };
+    let mut setup = setup(&args);
+    if let Some(path) = &args.plan {
+        let plan = locate::file(&client, &workspace, path).await?;
+        setup.insert("plan_id".into(), json!(text(&plan, "file_id")));
+    }
+    if let Some(v) = args.plan_version {
+        setup.insert("plan_v".into(), json!(v));
+    }
+    let first = First { setup, files, configured };
+    let mut session = Session::new(client, workspace, manner, lines, first)?;
+    if let Some(chat) = chat {
+        session.join(chat, out).await?;
+    }
+    session.talk(goal, out).await
+}
+
+/// What goes along with the first message.
+pub(crate) struct First {
+    /// How a new chat is set up.
+    setup: Map<String, Value>,
+    /// Attached files, by id.
+    files: Vec<Value>,
+    /// Whether a model is configured.
+    configured: bool,
+}
+
+fn setup(args: &ChatArgs) -> Map<String, Value> {
+    let mode = args.mode.map(|mode| mode.as_str().to_owned());
+    let fields = [("role", args.role.clone()), ("model", args.model.clone()), ("mode", mode)];
+    fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
+}
+
+fn all_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    let text = text.trim();
+    if text.is_empty() { Err(Failure::Usage("standard input has no message".into())) } else { Ok(text.to_owned()) }
+}
+
+/// Says once, and plainly, when a demo script answers instead of a model.
+async fn model_notice(client: &Client, out: &mut Output) -> Result<bool, Failure> {
+    let models = client.get(&["models"], &[]).await?;
+    if let Some(note) = models.get("note").and_then(Value::as_str) {
+        out.notice(note)?;
+    }
+    Ok(models.get("configured").and_then(Value::as_bool).unwrap_or(true))
+}
+
+async fn last_active(client: &Client, workspace: &str) -> Result<String, Failure> {
+    let chats = client.list(&["workspaces", workspace, "chats"], "chats", &[], 1).await?;
+    let last = chats.first().map(|chat| text(chat, "chat_id").to_owned());
+    last.ok_or_else(|| Failure::NotFound("there is no chat to go on with yet".into()))
+}
+
+async fn attached(client: &Client, workspace: &str, paths: &[String]) -> Result<Vec<Value>, Failure> {
+    let mut ids = Vec::new();
+    for path in paths {
+        let file = locate::file(client, workspace, path).await?;
+        ids.push(json!(text(&file, "file_id")));
+    }
+    Ok(ids)
+}

@@ -1,0 +1,60 @@
+//! The command line: clients of a running hub, which speak its public HTTP API and nothing else. The binary `buildscale` is in the
+//! crate `hub`, which adds the commands that act on this machine.
+//!
+//! ```text
+//!   args ──── run ───┬─ chat ── asks, answers, turns ─┐
+//!                    ├─ tail ─────────────────────────┤
+//!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
+//!                    └─ files, lists, people ─────────┘
+//!                                   render ─ Output (stdout, stderr; colours; JSON)
+//!
+//! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
+//! ```
+//!
+//! What scripts can rely on: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
+
+mod answers;
+mod args;
+mod asks;
+mod chat;
+mod client;
+mod editor;
+mod failure;
+mod files;
+mod flows;
+mod follow;
+mod input;
+mod lists;
+mod locate;
+mod output;
+mod people;
+mod render;
+mod sse;
+mod tail;
+mod tasks;
+mod turns;
+mod value;
+
+pub use args::{Command, EXIT_CODES, duration};
+use client::Client;
+pub use failure::{Exit, Failure, Refusal};
+pub use output::{Look, Output, Style};
+
+/// Runs a command. Its results are in `out`; an error is for the caller to tell.
+pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        Command::Chat(args) => return chat::run(args, out).await,
+        Command::Tail(args) => return tail::run(args, out).await,
+        Command::Flow(args) => return flows::run(args, out).await,
+        Command::Repl(args) => return flows::run(args.into(), out).await,
+        Command::Task(args) => return tasks::run(args, out).await,
+        Command::Files(args) => files::run(args, out).await?,
+        Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
+        Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
+        Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
+        Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
+        Command::Key(args) => people::key(args, out).await?,
+        Command::Member(args) => people::member(args, out).await?,
+    }
+    Ok(Exit::Done)
+}

@@ -5,10 +5,9 @@ mod work;
 
 pub use people::duration;
 pub(crate) use people::{KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
-pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, ReplArgs, RunArgs, TaskArgs, TaskCommand, TaskRef};
+pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Subcommand, ValueEnum};
-use domain::ChatId;
 use std::path::PathBuf;
 
 /// The exit codes, as `--help` lists them.
@@ -46,10 +45,14 @@ pub enum Command {
     Task(TaskArgs),
     /// Work with the files of a workspace
     Files(FilesArgs),
-    /// List chats, the last active first
+    /// List chats, the last active first; remove or export one
     Chats(ChatsArgs),
-    /// List workspaces, or make one
+    /// List workspaces; make, rename or remove one
     Workspaces(WorkspacesArgs),
+    /// Show what a workspace used: tokens, money, calls
+    Usage(UsageArgs),
+    /// Say who the hub takes you for, and what you may do
+    Auth(AuthArgs),
     /// Stop the running turn of a chat
     Stop(StopArgs),
     /// List models and whether they can be used
@@ -73,6 +76,8 @@ impl Command {
             Self::Chats(args) => args.connection.json,
             Self::Workspaces(args) => args.connection.json,
             Self::Stop(args) => args.connection.json,
+            Self::Usage(args) => args.connection.json,
+            Self::Auth(args) => args.connection.json,
             Self::Models(args) => args.connection.json,
             Self::Key(args) => args.connection.json,
             Self::Member(args) => args.connection.json,
@@ -82,16 +87,30 @@ impl Command {
 
 /// How to reach the hub, and how to print what it says.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Connection {
+pub struct Connection {
     /// Where the hub is
-    #[arg(long, global = true, env = "BUILDSCALE_URL", default_value = "http://127.0.0.1:8686", value_name = "URL")]
-    pub(crate) url: String,
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Connection",
+        env = "BUILDSCALE_URL",
+        default_value = "http://127.0.0.1:8686",
+        value_name = "URL"
+    )]
+    pub url: String,
     /// The bearer token, where the hub wants one; better put into the variable
-    #[arg(long, global = true, env = "BUILDSCALE_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Connection",
+        env = "BUILDSCALE_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
     pub(crate) token: Option<String>,
     /// Print JSON for programs
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[arg(long, global = true, help_heading = "Connection")]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -101,9 +120,9 @@ pub struct ChatArgs {
     /// The workspace, by name or id [default: the first one; one named "default" is made when there is none]
     #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
-    /// Go on with this chat
-    #[arg(long, value_name = "ID")]
-    pub(crate) chat: Option<ChatId>,
+    /// Go on with this chat: its id, the beginning of it, or - for the one that was last active
+    #[arg(long, value_name = "CHAT")]
+    pub(crate) chat: Option<Reference>,
     /// Go on with the chat that was last active
     #[arg(long = "continue", short = 'c', conflicts_with = "chat")]
     pub(crate) resume: bool,
@@ -126,8 +145,14 @@ pub struct ChatArgs {
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
     /// Run one turn and exit, as it does by itself when standard input is not a terminal
-    #[arg(long, requires = "goal")]
+    #[arg(long)]
     pub(crate) once: bool,
+    /// Print the answer alone, and nothing of the way to it
+    #[arg(long, short, conflicts_with = "events")]
+    pub(crate) quiet: bool,
+    /// Print what the agent does on standard output too, where that is no terminal and has the answer alone otherwise
+    #[arg(long)]
+    pub(crate) events: bool,
     /// The first message; - reads it from standard input
     #[arg(value_name = "GOAL")]
     pub(crate) goal: Vec<String>,
@@ -167,9 +192,9 @@ pub struct TailArgs {
     /// End when no turn runs (any more) instead of waiting for more
     #[arg(long)]
     pub(crate) until_idle: bool,
-    /// The chat
+    /// The chat: its id, the beginning of it, or - for the one that was last active
     #[arg(value_name = "CHAT")]
-    pub(crate) chat: ChatId,
+    pub(crate) chat: Reference,
 }
 
 #[derive(Debug, Args)]
@@ -182,6 +207,56 @@ pub struct ChatsArgs {
     /// How many at most
     #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
+    #[command(subcommand)]
+    pub(crate) command: Option<ChatsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChatsCommand {
+    /// Take a chat off the list and put its file into the trash; what runs in it is stopped
+    Rm {
+        /// The chat: its id, the beginning of it, or - for the one that was last active
+        #[arg(value_name = "CHAT")]
+        chat: Reference,
+    },
+    /// Print a chat as Markdown; with --json its messages
+    Export {
+        /// The chat: its id, the beginning of it, or - for the one that was last active
+        #[arg(value_name = "CHAT")]
+        chat: Reference,
+        /// Where to write it [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct UsageArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// The first day in UTC, such as 2026-11-01 [default: 29 days before the last one]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) from: Option<String>,
+    /// The last day in UTC [default: today]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AuthArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(subcommand)]
+    pub(crate) command: AuthCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Say which hub answers, whether it takes your token, and your role in each workspace
+    Status,
 }
 
 #[derive(Debug, Args)]
@@ -201,6 +276,21 @@ pub(crate) enum WorkspacesCommand {
         /// Its name
         name: String,
     },
+    /// Give a workspace another name
+    Rename {
+        /// Its name or id
+        workspace: String,
+        /// The new name
+        name: String,
+    },
+    /// Remove a workspace with all its files and versions, for good
+    Rm {
+        /// Its name or id
+        workspace: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -210,9 +300,9 @@ pub struct StopArgs {
     /// The workspace that the chat is in [default: all are searched]
     #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
-    /// The chat
+    /// The chat: its id, the beginning of it, or - for the one that was last active
     #[arg(value_name = "CHAT")]
-    pub(crate) chat: ChatId,
+    pub(crate) chat: Reference,
 }
 
 #[derive(Debug, Args)]
@@ -263,6 +353,39 @@ pub(crate) enum FilesCommand {
         /// Only when the current version is still this one; 0 when there must be none
         #[arg(long, value_name = "N")]
         if_version: Option<u64>,
+    },
+    /// Bring a file, or a folder with all in it, to this machine
+    Get {
+        /// Which
+        path: String,
+        /// Where to: a file, a folder, or - for standard output [default: its name, here]
+        local: Option<PathBuf>,
+    },
+    /// Show what changed between two versions of a file
+    Diff {
+        /// Which
+        path: String,
+        /// The older version [default: the one before the newer one]
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// The newer version [default: the current one]
+        #[arg(long, value_name = "N")]
+        to: Option<u64>,
+    },
+    /// Make a folder of the workspace as one here is: what differs becomes a new version
+    ///
+    /// Files and folders whose names begin with a dot are left out, and links.
+    Sync {
+        /// A folder here
+        local: PathBuf,
+        /// The folder of the workspace
+        path: String,
+        /// Put files of the workspace that are not here into the trash
+        #[arg(long)]
+        delete: bool,
+        /// Only say what would change
+        #[arg(long)]
+        dry_run: bool,
     },
     /// List a file's versions, newest first
     History {
@@ -327,7 +450,6 @@ mod tests {
             "buildscale chat --chat not-an-id",
             &format!("buildscale chat --chat {id} --continue"),
             &format!("buildscale chat --chat {id} --role x"),
-            "buildscale chat --once",
             "buildscale tail",
             "buildscale files rm",
             "buildscale files cat /a --version x",

@@ -102,7 +102,7 @@ impl Ask {
     /// The prompt in the line where the answer is typed.
     pub(crate) fn prompt(&self) -> String {
         match (self, self.current().map(answers::expected).as_deref()) {
-            (Self::Permission { .. }, _) => "  allow? (y/n) ".into(),
+            (Self::Permission { .. }, _) => "  allow? (y, n, or n and why) ".into(),
             (_, None | Some("")) => "  answer: ".into(),
             (_, Some(expected)) => format!("  answer ({expected}): "),
         }
@@ -115,6 +115,15 @@ impl Ask {
                 questions.iter().find(|question| !answers.contains_key(&question.name))
             }
         }
+    }
+
+    /// The reason that a line gives which declines a permission, as in `n, use the other tool`.
+    pub(crate) fn refusal<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let Self::Permission { .. } = self else { return None };
+        let (word, reason) = line.trim().split_once([' ', ','])?;
+        let is_no = word.eq_ignore_ascii_case("n") || word.eq_ignore_ascii_case("no");
+        let reason = reason.trim_start_matches([' ', ',']).trim_start_matches("because ");
+        Some(reason.trim()).filter(|reason| is_no && !reason.is_empty())
     }
 
     /// Takes a line: gives the reply when all is said, nothing when there is more to ask, else what is wrong with the line.

@@ -1,5 +1,6 @@
 //! `buildscale chat`: what to begin with. The conversation itself is in [`session`].
 
+mod commands;
 mod session;
 
 use crate::{
@@ -7,8 +8,8 @@ use crate::{
     client::Client,
     failure::{Exit, Failure},
     input::Lines,
-    locate,
-    output::Output,
+    local, locate,
+    output::{Output, Telling},
     value::text,
 };
 use serde_json::{Map, Value, json};
@@ -18,8 +19,14 @@ use std::io::{self, IsTerminal, Read};
 /// Talks until the person leaves, or in one-shot mode until the turn has ended.
 pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failure> {
     let client = Client::new(&args.connection)?;
-    let from_input = args.goal == ["-"];
-    let terminal = io::stdin().is_terminal() && !from_input;
+    let typed = io::stdin().is_terminal();
+    if args.once && args.goal.is_empty() && typed {
+        return Err(Failure::Usage(
+            "--once needs a message: type it behind the options, or send it to standard input".into(),
+        ));
+    }
+    let from_input = args.goal == ["-"] || (args.once && args.goal.is_empty());
+    let terminal = typed && !from_input;
     let goal = if from_input { Some(all_input()?) } else { Some(args.goal.join(" ")).filter(|goal| !goal.is_empty()) };
     let once = goal.is_some() && (args.once || !terminal);
     let manner = match (once, terminal) {
@@ -28,14 +35,20 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failur
         (false, false) => Manner::Script,
     };
 
-    let configured = model_notice(&client, out).await?;
+    match (args.quiet, args.events || out.width().is_some() || out.is_json()) {
+        (true, _) => out.tell_to(Telling::Nowhere),
+        (false, true) => {}
+        (false, false) => out.tell_to(Telling::Beside),
+    }
+    local::hub(&client, out).await?;
+    let configured = model_notice(&client, args.model.is_none(), out).await?;
     let wanted = args.workspace.as_deref();
-    let workspace = match args.chat {
-        Some(chat) => locate::workspace_of(&client, wanted, chat).await?,
-        None => locate::workspace_or_new(&client, wanted).await?,
+    let (workspace, chat) = match &args.chat {
+        Some(chat) => locate::chat(&client, wanted, chat).await.map(|(workspace, chat)| (workspace, Some(chat)))?,
+        None => (locate::workspace_or_new(&client, wanted).await?, None),
     };
-    let chat = match args.chat {
-        Some(chat) => Some(chat.to_string()),
+    let chat = match chat {
+        Some(chat) => Some(chat),
         None if args.resume => Some(last_active(&client, &workspace).await?),
         None => None,
     };
@@ -81,9 +94,9 @@ fn all_input() -> Result<String, Failure> {
 }
 
 /// Says once, and plainly, when a demo script answers instead of a model.
-async fn model_notice(client: &Client, out: &mut Output) -> Result<bool, Failure> {
+async fn model_notice(client: &Client, is_default: bool, out: &mut Output) -> Result<bool, Failure> {
     let models = client.get(&["models"], &[]).await?;
-    if let Some(note) = models.get("note").and_then(Value::as_str) {
+    if let (true, Some(note)) = (is_default, models.get("note").and_then(Value::as_str)) {
         out.notice(note)?;
     }
     Ok(models.get("configured").and_then(Value::as_bool).unwrap_or(true))

@@ -224,6 +224,13 @@ impl Client {
         serde_json::from_str(&text).map_err(|_| foreign(&self.base, "what it sends is not JSON".into()))
     }
 
+    /// The address to listen on, where the hub's is one of this machine and plain HTTP.
+    pub(crate) fn local_address(&self) -> Option<String> {
+        let is_here = matches!(self.base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let plain = is_here && self.base.scheme() == "http" && self.base.path() == "/";
+        plain.then(|| format!("{}:{}", self.base.host_str().unwrap_or_default(), self.base.port().unwrap_or(80)))
+    }
+
     fn shown_url(&self) -> String {
         self.base.as_str().trim_end_matches('/').to_owned()
     }

@@ -39,7 +39,8 @@ pub(crate) enum Typed {
     End,
 }
 
-/// What can be completed: the words that a line may begin with, and by these what may come after them.
+/// What can be completed: the words that a line may begin with, and by these what may come after them. By `@` what a word may be
+/// that begins with it, wherever it stands.
 #[derive(Debug, Default)]
 pub(crate) struct Words(pub(crate) Vec<(String, Vec<String>)>);
 
@@ -204,6 +205,11 @@ struct Completion(Arc<Words>);
 impl Words {
     /// What `line`, up to the cursor, may go on with: where the word begins, and the words.
     fn complete(&self, line: &str) -> (usize, Vec<&str>) {
+        let begin = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        if let Some(typed) = line.get(begin..).filter(|word| word.starts_with('@')) {
+            let paths = self.0.iter().filter(|(word, _)| word == "@").flat_map(|(_, paths)| paths);
+            return (begin, paths.map(String::as_str).filter(|path| path.starts_with(typed)).collect());
+        }
         let Some((first, rest)) = line.split_once(' ') else {
             let words = self.0.iter().map(|(word, _)| word.as_str());
             // A line that is no command is an input, which nobody can know.
@@ -247,6 +253,7 @@ mod tests {
             ("/profile".into(), words(&["quick", "quiet", "thorough"])),
             ("/flow".into(), words(&["choice"])),
             ("/files".into(), words(&[])),
+            ("@".into(), words(&["@/projects/a.md", "@/notes.md"])),
         ]);
         for (line, start, expected) in [
             ("/f", 0, vec!["/flow", "/files"]),
@@ -256,6 +263,7 @@ mod tests {
             ("/files ", 7, vec![]),
             ("", 0, vec![]),
             ("write", 0, vec![]),
+            ("look at @/no", 8, vec!["@/notes.md"]),
         ] {
             assert_eq!(all.complete(line), (start, expected), "{line}");
         }

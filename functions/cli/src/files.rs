@@ -7,6 +7,8 @@ use crate::{
     lists::moment,
     locate::{self, absolute},
     output::{Look, Output, one_line},
+    table::{Table, when},
+    transfer,
     value::{number, text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -27,7 +29,9 @@ const PAST: u64 = 4 * 1024 * 1024;
 pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure> {
     let client = Client::new(&args.connection)?;
     let workspace = match &args.command {
-        FilesCommand::Put { .. } => locate::workspace_or_new(&client, args.workspace.as_deref()).await?,
+        FilesCommand::Put { .. } | FilesCommand::Sync { .. } => {
+            locate::workspace_or_new(&client, args.workspace.as_deref()).await?
+        }
         _ => locate::workspace(&client, args.workspace.as_deref()).await?,
     };
     let files = Files { client, workspace };
@@ -36,6 +40,11 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure
         FilesCommand::Ls { path, long, .. } => files.ls(&absolute(&path), long, out).await,
         FilesCommand::Cat { path, version } => files.cat(&path, version, out).await,
         FilesCommand::Put { local, path, if_version } => files.put(&local, &path, if_version, out).await,
+        FilesCommand::Get { path, local } => files.get(&absolute(&path), local.as_deref(), out).await,
+        FilesCommand::Diff { path, from, to } => files.diff(&absolute(&path), from, to, out).await,
+        FilesCommand::Sync { local, path, delete, dry_run } => {
+            files.sync(&local, &absolute(&path), transfer::Sync { delete, dry_run }, out).await
+        }
         FilesCommand::History { path } => files.history(&path, out).await,
         FilesCommand::Restore { path, version: Some(version) } => files.restore_version(&path, version, out).await,
         FilesCommand::Restore { path, version: None } => files.restore_removed(&absolute(&path), out).await,
@@ -46,7 +55,7 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure
 
 /// The files of one workspace.
 pub(crate) struct Files {
-    client: Client,
+    pub(crate) client: Client,
     workspace: String,
 }
 
@@ -56,11 +65,11 @@ impl Files {
         Self { client: client.clone(), workspace: workspace.to_owned() }
     }
 
-    fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
         [&["workspaces", self.workspace.as_str(), "files"], rest].concat()
     }
 
-    async fn find(&self, path: &str) -> Result<Value, Failure> {
+    pub(crate) async fn find(&self, path: &str) -> Result<Value, Failure> {
         locate::file(&self.client, &self.workspace, path).await
     }
 
@@ -89,20 +98,21 @@ impl Files {
         if out.is_json() {
             return out.json(&json!({ "entries": entries }));
         }
+        let mut table = Table::new(&["v", "size", "changed", "name", "by"]);
         for entry in &entries {
             let style = out.style();
             let name = one_line(text(entry, "name"), 255);
-            let name = if is_folder(entry) { style.paint(Look::Bold, name + "/") } else { name };
+            let (name, look) = if is_folder(entry) { (name + "/", Some(Look::Bold)) } else { (name, None) };
             if !long {
-                out.line(name)?;
+                out.line(look.map_or_else(|| name.clone(), |look| style.paint(look, &name)))?;
                 continue;
             }
             let version = if is_folder(entry) { String::new() } else { format!("v{}", number(entry, "v")) };
-            let (size, time) = (number(entry, "size"), moment(text(entry, "updated_at")));
+            let (size, time) = (number(entry, "size").to_string(), when(text(entry, "updated_at"), out));
             let author = one_line(text(entry, "author"), 40);
-            out.line(format_args!("{version:>6} {size:>10}  {time}  {name}  {}", style.paint(Look::Dim, author)))?;
+            table.row(vec![(version, None), (size, None), (time, None), (name, look), (author, Some(Look::Dim))]);
         }
-        Ok(())
+        table.print(out)
     }
 
     async fn trash(&self, out: &mut Output) -> Result<(), Failure> {
@@ -244,13 +254,15 @@ impl Files {
         if out.is_json() {
             return out.json(&json!({ "path": text(&file, "path"), "versions": versions }));
         }
+        let mut table = Table::new(&["v", "size", "made", "sha256", "by"]);
         for version in &versions {
-            let (v, size, time) = (number(version, "v"), number(version, "size"), moment(text(version, "at")));
+            let (size, time) = (number(version, "size").to_string(), when(text(version, "at"), out));
             let hash: String = text(version, "sha256").chars().take(12).collect();
             let author = one_line(text(version, "author"), 40);
-            out.line(format_args!("v{v:<5} {size:>10}  {time}  {hash}  {}", out.style().paint(Look::Dim, author)))?;
+            let v = format!("v{}", number(version, "v"));
+            table.row(vec![(v, None), (size, None), (time, None), (hash, None), (author, Some(Look::Dim))]);
         }
-        Ok(())
+        table.print(out)
     }
 
     async fn restore_version(&self, path: &str, version: u64, out: &mut Output) -> Result<(), Failure> {
@@ -302,7 +314,7 @@ impl Files {
     }
 }
 
-fn is_folder(info: &Value) -> bool {
+pub(crate) fn is_folder(info: &Value) -> bool {
     text(info, "kind") == "folder"
 }
 

@@ -24,6 +24,19 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// One line, read at once and nothing after it: an editor may read what follows.
+    pub(crate) fn unbuffered() -> Option<String> {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        // Standard input without the buffer of the standard library, which would keep what comes after the line.
+        while let Ok(1) = rustix::io::read(io::stdin(), &mut byte) {
+            if byte == [b'\n'] {
+                return Some(String::from_utf8_lossy(&line).into_owned());
+            }
+            line.extend(byte);
+        }
+        None
+    }
+
     /// An input that has ended: there was none, or it is used up.
     pub(crate) fn none() -> Self {
         Self { ended: true, ..Self::default() }
@@ -44,6 +57,18 @@ impl Lines {
     pub(crate) async fn edit(&mut self, prompt: (String, String), words: &Arc<Words>) -> Typed {
         let typed = match &mut self.terminal {
             Some(terminal) => terminal.edit(prompt, words.clone()).await,
+            None => self.next().await.map_or(Typed::End, Typed::Line),
+        };
+        self.ended |= typed == Typed::End;
+        typed
+    }
+
+    /// A line that a person edits while nothing runs, or as the terminal gives it while something does and Ctrl-C has to reach that.
+    /// May be dropped at any time without losing a line.
+    pub(crate) async fn typed(&mut self, prompt: (String, String), words: &Arc<Words>, idle: bool) -> Typed {
+        let typed = match &mut self.terminal {
+            Some(terminal) if idle => terminal.edit(prompt, words.clone()).await,
+            Some(terminal) => terminal.read().await,
             None => self.next().await.map_or(Typed::End, Typed::Line),
         };
         self.ended |= typed == Typed::End;

@@ -23,22 +23,39 @@ mod failure;
 mod files;
 mod flows;
 mod follow;
+mod history;
 mod input;
 mod lists;
+mod local;
 mod locate;
+mod markdown;
 mod output;
 mod people;
 mod render;
 mod sse;
+mod table;
 mod tail;
 mod tasks;
+mod transfer;
 mod turns;
+mod usage;
 mod value;
 
-pub use args::{Command, EXIT_CODES, duration};
+pub use args::{Command, Connection, EXIT_CODES, duration};
 use client::Client;
 pub use failure::{Exit, Failure, Refusal};
-pub use output::{Look, Output, Style};
+pub use output::{Look, Output, Style, Telling};
+
+/// Whether a hub answers, and takes the token: its default model.
+///
+/// # Errors
+/// When none does.
+pub async fn reach(connection: &Connection) -> Result<String, Failure> {
+    let answer = Client::new(connection)?.get(&["models"], &[]).await?;
+    let is_default = |model: &&serde_json::Value| model.get("default") == Some(&serde_json::Value::Bool(true));
+    let default = value::list(&answer, "models").iter().find(is_default);
+    Ok(default.map(|model| value::text(model, "id").to_owned()).unwrap_or_default())
+}
 
 /// Runs a command. Its results are in `out`; an error is for the caller to tell.
 pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
@@ -52,6 +69,8 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
         Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
+        Command::Usage(args) => usage::usage(args, out).await?,
+        Command::Auth(args) => usage::auth(args, out).await?,
         Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
         Command::Key(args) => people::key(args, out).await?,
         Command::Member(args) => people::member(args, out).await?,

@@ -1,7 +1,7 @@
 //! From what people type to what the API wants: workspaces by name, chats without their workspace, files by path.
 
 use crate::{
-    args::TaskRef,
+    args::Reference,
     client::Client,
     failure::{Exit, Failure},
     value::text,
@@ -37,52 +37,109 @@ async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, F
         return Ok(Some(wanted.to_owned()));
     }
     let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
-    let named: Vec<_> = all.iter().filter(|workspace| text(workspace, "name") == wanted).collect();
+    let mut named: Vec<_> = all.iter().filter(|workspace| text(workspace, "name") == wanted).collect();
+    if named.is_empty() && wanted.len() >= 4 {
+        named = all.iter().filter(|workspace| text(workspace, "workspace_id").starts_with(wanted)).collect();
+    }
     match named.as_slice() {
         [one] => Ok(Some(id(one))),
-        [] => Err(Failure::NotFound(format!(
-            "there is no workspace {wanted:?}; `buildscale workspaces` lists them, `buildscale workspaces create` makes one"
-        ))),
-        many => Err(Failure::Usage(format!("{} workspaces are named {wanted:?}: give its id", many.len()))),
+        [] => {
+            let names: Vec<&str> = all.iter().map(|workspace| text(workspace, "name")).collect();
+            let hint = match similar::get_close_matches(wanted, &names, 1, 0.6).first() {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "`buildscale workspaces` lists them, `buildscale workspaces create` makes one".to_owned(),
+            };
+            Err(Failure::NotFound(format!("there is no workspace {wanted:?}; {hint}")))
+        }
+        many => {
+            Err(Failure::Usage(format!("{} workspaces are named {wanted:?}, or begin so: give its id", many.len())))
+        }
     }
 }
 
-/// The workspace that a chat is in: the one that is wanted, else whichever has it.
-pub(crate) async fn workspace_of(client: &Client, wanted: Option<&str>, chat: ChatId) -> Result<String, Failure> {
-    holding(client, wanted, "chats", &chat.to_string(), &[("limit", "1")]).await
+/// More than that need not be told of.
+const SHOWN: usize = 5;
+/// The most chats of a workspace that are looked through for the beginning of an id.
+const CHATS: usize = 10_000;
+
+/// The workspace that a chat is in, the one that is wanted or else whichever has it; and the chat's whole id.
+pub(crate) async fn chat(
+    client: &Client,
+    wanted: Option<&str>,
+    given: &Reference,
+) -> Result<(String, String), Failure> {
+    if let Ok(chat) = given.as_str().parse::<ChatId>() {
+        let chat = chat.to_string();
+        return Ok((holding(client, wanted, "chats", &chat, &[("limit", "1")]).await?, chat));
+    }
+    let mut found = Vec::new();
+    for workspace in candidates(client, wanted).await? {
+        let most = if given.is_last() { 1 } else { CHATS };
+        let chats = client.list(&["workspaces", &workspace, "chats"], "chats", &[], most).await?;
+        found.extend(chats.iter().map(|chat| Found::of(chat, &workspace, "chat_id", "active_at")));
+    }
+    one(found, given, "chat", "chats")
 }
 
 /// The workspace that a task is in, the one that is wanted or else whichever has it; and the task's whole id.
-pub(crate) async fn task(client: &Client, wanted: Option<&str>, given: &TaskRef) -> Result<(String, String), Failure> {
-    /// More than that need not be told of.
-    const SHOWN: usize = 5;
+pub(crate) async fn task(
+    client: &Client,
+    wanted: Option<&str>,
+    given: &Reference,
+) -> Result<(String, String), Failure> {
     if let Ok(task) = given.as_str().parse::<TaskId>() {
         let task = task.to_string();
         return Ok((holding(client, wanted, "tasks", &task, &[]).await?, task));
     }
-    let workspaces = match wanted {
-        Some(_) => vec![workspace(client, wanted).await?],
-        None => {
-            let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
-            all.iter().map(|workspace| text(workspace, "workspace_id").to_owned()).collect()
-        }
-    };
-    let mut found: Vec<(String, String)> = Vec::new();
-    for workspace in workspaces {
-        let tasks =
-            client.list(&["workspaces", &workspace, "tasks"], "tasks", &[("id", given.as_str())], SHOWN).await?;
-        found.extend(tasks.iter().map(|task| (workspace.clone(), text(task, "task_id").to_owned())));
+    let mut found = Vec::new();
+    for workspace in candidates(client, wanted).await? {
+        let at = ["workspaces", &workspace, "tasks"];
+        let tasks = match given.is_last() {
+            true => client.list(&at, "tasks", &[], 1).await?,
+            false => client.list(&at, "tasks", &[("id", given.as_str())], SHOWN).await?,
+        };
+        found.extend(tasks.iter().map(|task| Found::of(task, &workspace, "task_id", "created_at")));
     }
+    one(found, given, "task", "task list")
+}
+
+/// A chat or a task that may be meant.
+struct Found {
+    workspace: String,
+    id: String,
+    /// When it was active, as a text whose order is that of times.
+    at: String,
+}
+
+impl Found {
+    fn of(item: &Value, workspace: &str, id: &str, at: &str) -> Self {
+        Self { workspace: workspace.to_owned(), id: text(item, id).to_owned(), at: text(item, at).to_owned() }
+    }
+}
+
+fn one(mut found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), Failure> {
+    if given.is_last() {
+        let last = found.into_iter().max_by(|a, b| a.at.cmp(&b.at)).map(|last| (last.workspace, last.id));
+        return last.ok_or_else(|| Failure::NotFound(format!("there is no {kind} yet")));
+    }
+    found.retain(|one| one.id.starts_with(given.as_str()));
     match found.as_slice() {
-        [_] => Ok(found.swap_remove(0)),
-        [] => {
-            Err(Failure::NotFound(format!("there is no task {}…; `buildscale task list` lists them", given.as_str())))
-        }
+        [one] => Ok((one.workspace.clone(), one.id.clone())),
+        [] => Err(Failure::NotFound(format!("there is no {kind} {}…; `buildscale {list}` lists them", given.as_str()))),
         several => {
-            let ids: Vec<&str> = several.iter().take(SHOWN).map(|(_, id)| id.as_str()).collect();
-            Err(Failure::Usage(format!("several tasks begin with {}: {}", given.as_str(), ids.join(", "))))
+            let ids: Vec<&str> = several.iter().take(SHOWN).map(|one| one.id.as_str()).collect();
+            Err(Failure::Usage(format!("several {kind}s begin with {}: {}", given.as_str(), ids.join(", "))))
         }
     }
+}
+
+/// The workspaces in which something may be.
+async fn candidates(client: &Client, wanted: Option<&str>) -> Result<Vec<String>, Failure> {
+    if wanted.is_some() {
+        return Ok(vec![workspace(client, wanted).await?]);
+    }
+    let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
+    Ok(all.iter().map(|workspace| text(workspace, "workspace_id").to_owned()).collect())
 }
 
 async fn holding(

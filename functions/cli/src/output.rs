@@ -75,6 +75,20 @@ pub struct Output {
     live: bool,
     /// Whether such a line is shown.
     drawn: bool,
+    /// Characters of a line of the terminal on standard output; none when it is none.
+    width: Option<usize>,
+    telling: Telling,
+}
+
+/// Where it is told what an agent does on its way to an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// On standard output, together with the answer: a person reads it, or a program that wants all of it.
+    Together,
+    /// On standard error: standard output has the answer alone.
+    Beside,
+    /// Nowhere.
+    Nowhere,
 }
 
 impl Output {
@@ -84,19 +98,58 @@ impl Output {
         let (style, err_style) = (Style::of(out.is_terminal()), Style::of(err.is_terminal()));
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let live = err.is_terminal() && !dumb && !json;
-        Self { out: Box::new(BufWriter::new(out)), err: Box::new(err), style, err_style, json, live, drawn: false }
+        let width = if out.is_terminal() && !dumb { Some(columns(&out)) } else { None };
+        let telling = Telling::Together;
+        let (out, err) = (Box::new(BufWriter::new(out)), Box::new(err));
+        Self { out, err, style, err_style, json, live, drawn: false, width, telling }
     }
 
     /// Other streams, for tests.
     #[cfg(test)]
     pub(crate) fn to(out: impl Write + 'static, err: impl Write + 'static, style: Style, json: bool) -> Self {
         let live = style == Style::Colour;
-        Self { out: Box::new(out), err: Box::new(err), style, err_style: style, json, live, drawn: false }
+        let (out, err) = (Box::new(out), Box::new(err));
+        let telling = Telling::Together;
+        Self { out, err, style, err_style: style, json, live, drawn: false, width: None, telling }
     }
 
     /// Whether programs read along.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Characters of a line, where standard output is a terminal.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// From now on what agents do is told there.
+    pub fn tell_to(&mut self, telling: Telling) {
+        self.telling = telling;
+    }
+
+    /// Where it is told what agents do.
+    pub fn telling(&self) -> Telling {
+        self.telling
+    }
+
+    /// How [`Self::tell`] may look.
+    pub fn told_style(&self) -> Style {
+        if self.telling == Telling::Together { self.style } else { self.err_style }
+    }
+
+    /// Tells what an agent does: a text as it is, control characters of ours included.
+    pub fn tell_raw(&mut self, text: &str) -> Result<(), Failure> {
+        match self.telling {
+            Telling::Together => Ok(self.out.write_all(text.as_bytes())?),
+            Telling::Beside => Ok(self.err.write_all(text.as_bytes())?),
+            Telling::Nowhere => Ok(()),
+        }
+    }
+
+    /// Tells what an agent does: a line.
+    pub fn tell(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        self.tell_raw(&format!("{text}\n"))
     }
 
     /// How text on standard output may look.
@@ -168,7 +221,7 @@ impl Output {
     /// Says something beside the result, on standard error; nothing when programs read along.
     pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         self.flush()?;
-        if self.json {
+        if self.json || self.telling == Telling::Nowhere {
             return Ok(());
         }
         Ok(writeln!(self.err, "{}", self.err_style.paint(Look::Dim, text))?)
@@ -211,10 +264,11 @@ impl Output {
         let style = self.err_style;
         writeln!(
             self.err,
-            "{} {} ({})",
+            "{} {}{}",
             style.paint(Look::Bad, "error:"),
             clean(&failure.to_string()),
-            failure.code()
+            // A person reads the words; a log or a script may look for the code.
+            if self.is_live() { String::new() } else { format!(" ({})", failure.code()) }
         )?;
         if let Some(hint) = failure.hint() {
             writeln!(self.err, "{} {}", style.paint(Look::Dim, "hint:"), clean(hint))?;
@@ -226,6 +280,12 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// Characters of a line of a terminal; what most have where it does not say.
+fn columns(terminal: &impl std::os::fd::AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(terminal).map(|size| usize::from(size.ws_col));
+    size.ok().filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 /// `text` without what could drive a terminal: what agents and files say must not move the cursor, rewrite a question

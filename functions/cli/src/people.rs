@@ -7,6 +7,7 @@ use crate::{
     lists::moment,
     locate,
     output::{Look, Output, one_line},
+    table::{Table, when},
     value::{list, text},
 };
 use ports::{Clock, SystemClock};
@@ -26,12 +27,26 @@ pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), Failure> 
             if out.is_json() {
                 return out.json(&json!({ "keys": keys }));
             }
+            let mut table = Table::new(&["id", "made", "good", "scopes", "name"]);
             for key in &keys {
-                let line = key_line(key);
                 let is_void = key.get("revoked_at").is_some();
-                let line = if is_void { out.style().paint(Look::Dim, format!("{line}  revoked")) } else { line };
-                out.line(line)?;
+                let good = match text(key, "expires_at") {
+                    _ if is_void => "revoked".to_owned(),
+                    "" => "for ever".to_owned(),
+                    at => format!("until {}", moment(at)),
+                };
+                let scopes: Vec<_> = list(key, "scopes").iter().filter_map(Value::as_str).collect();
+                let cells = [
+                    text(key, "key_id").to_owned(),
+                    when(text(key, "created_at"), out),
+                    good,
+                    scopes.join(","),
+                    one_line(text(key, "name"), 40),
+                ];
+                let look = is_void.then_some(Look::Dim);
+                table.row(cells.into_iter().map(|cell| (cell, look)).collect());
             }
+            table.print(out)?;
             if keys.is_empty() {
                 out.notice("no API keys yet; make one with: buildscale key create NAME --scope read")?;
             }
@@ -61,16 +76,6 @@ pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), Failure> 
     }
 }
 
-fn key_line(key: &Value) -> String {
-    let scopes: Vec<_> = list(key, "scopes").iter().filter_map(Value::as_str).collect();
-    let until = match text(key, "expires_at") {
-        "" => "for ever".to_owned(),
-        at => format!("until {}", moment(at)),
-    };
-    let name = one_line(text(key, "name"), 40);
-    format!("{}  {}  {until}  {}  {name}", text(key, "key_id"), moment(text(key, "created_at")), scopes.join(","))
-}
-
 /// `buildscale member`.
 pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), Failure> {
     let client = Client::new(&args.connection)?;
@@ -82,7 +87,16 @@ pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), Fai
             if out.is_json() {
                 return out.json(&json!({ "members": all }));
             }
-            return all.iter().try_for_each(|member| out.line(member_line(member)));
+            let mut table = Table::new(&["id", "role", "since", "name"]);
+            for member in &all {
+                table.row(vec![
+                    (text(member, "user_id").to_owned(), None),
+                    (text(member, "role").to_owned(), None),
+                    (when(text(member, "added_at"), out), None),
+                    (one_line(text(member, "subject"), 60), None),
+                ]);
+            }
+            return table.print(out);
         }
         MemberCommand::Me => {
             let me = client.get(&["workspaces", &workspace, "members", "me"], &[]).await?;

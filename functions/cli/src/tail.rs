@@ -18,10 +18,12 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Follows until the process is ended or the hub refuses; with `--until-idle`, until no turn runs and every event is shown.
 pub(crate) async fn run(args: TailArgs, out: &mut Output) -> Result<Exit, Failure> {
     let client = Client::new(&args.connection)?;
-    let (workspace, chat) =
-        (locate::workspace_of(&client, args.workspace.as_deref(), args.chat).await?, args.chat.to_string());
+    let (workspace, chat) = locate::chat(&client, args.workspace.as_deref(), &args.chat).await?;
     let mut follower = Follower::new(client.clone(), &workspace, &chat, args.after, None);
     let mut renderer = Renderer::new(Role::Watcher);
+    if args.after.is_none() && !args.until_idle && is_idle(&client, &workspace, &chat).await? {
+        out.notice("no turn runs; --after 0 shows what was, and what comes is shown here")?;
+    }
     loop {
         let next =
             if args.until_idle { timeout(QUIET, follower.next()).await.ok() } else { Some(follower.next().await) };

@@ -4,25 +4,33 @@ use super::{Connection, EXIT_CODES};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// A task, by its id or by as much of its beginning as no other task of the workspace has.
+/// A chat or a task: its id, as much of its beginning as no other one has, or `-` for the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TaskRef(String);
+pub(crate) struct Reference(String);
 
-impl TaskRef {
+impl Reference {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether the last one is meant.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0 == "-"
+    }
 }
 
-impl std::str::FromStr for TaskRef {
+impl std::str::FromStr for Reference {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "-" {
+            return Ok(Self(text.to_owned()));
+        }
         let is_begin = text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
         match text.len() {
             4..=36 if is_begin => Ok(Self(text.to_ascii_lowercase())),
             0..4 if is_begin => Err("give at least the first four characters of the id".into()),
-            _ => Err("a task is named by its id, or by its beginning, such as 019bf537-f228".into()),
+            _ => Err("write the id, its beginning such as 019bf537-f228, or - for the last one".into()),
         }
     }
 }
@@ -94,7 +102,7 @@ pub(crate) enum FlowCommand {
         format: Picture,
         /// Paint this run on it; the flow is then the task's
         #[arg(long, value_name = "TASK")]
-        task: Option<TaskRef>,
+        task: Option<Reference>,
         /// Where to write it [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -227,7 +235,7 @@ pub(crate) enum TaskCommand {
         phase: Option<String>,
         /// The clones and subtasks of this task [default: tasks that nobody made]
         #[arg(long, value_name = "TASK")]
-        parent: Option<TaskRef>,
+        parent: Option<Reference>,
         /// How many at most
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
@@ -235,7 +243,7 @@ pub(crate) enum TaskCommand {
     /// Show a task: what it does or did, stage by stage
     Show {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// Also the inputs, outputs and contexts of its stages, and what agents and tools were asked and answered
         #[arg(long)]
         full: bool,
@@ -255,7 +263,7 @@ pub(crate) enum TaskCommand {
     /// Follow a task's events from its beginning to its end, or until it waits for a person: exit code 8
     Tail {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// Follow it also while it waits for a person
         #[arg(long)]
         follow: bool,
@@ -266,7 +274,7 @@ pub(crate) enum TaskCommand {
     /// Pause a task and its clones and subtasks before their next nodes, or before these
     Pause {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// Before this node; can be repeated [default: the next one, whichever it is]
         #[arg(long, value_name = "NODE")]
         before: Vec<String>,
@@ -274,12 +282,12 @@ pub(crate) enum TaskCommand {
     /// Let a paused task execute one node, and each paused one of its clones and subtasks
     Step {
         /// The task
-        task: TaskRef,
+        task: Reference,
     },
     /// Let a paused task go on, and its clones and subtasks
     Resume {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// Give up what failed again and again instead of trying it once more
         #[arg(long)]
         drop: bool,
@@ -287,12 +295,12 @@ pub(crate) enum TaskCommand {
     /// Stop a task and its clones and subtasks
     Stop {
         /// The task
-        task: TaskRef,
+        task: Reference,
     },
     /// Let a task, its clones and its subtasks go before others that wait, or after them
     Priority {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// Higher ones go first
         #[arg(value_name = "-100..100", allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-100..=100))]
         priority: i8,
@@ -300,12 +308,12 @@ pub(crate) enum TaskCommand {
     /// Delete a task with its clones, subtasks, artifacts and the chats of its agents; one that runs is stopped first
     Delete {
         /// The task
-        task: TaskRef,
+        task: Reference,
     },
     /// Run a finished task again as a new one: with its recorded answers, or for real from a node on
     Replay {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// What does not come after this node keeps its recorded output; it and the rest run for real
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
@@ -316,7 +324,7 @@ pub(crate) enum TaskCommand {
     /// Run what failed in a task again, as a new one; everything else keeps its recorded output
     Retry {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// Follow the new task to its end
         #[arg(long)]
         follow: bool,
@@ -324,7 +332,7 @@ pub(crate) enum TaskCommand {
     /// Answer a task that waits for a person, or will
     Answer {
         /// The task
-        task: TaskRef,
+        task: Reference,
         /// The node that asks [default: the one that asks now]
         #[arg(long, value_name = "NODE")]
         node: Option<String>,
@@ -344,8 +352,8 @@ pub(crate) enum TaskCommand {
     /// Show where two runs part; exit code 1 when they do
     Diff {
         /// One task
-        task: TaskRef,
+        task: Reference,
         /// The other
-        with: TaskRef,
+        with: Reference,
     },
 }

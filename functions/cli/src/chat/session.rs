@@ -3,20 +3,21 @@
 use super::First;
 use crate::{
     asks::Ask,
-    client::{Body, Client},
+    client::Client,
+    editor::{Typed, Words},
     failure::{Exit, Failure},
     follow::{Event, Follower, Told},
+    history::History,
     input::{Lines, unless_interrupted},
-    locate,
-    output::{Output, one_line},
+    output::{Look, Output, one_line},
     render::{Renderer, Role},
     turns,
     value::{list, number, text},
 };
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -28,11 +29,6 @@ use tokio::{
 const TWICE: Duration = Duration::from_secs(1);
 /// How long a one-shot command waits for a hub that went away.
 const PATIENCE: Duration = Duration::from_secs(120);
-const HELP: &str = "Type a message and press Enter. /stop or Ctrl-C stops the turn, /quit or Ctrl-D leaves.\n\
-                    /plan shows the plan and its version, /approve VERSION approves it and starts the work,\n\
-                    /mode chat or /mode plan changes what the agent may do.\n\
-                    Messages that are typed while a turn runs wait for it to end.";
-
 /// How the conversation is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -46,26 +42,33 @@ pub(crate) enum Manner {
 
 /// A conversation with one chat.
 pub(crate) struct Session {
-    client: Client,
-    workspace: String,
-    manner: Manner,
-    lines: Lines,
-    first: First,
-    interrupts: Signal,
-    last_interrupt: Option<Instant>,
+    pub(super) client: Client,
+    pub(super) workspace: String,
+    pub(super) manner: Manner,
+    pub(super) lines: Lines,
+    pub(super) first: First,
+    pub(super) interrupts: Signal,
+    pub(super) last_interrupt: Option<Instant>,
     /// None before the first message of a new chat.
-    chat: Option<String>,
-    follower: Option<Follower>,
-    renderer: Renderer,
+    pub(super) chat: Option<String>,
+    pub(super) follower: Option<Follower>,
+    pub(super) renderer: Renderer,
     /// A turn runs, whoever asked for it.
-    running: bool,
+    pub(super) running: bool,
     /// Our turns that have not ended.
-    turns: HashSet<String>,
-    asks: VecDeque<Ask>,
+    pub(super) turns: HashSet<String>,
+    pub(super) asks: VecDeque<Ask>,
     /// Whether the prompt is shown and nothing was written after it.
-    prompted: bool,
+    pub(super) prompted: bool,
+    /// The prompt of an edited line, plain and as it looks.
+    pub(super) shown_prompt: (String, String),
+    /// What can be completed.
+    pub(super) words: Arc<Words>,
+    pub(super) history: History,
+    /// Files that the chat changed, each with the version before and the last one.
+    pub(super) changed: BTreeMap<String, (u64, u64)>,
     /// How our last turn ended.
-    last: Exit,
+    pub(super) last: Exit,
 }
 
 impl Session {
@@ -91,6 +94,10 @@ impl Session {
             turns: HashSet::new(),
             asks: VecDeque::new(),
             prompted: false,
+            shown_prompt: Default::default(),
+            words: Arc::default(),
+            history: History::none(),
+            changed: BTreeMap::new(),
             last: Exit::Done,
         })
     }
@@ -112,8 +119,8 @@ impl Session {
 
     /// Talks, beginning with `goal`, until it is over.
     pub(crate) async fn talk(&mut self, goal: Option<String>, out: &mut Output) -> Result<Exit, Failure> {
-        if self.manner == Manner::Terminal && goal.is_none() && self.chat.is_none() {
-            out.notice("What shall the agent do? (/help)")?;
+        if self.manner == Manner::Terminal {
+            self.greet(goal.is_none() && self.chat.is_none(), out).await?;
         }
         if let Some(goal) = goal {
             self.post(goal, out).await?;
@@ -124,9 +131,20 @@ impl Session {
             }
             self.prompt(out)?;
             let listening = self.is_listening();
+            let idle = !self.is_busy() && self.asks.is_empty();
+            let words = self.words.clone();
             tokio::select! {
                 told = next(&mut self.follower) => self.hear(told, out)?,
-                line = self.lines.next(), if listening => {
+                typed = self.lines.typed(self.shown_prompt.clone(), &words, idle), if listening => {
+                    let line = match typed {
+                        Typed::Line(line) => Some(line),
+                        Typed::End => None,
+                        Typed::Interrupted => {
+                            self.prompted = false;
+                            self.interrupt(out).await?;
+                            continue;
+                        }
+                    };
                     // A terminal has shown the end of the line that was typed; elsewhere the prompt's line is still open.
                     if std::mem::take(&mut self.prompted) && (self.manner != Manner::Terminal || line.is_none()) {
                         out.prompt("\n")?;
@@ -140,7 +158,7 @@ impl Session {
         }
     }
 
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.running || !self.turns.is_empty()
     }
 
@@ -182,10 +200,10 @@ impl Session {
         Ok(None)
     }
 
-    fn leave(&mut self, out: &mut Output) -> Result<Exit, Failure> {
+    pub(super) fn leave(&mut self, out: &mut Output) -> Result<Exit, Failure> {
         if let Some(chat) = &self.chat {
             let state = if self.is_busy() { "the turn goes on; " } else { "" };
-            out.notice(format_args!("{state}come back with: buildscale chat --chat {chat}"))?;
+            out.notice(format_args!("{state}go on with: buildscale chat -c, or buildscale chat --chat {chat}"))?;
         }
         Ok(Exit::Done)
     }
@@ -200,6 +218,11 @@ impl Session {
             Some(ask) => {
                 out.prompt(ask.shown())?;
                 out.prompt(ask.prompt())?;
+            }
+            // An editor shows it by itself.
+            None if self.lines.terminal().is_some() => {
+                self.shown_prompt = ("> ".into(), out.err_style().paint(Look::Ask, "> "));
+                out.flush()?;
             }
             None => out.prompt("> ")?,
         }
@@ -234,6 +257,11 @@ impl Session {
     fn note(&mut self, event: &Event) {
         self.asks.retain(|ask| !ask.is_settled_by(event));
         self.asks.extend(Ask::of(event));
+        if event.name == "file_updated" {
+            let v = number(&event.data, "v");
+            let known = self.changed.entry(text(&event.data, "path").to_owned()).or_insert((v.saturating_sub(1), v));
+            known.1 = v;
+        }
         if event.name == "turn_started" {
             self.running = true;
         }
@@ -252,45 +280,38 @@ impl Session {
 
     /// Handles a line; true when it says to leave.
     async fn take(&mut self, line: String, out: &mut Output) -> Result<bool, Failure> {
-        if self.manner == Manner::Terminal {
-            match line.trim() {
-                "/quit" | "/exit" => return Ok(true),
-                "/help" => return out.notice(HELP).map(|()| false),
-                "/stop" => return self.stop(out).await.map(|()| false),
-                typed => {
-                    let mut words = typed.split_whitespace();
-                    let told = match (words.next(), words.next(), words.next()) {
-                        (Some("/plan"), None, None) => Some(self.show_plan(out).await),
-                        (Some("/approve"), version, None) => Some(self.approve(version, out).await),
-                        (Some("/mode"), Some(mode), None) => Some(self.change_mode(mode).await),
-                        _ => None,
-                    };
-                    match told {
-                        Some(Err(failure)) if failure.can_try_again() => {
-                            out.failure(&failure)?;
-                            return Ok(false);
-                        }
-                        Some(told) => return told.map(|()| false),
-                        None => {}
-                    }
-                }
-            }
+        let line = match (self.manner, line.trim_start().strip_prefix('/')) {
+            (Manner::Terminal, Some(rest)) if rest.starts_with('/') => rest.to_owned(),
+            (Manner::Terminal, Some(command)) => return self.command(command, out).await,
+            _ => line,
+        };
+        if self.manner == Manner::Terminal && self.asks.is_empty() && !line.trim().is_empty() {
+            self.history.add(&line);
         }
+        if let Some(because) = self.asks.front().and_then(|ask| ask.refusal(&line)) {
+            let because = because.to_owned();
+            self.take_answer("n", out).await?;
+            self.post(because, out).await?;
+            return Ok(false);
+        }
+        self.take_answer(&line, out).await.map(|()| false)
+    }
+
+    async fn take_answer(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
         let result = match self.asks.front_mut() {
-            Some(ask) => match ask.take(&line) {
+            Some(ask) => match ask.take(line) {
                 Err(wrong) => out.notice(wrong),
                 Ok(None) => Ok(()),
                 Ok(Some(reply)) => self.reply(reply.path, reply.body, out).await,
             },
             None if line.trim().is_empty() => Ok(()),
-            None => self.post(line, out).await,
+            None => self.post(line.to_owned(), out).await,
         };
         match result {
             // A person can try again; output that is gone, and Ctrl-C, are for good.
-            Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => out.failure(&failure)?,
-            result => result?,
+            Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => Ok(out.failure(&failure)?),
+            result => result,
         }
-        Ok(false)
     }
 
     async fn reply(&mut self, path: [String; 2], body: Value, out: &mut Output) -> Result<(), Failure> {
@@ -316,7 +337,10 @@ impl Session {
     }
 
     async fn post(&mut self, content: String, out: &mut Output) -> Result<(), Failure> {
-        let files = std::mem::take(&mut self.first.files);
+        let mut files = std::mem::take(&mut self.first.files);
+        if self.manner == Manner::Terminal {
+            files.extend(self.mentioned(&content, out).await?);
+        }
         let chats = ["workspaces", &self.workspace, "chats"];
         let accepted = match &self.chat {
             Some(chat) => {
@@ -365,48 +389,7 @@ impl Session {
         }
     }
 
-    /// Shows the plan in the version that can be approved.
-    async fn show_plan(&mut self, out: &mut Output) -> Result<(), Failure> {
-        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
-        let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
-        let path = text(&view, "plan_path");
-        if path.is_empty() {
-            return out.notice("this chat has no plan yet: ask for one");
-        }
-        let file = locate::file(&self.client, &self.workspace, path).await?;
-        let (id, v) = (text(&file, "file_id"), number(&file, "v"));
-        let content = ["workspaces", &self.workspace, "files", id, "versions", &v.to_string(), "content"];
-        let plan = self.client.bytes(&content, &[]).await?;
-        out.notice(format_args!("{} version {v}", one_line(path, 200)))?;
-        for line in String::from_utf8_lossy(&plan).lines() {
-            out.notice(one_line(line, 400))?;
-        }
-        out.notice(format_args!("/approve {v} approves this version and starts the work"))
-    }
-
-    /// Approves a version of the plan; the turn that carries it out is one of ours.
-    async fn approve(&mut self, version: Option<&str>, out: &mut Output) -> Result<(), Failure> {
-        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
-        let Some(v) = version.and_then(|version| version.parse::<u64>().ok()) else {
-            return out.notice("which version? /plan shows the plan and its version");
-        };
-        let path = ["workspaces", &self.workspace, "chats", &chat, "approve"];
-        let accepted = unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({ "v": v }))).await?;
-        self.turns.insert(text(&accepted, "turn_id").to_owned());
-        Ok(())
-    }
-
-    async fn change_mode(&mut self, mode: &str) -> Result<(), Failure> {
-        let Some(chat) = self.chat.clone() else {
-            self.first.setup.insert("mode".into(), json!(mode));
-            return Ok(());
-        };
-        let path = ["workspaces", &self.workspace, "chats", &chat];
-        let changed = self.client.change(Method::PATCH, &path, Body::Json(json!({ "mode": mode })), None);
-        unless_interrupted(&mut self.interrupts, changed).await.map(drop)
-    }
-
-    fn follow(&mut self, chat: String, after: Option<u64>) {
+    pub(super) fn follow(&mut self, chat: String, after: Option<u64>) {
         let patience = (self.manner != Manner::Terminal).then_some(PATIENCE);
         self.follower = Some(Follower::new(self.client.clone(), &self.workspace, &chat, after, patience));
         self.chat = Some(chat);
@@ -430,7 +413,7 @@ impl Session {
         }
     }
 
-    async fn stop(&mut self, out: &mut Output) -> Result<(), Failure> {
+    pub(super) async fn stop(&mut self, out: &mut Output) -> Result<(), Failure> {
         let Some(chat) = self.chat.clone() else { return Ok(()) };
         let path = ["workspaces", &self.workspace, "chats", &chat, "stop"];
         match unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({}))).await {

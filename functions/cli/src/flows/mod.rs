@@ -1,7 +1,6 @@
 //! `buildscale flow`: flows are made, checked and drawn here, and run by a hub.
 
 mod evaluate;
-mod history;
 mod input;
 mod local;
 mod profiles;
@@ -9,12 +8,13 @@ mod repl;
 mod upload;
 
 use crate::{
-    args::{FlowArgs, FlowCommand, Picture, RunArgs, TaskRef},
+    args::{FlowArgs, FlowCommand, Picture, Reference, RunArgs},
     client::Client,
     failure::{Exit, Failure},
     input::Lines,
     locate,
     output::{Look, Output, clean, one_line},
+    table::Table,
     tasks::{Manner, Watch},
     value::{list, number, text},
 };
@@ -162,15 +162,17 @@ impl Desk {
             return out.json(&answer).map(|()| Exit::Done);
         }
         let flows = list(&answer, "flows");
+        let mut table = Table::new(&["name", "state", "from"]);
         for flow in flows {
-            let style = out.style();
             let state = match number(flow, "faults") {
-                0 => style.paint(Look::Dim, format_args!("{} nodes", number(flow, "nodes"))),
-                1 => style.paint(Look::Bad, "1 fault"),
-                many => style.paint(Look::Bad, format_args!("{many} faults")),
+                0 => (format!("{} nodes", number(flow, "nodes")), Some(Look::Dim)),
+                1 => ("1 fault".to_owned(), Some(Look::Bad)),
+                many => (format!("{many} faults"), Some(Look::Bad)),
             };
-            out.line(format_args!("{:30} {state}", one_line(text(flow, "name"), 30)))?;
+            let origin = if flow.get("built_in") == Some(&Value::Bool(true)) { "built in" } else { "" };
+            table.row(vec![(one_line(text(flow, "name"), 60), None), state, (origin.into(), Some(Look::Dim))]);
         }
+        table.print(out)?;
         if flows.is_empty() {
             out.notice("no flows; make one with: buildscale flow new DIR, then: buildscale flow run DIR")?;
         }
@@ -186,7 +188,7 @@ impl Desk {
         &self,
         flow: Option<String>,
         format: Picture,
-        task: Option<TaskRef>,
+        task: Option<Reference>,
         output: Option<PathBuf>,
         out: &mut Output,
     ) -> Result<Exit, Failure> {

@@ -2,12 +2,12 @@
 
 use super::{
     Desk,
-    history::History,
     profiles::{Profile, Wanted},
 };
 use crate::{
     editor::{Terminal, Typed, Words},
     failure::{Exit, Failure},
+    history::History,
     input::Lines,
     locate::{self, absolute},
     output::{Look, Output, one_line},

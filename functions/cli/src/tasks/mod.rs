@@ -10,13 +10,13 @@ mod watch;
 pub(crate) use watch::{Manner, Watch};
 
 use crate::{
-    args::{TaskArgs, TaskCommand, TaskRef},
+    args::{Reference, TaskArgs, TaskCommand},
     client::{Body, Client},
     failure::{Exit, Failure},
     input::Lines,
-    lists::moment,
     locate,
     output::{Look, Output, Style, clean, one_line},
+    table::{Table, when},
     value::text,
 };
 use flow::observe::TaskDiff;
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, Failur
 }
 
 /// The task that a command is about.
-fn task_of(command: &TaskCommand) -> Option<&TaskRef> {
+fn task_of(command: &TaskCommand) -> Option<&Reference> {
     match command {
         TaskCommand::List { .. } => None,
         TaskCommand::Show { task, .. }
@@ -105,16 +105,19 @@ async fn tasks(
     if out.is_json() {
         return out.json(&json!({ "tasks": tasks })).map(|()| Exit::Done);
     }
+    let mut table = Table::new(&["id", "status", "began", "flow"]);
     for task in &tasks {
         let flow = one_line(text(task.get("flow").unwrap_or(&Value::Null), "name"), 30);
-        let (id, state) = (text(task, "task_id"), state(task, out.style()));
+        let (word, look) = standing(task);
         let beside = match task.get("origin") {
             // A clone or a subtask: which one of its siblings it is, and where it stands.
             Some(origin) => tree::beside(task, origin),
             None => flow,
         };
-        out.line(format_args!("{id}  {state}  {}  {beside}", moment(text(task, "created_at"))))?;
+        let (id, began) = (text(task, "task_id").to_owned(), when(text(task, "created_at"), out));
+        table.row(vec![(id, None), (word, look), (began, None), (beside, None)]);
     }
+    table.print(out)?;
     if tasks.is_empty() {
         out.notice("no tasks; run one with: buildscale flow run NAME --input JSON")?;
     }
@@ -123,10 +126,18 @@ async fn tasks(
 
 /// What a task is doing, or how it ended, in nine columns.
 fn state(task: &Value, style: Style) -> String {
+    match standing(task) {
+        (word, Some(look)) => style.paint(look, format_args!("{word:9}")),
+        (word, None) => format!("{word:9}"),
+    }
+}
+
+/// What a task is doing, or how it ended, and how that looks.
+fn standing(task: &Value) -> (String, Option<Look>) {
     match (text(task, "phase"), text(task, "status")) {
-        ("finished", status) => style.paint(look_of(status), format_args!("{:9}", one_line(status, 9))),
-        (phase @ ("suspended" | "paused" | "parked"), _) => style.paint(Look::Ask, format_args!("{phase:9}")),
-        (phase, _) => format!("{:9}", one_line(phase, 9)),
+        ("finished", status) => (one_line(status, 9), Some(look_of(status))),
+        (phase @ ("suspended" | "paused" | "parked"), _) => (phase.to_owned(), Some(Look::Ask)),
+        (phase, _) => (one_line(phase, 9), None),
     }
 }
 

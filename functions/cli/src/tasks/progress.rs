@@ -7,6 +7,7 @@ use crate::{
     value::{list, number, text},
 };
 use serde_json::Value;
+use std::collections::HashSet;
 use tokio::time::Instant;
 
 /// The longest remark in a line.
@@ -30,6 +31,10 @@ struct Fork {
     total: u64,
     done: u64,
     failed: u64,
+    /// The children that were counted: one that comes to a merge ends later, too.
+    seen: HashSet<String>,
+    /// The merges that its children came to.
+    merges: HashSet<String>,
 }
 
 impl Fork {
@@ -100,13 +105,17 @@ impl Progress {
                     total: number(data, "total"),
                     done: 0,
                     failed: 0,
+                    seen: HashSet::new(),
+                    merges: HashSet::new(),
                 };
                 let line = format!("  {node}: {} {}", fork.total, fork.plural());
                 self.forks.push(fork);
                 dim(line)
             }
-            "child_finished" => self.child(data, live).and_then(dim),
+            "child_arrived" | "child_finished" => self.child(data, live).and_then(dim),
             "merged" => {
+                // Whoever has not come to it by now is not waited for.
+                self.forks.retain(|fork| !fork.merges.contains(&node));
                 let failed = match list(data, "failed").len() {
                     0 => String::new(),
                     failed => format!(", {failed} failed"),
@@ -161,6 +170,14 @@ impl Progress {
         let child = text(data, "child");
         let of = |fork: &&mut Fork| child.strip_prefix(fork.node.as_str()).is_some_and(|rest| rest.starts_with('/'));
         let fork = self.forks.iter_mut().rev().find(of)?;
+        if let Some(merge) = data.get("node").and_then(Value::as_str) {
+            fork.merges.insert(one_line(merge, 60));
+        }
+        // A child of a child comes along with it: only whole names count.
+        let is_own = child.get(fork.node.len() + 1..).is_some_and(|rest| !rest.contains('/'));
+        if !is_own || !fork.seen.insert(child.to_owned()) {
+            return None;
+        }
         fork.done += 1;
         fork.failed += u64::from(text(data, "status") == "failure");
         let tenth = (fork.total / 10).max(1);
@@ -255,6 +272,25 @@ mod tests {
         }
         let bar = "  [############------------] items: 2 of 4 subtasks";
         assert_eq!(progress.live(Style::Plain).as_deref(), Some(bar));
+    }
+
+    #[test]
+    fn children_that_come_to_a_merge_are_counted_once_and_the_merge_ends_the_count() {
+        let mut progress = Progress::default();
+        let mut event = |name: &str, data| {
+            progress.event(&Event { number: None, name: name.into(), data }, true, Style::Plain);
+            (progress.live(Style::Plain), progress.has_children())
+        };
+        event("forked", json!({ "node": "items", "kind": "subtask", "total": 4 }));
+        event("child_arrived", json!({ "node": "join", "child": "items/work[0]", "status": "success" }));
+        event("child_finished", json!({ "child": "items/work[0]", "status": "success", "merged": true }));
+        let (bar, _) = event("child_arrived", json!({ "node": "join", "child": "items/work[2]", "status": "failure" }));
+        assert_eq!(bar.as_deref(), Some("  [############------------] items: 2 of 4 subtasks, 1 failed"));
+        // First success: two never come, and nobody waits for them.
+        let (_, waits) = event("merged", json!({ "node": "join", "cancelled": ["items/work[1]", "items/work[3]"] }));
+        assert!(!waits);
+        let (line, _) = event("node_started", json!({ "node": "join" }));
+        assert!(line.is_some_and(|line| line.contains("* join")));
     }
 
     #[test]

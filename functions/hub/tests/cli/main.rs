@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod end_to_end;
+mod everyday;
 mod people;
 mod support;
 mod tasks;

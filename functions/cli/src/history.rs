@@ -1,4 +1,4 @@
-//! The lines that were typed into the REPL. Only for convenience: what cannot be kept is not kept.
+//! The lines that were typed into a prompt. Only for convenience: what cannot be kept is not kept.
 
 use crate::{
     failure::Failure,
@@ -15,14 +15,24 @@ use std::{
 const KEPT: usize = 1_000;
 
 /// The lines, those of earlier sessions first.
-pub(super) struct History {
+pub(crate) struct History {
     lines: Vec<String>,
     file: Option<fs::File>,
 }
 
 impl History {
+    /// None, and none is kept.
+    pub(crate) fn none() -> Self {
+        Self { lines: Vec::new(), file: None }
+    }
+
+    /// Of prompts that have no profile: kept over sessions in the file with this name.
+    pub(crate) fn kept(name: &str) -> Self {
+        Self::at_path(place(Some(name)).as_deref(), KEPT)
+    }
+
     /// As the profile wants it: kept over sessions, or only in this one.
-    pub(super) fn open(policies: &SessionPolicies) -> Self {
+    pub(crate) fn open(policies: &SessionPolicies) -> Self {
         let path = if policies.persist_history { place(policies.history_file.as_deref()) } else { None };
         let most = policies.max_history_items.map_or(KEPT, |most| usize::try_from(most).unwrap_or(KEPT));
         Self::at_path(path.as_deref(), most)
@@ -41,12 +51,12 @@ impl History {
     }
 
     /// The lines, the oldest first.
-    pub(super) fn lines(&self) -> &[String] {
+    pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
     /// Keeps a line.
-    pub(super) fn add(&mut self, line: &str) {
+    pub(crate) fn add(&mut self, line: &str) {
         if self.lines.last().is_some_and(|last| last == line) {
             return;
         }
@@ -57,13 +67,13 @@ impl History {
     }
 
     /// The line that `!N` means.
-    pub(super) fn at(&self, line: &str) -> Option<String> {
+    pub(crate) fn at(&self, line: &str) -> Option<String> {
         let place = line.strip_prefix('!')?.parse::<usize>().ok()?;
         self.lines.get(place.checked_sub(1)?).cloned()
     }
 
     /// Shows the last lines with their numbers.
-    pub(super) fn show(&self, count: usize, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn show(&self, count: usize, out: &mut Output) -> Result<(), Failure> {
         let skipped = self.lines.len().saturating_sub(count);
         for (place, line) in self.lines.iter().enumerate().skip(skipped) {
             out.notice(format_args!("{:5}  {}", place + 1, one_line(line, 200)))?;

@@ -25,6 +25,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span, info_span};
 
 /// How a worker works.
 #[derive(Clone, Copy, Debug)]
@@ -186,9 +187,10 @@ impl Worker {
 
     async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let kind = group.split('/').next().unwrap_or_default();
+        let span = actor_span(group);
         match self.kinds.get(kind) {
             Some(kind) => {
-                let verdict = kind.deliver(deliveries, cut).await;
+                let verdict = kind.deliver(deliveries, cut).instrument(span).await;
                 if cut.is_cancelled() {
                     self.metrics.checkpointed.fetch_add(1, Relaxed);
                 }
@@ -229,6 +231,15 @@ impl Worker {
             let Some(next) = next.into_iter().min() else { return std::future::pending().await };
             tokio::time::sleep_until(next).await;
         }
+    }
+}
+
+/// Puts the workspace, and the chat or the task, into each line that is logged while the actor of a group is driven.
+fn actor_span(group: &str) -> Span {
+    match group.splitn(3, '/').collect::<Vec<_>>().as_slice() {
+        ["chat", workspace, chat] => info_span!("actor", workspace, chat),
+        ["task", workspace, task] => info_span!("actor", workspace, task),
+        _ => info_span!("actor", group),
     }
 }
 

@@ -6,6 +6,7 @@ use futures::FutureExt;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 use tokio::{sync::mpsc, task::AbortHandle};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// Does what machines want done.
 #[async_trait]
@@ -91,14 +92,16 @@ impl<M: Machine> Running<M> {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
-        let task = tokio::spawn(async move {
+        // What an effect logs names the actor, as the lines of the worker that drives it do.
+        let work = async move {
             let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
             let message = match outcome {
                 Ok(report) => Message::Finished(report),
                 Err(panic) => Message::Panicked(panic_text(panic.as_ref())),
             };
             let _ = sender.send((name, message)).await;
-        });
+        };
+        let task = tokio::spawn(work.in_current_span());
         self.tasks.insert(key, Task { handle: task.abort_handle(), cancelled, waits });
     }
 

@@ -1,11 +1,12 @@
 //! The binary's commands: the hub's own, which act on this machine, and those of the crate `cli`, which are clients of a hub.
 
+mod config;
 mod token;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use cli::{EXIT_CODES, Exit, Failure, Output};
 use hub::{driver::DriverArgs, serve::ServeArgs};
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 /// Agents that work on files, talk while they do, and survive crashes.
 #[derive(Debug, Parser)]
@@ -26,6 +27,16 @@ enum Command {
     Client(cli::Command),
     /// Make secrets, and tokens for people, where the hub signs them itself
     Token(token::TokenArgs),
+    /// Show, check or begin the configuration of a hub here
+    Config(config::ConfigArgs),
+    /// Say what would not work: configuration, data folder, hub, model; exit code 1 when something is wrong
+    Doctor(config::DoctorArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -37,9 +48,11 @@ impl Command {
     /// Whether the command is to print JSON. `serve` looks at its own flag.
     fn json(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::BenchDriver(_) | Self::Completions { .. } => false,
+            Self::Serve(_) | Self::BenchDriver(_) | Self::Completions { .. } | Self::Man { .. } => false,
             Self::Client(command) => command.json(),
             Self::Token(args) => args.json,
+            Self::Config(args) => args.json,
+            Self::Doctor(args) => args.connection.json,
         }
     }
 }
@@ -66,6 +79,19 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::BenchDriver(args) => hub::driver::run(args).await.map_err(failed)?,
         Command::Client(command) => return cli::run(command, out).await,
         Command::Token(args) => token::run(args, out)?,
+        Command::Config(args) => config::run(args, out)?,
+        Command::Doctor(args) => return config::doctor(args, out).await,
+        Command::Man { dir: None } => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Program::command()).render(&mut page)?;
+            out.bytes(&page)?;
+        }
+        Command::Man { dir: Some(dir) } => {
+            let wrong = |source| Failure::Local { path: dir.display().to_string(), source };
+            std::fs::create_dir_all(&dir).map_err(wrong)?;
+            clap_mangen::generate_to(Program::command(), &dir).map_err(wrong)?;
+            out.line(dir.display())?;
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Program::command(), "buildscale", &mut script);
@@ -73,6 +99,13 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// The variables that are texts.
+fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 fn failed(failure: impl Into<hub::Failure>) -> Failure {

@@ -1,6 +1,6 @@
 //! `buildscale token`: secrets and tokens, where the hub signs them itself. It needs the hub's configuration, and no running hub.
 
-use assembly::Config;
+use assembly::Sources;
 use clap::{Args, Subcommand};
 use cli::{Failure, Output};
 use identity::Subject;
@@ -44,22 +44,21 @@ pub(crate) fn run(args: TokenArgs, out: &mut Output) -> Result<(), Failure> {
             let secret = identity::fresh_secret();
             if out.is_json() { out.json(&json!({ "secret": secret })) } else { out.line(secret) }
         }
-        TokenCommand::Make { subject, life, data_dir, config } => {
-            let path = config.unwrap_or_else(|| data_dir.join("buildscale.toml"));
-            make(&subject, life, path, out)
-        }
+        TokenCommand::Make { subject, life, data_dir, config } => make(
+            &subject,
+            life,
+            Sources::find(config.as_deref(), &data_dir, &super::environment()).map_err(super::failed)?,
+            out,
+        ),
     }
 }
 
-fn make(subject: &str, life: Duration, path: PathBuf, out: &mut Output) -> Result<(), Failure> {
-    let environment: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    let config = Config::load(&path, &environment).map_err(super::failed)?;
+fn make(subject: &str, life: Duration, sources: Sources, out: &mut Output) -> Result<(), Failure> {
+    let config = sources.read().map_err(super::failed)?;
     let Some(secret) = &config.auth.secret else {
+        let file = sources.file().map(|file| format!("{} or ", file.display())).unwrap_or_default();
         return Err(Failure::Usage(format!(
-            "there is no auth.secret in {} or BUILDSCALE__AUTH__SECRET to sign with; `buildscale token secret` makes one",
-            path.display()
+            "there is no auth.secret in {file}BUILDSCALE__AUTH__SECRET to sign with; `buildscale token secret` makes one"
         )));
     };
     let (trust, now) = (config.auth.trust(), SystemClock.now());

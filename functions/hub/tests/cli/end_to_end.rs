@@ -114,7 +114,10 @@ fn questions_are_answered_from_standard_input_or_left_open() {
     let output = hub.run_with_input(&["chat"], b"hello\nask me\n2\n");
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(said.ends_with("Your answer was: blue\n") && said.lines().count() > 1, "{said}");
+    assert!(
+        said.find("Your answer was: blue").is_some_and(|at| at > 40),
+        "behind the answer to the first line: {said}"
+    );
 }
 
 #[test]

@@ -280,7 +280,7 @@ impl<'a> Page<'a> {
 
     /// An empty line between blocks; none within a list.
     fn apart(&mut self) {
-        if !self.out.is_empty() && self.lists.is_empty() {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") && self.lists.is_empty() {
             self.out.push('\n');
         }
     }

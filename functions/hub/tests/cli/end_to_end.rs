@@ -48,7 +48,7 @@ fn one_turn_and_its_events() {
     let output = hub.run(&["chat", "write a haiku"]);
     let (said, beside) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{beside}");
-    assert_eq!(beside.matches("No model is configured").count(), 1, "said plainly, and once: {beside}");
+    assert_eq!(beside.matches("No model is configured: an offline").count(), 1, "said plainly, and once: {beside}");
     assert!(
         beside.contains("* write /projects/demo/hello.md") && beside.contains("+ /projects/demo/hello.md v2"),
         "{beside}"

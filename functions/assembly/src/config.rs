@@ -4,23 +4,19 @@
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
+mod read;
+
 use crate::{
     Auth, Failure, Settings,
     grants::{Grant, Grants},
-    secrets,
 };
 use domain::Limits;
 use ports::KnownSecrets;
+pub use read::{Origin, Setting, Sources, unknown_variables};
 use serde::Deserialize;
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 use toml::{Table, Value};
 use tools::Commands;
-
-/// The prefix of environment variables that are configuration keys.
-const PREFIX: &str = "BUILDSCALE__";
 
 /// Everything that can be configured. Every key may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -235,6 +231,15 @@ impl Default for Ai {
 }
 
 impl Ai {
+    /// The keys that are not about models.
+    const OWN: [&str; 5] = [
+        "actor_inactivity_timeout_seconds",
+        "context_tokens",
+        "question_timeout_seconds",
+        "permission_timeout_seconds",
+        "limits",
+    ];
+
     /// See [`Ai::actor_inactivity_timeout_seconds`].
     pub fn inactivity(&self) -> Duration {
         Duration::from_secs(self.actor_inactivity_timeout_seconds)
@@ -242,7 +247,8 @@ impl Ai {
 
     /// The configuration of models, with the usual variables of providers on top.
     pub fn models(&self, environment: &[(String, String)]) -> Result<models::Config, Failure> {
-        let file = models::Config::deserialize(Value::Table(self.models.clone())).map_err(wrong)?;
+        let file = models::Config::deserialize(Value::Table(self.models.clone()))
+            .map_err(|error| Failure::Config(format!("ai: {}", error.message())))?;
         let lookup = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         Ok(models::Config::from_lookup(Some(file), lookup))
     }
@@ -267,80 +273,10 @@ impl Config {
         }
     }
 
-    /// Reads the file at `path`, if there is one, and puts the environment on top.
-    pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
-        let table = match std::fs::read_to_string(path) {
-            Ok(text) => text.parse::<Table>().map_err(|error| at_line(path, &text, &error))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Table::new(),
-            Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
-        };
-        Ok(Self { file: Some(path.to_owned()), ..Self::of(table, environment)? })
-    }
-
     /// The environment alone; `theirs` says which of its keys are somebody else's.
     pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Result<Self, Failure> {
-        let ours: Vec<_> = environment.iter().filter(|(name, _)| !theirs(name)).cloned().collect();
-        Self::of(Table::new(), &ours)
+        Sources::of_environment(environment, theirs).read()
     }
-
-    fn of(mut table: Table, environment: &[(String, String)]) -> Result<Self, Failure> {
-        for (name, value) in environment {
-            if let Some(keys) = name.strip_prefix(PREFIX) {
-                let keys: Vec<String> = keys.split("__").map(str::to_lowercase).collect();
-                set(&mut table, &keys, value).map_err(|reason| Failure::Config(format!("{name}: {reason}")))?;
-            }
-        }
-        let secrets = KnownSecrets::default();
-        secrets::learn_configuration(&table, &secrets);
-        // What is wrong with a value may be told with the value.
-        let config = Self::deserialize(Value::Table(table))
-            .map_err(|error| Failure::Config(secrets.redactor().text(error.message()).into_owned()))?;
-        config.server.cors_origins.iter().try_for_each(|origin| origin_of_a_page(origin))?;
-        Ok(Self { secrets, ..config })
-    }
-}
-
-/// Where and why, without the line itself: it may hold a key.
-fn at_line(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    Failure::Config(format!("{}, line {line}: {}", path.display(), error.message()))
-}
-
-fn wrong(error: toml::de::Error) -> Failure {
-    Failure::Config(error.message().to_owned())
-}
-
-fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
-    let Some((last, folders)) = keys.split_last() else { return Err("it names no key".into()) };
-    let mut table = table;
-    for folder in folders {
-        let entry = table.entry(folder.clone()).or_insert_with(|| Value::Table(Table::new()));
-        table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
-    }
-    // Secrets are texts, whatever they look like.
-    let is_secret = ["token", "key", "secret"].iter().any(|ending| last.ends_with(ending));
-    if is_secret {
-        table.insert(last.clone(), Value::String(value.to_owned()));
-        return Ok(());
-    }
-    // Numbers, booleans and lists as TOML has them; anything else is a text.
-    let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("value"));
-    table.insert(last.clone(), parsed.unwrap_or_else(|| Value::String(value.to_owned())));
-    Ok(())
-}
-
-/// That this is one origin (RFC 6454 §6.2). `*` would open a hub on loopback to every page that its person looks at, and `null`
-/// is the origin of sandboxed frames of any site.
-fn origin_of_a_page(origin: &str) -> Result<(), Failure> {
-    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).unwrap_or_default();
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
-    if !rest.is_empty() && rest.bytes().all(fits) {
-        return Ok(());
-    }
-    Err(Failure::Config(format!(
-        "server.cors_origins: {origin:?} is no origin of a web page; write its scheme, host and port, such as http://localhost:5173"
-    )))
 }
 
 #[cfg(test)]
@@ -353,7 +289,7 @@ mod tests {
         let path = folder.path().join("buildscale.toml");
         std::fs::write(&path, file).map_err(failed)?;
         let environment: Vec<_> = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Config::load(&path, &environment)
+        Sources::find(Some(&path), folder.path(), &environment)?.read()
     }
 
     #[test]
@@ -388,8 +324,88 @@ mod tests {
         ] {
             assert!(matches!(load(file, &environment), Err(Failure::Config(_))), "{file} {environment:?}");
         }
-        let unknown = load("[ai]\nmodle = \"x\"\n", &[]).and_then(|config| config.ai.models(&[]));
-        assert!(matches!(unknown, Err(Failure::Config(message)) if message.contains("modle")));
+    }
+
+    #[test]
+    fn a_fault_names_its_file_line_and_key_or_its_variable_and_what_may_be_meant() {
+        let check = |file: &str, environment: &[(&str, &str)], expected: &str| {
+            let words = load(file, environment).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(words.ends_with(expected), "{words}\n{expected}");
+        };
+        check(
+            "[ai]\n# which\nmodle = \"x\"\n",
+            &[],
+            "buildscale.toml, line 3: ai.modle: there is no such key; did you mean model?",
+        );
+        check(
+            "[server]\nlisten = 1\n",
+            &[],
+            "buildscale.toml, line 2: server.listen: invalid type: integer `1`, expected a string",
+        );
+        check("[sever]\n", &[], "line 1: sever: there is no such key; did you mean server?");
+        check(
+            "\n[ai.openai]\nbase_ur = \"x\"\n",
+            &[],
+            "line 3: ai.openai.base_ur: there is no such key; did you mean base_url?",
+        );
+        check("[ai]\ncontext_token = 1\n", &[], "ai.context_token: there is no such key; did you mean context_tokens?");
+        check(
+            "[server]\nlisten = \"x\"\n",
+            &[("BUILDSCALE__SERVER__DRAIN_SECONDS", "soon")],
+            "BUILDSCALE__SERVER__DRAIN_SECONDS: server.drain_seconds: invalid type: string \"soon\", expected u64",
+        );
+        check("a = \n", &[], "buildscale.toml, line 1: string values must be quoted, expected literal string");
+    }
+
+    #[test]
+    fn a_file_that_is_named_has_to_be_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let nowhere = folder.path().join("nope.toml");
+        let named = Sources::find(Some(&nowhere), folder.path(), &[]).map(drop);
+        assert!(matches!(named, Err(Failure::Config(words)) if words.ends_with("nope.toml: there is no such file")));
+        assert!(Sources::find(None, folder.path(), &[]).is_ok_and(|sources| sources.file().is_none()));
+    }
+
+    #[test]
+    fn a_list_of_a_variable_needs_no_brackets() -> Result<(), Failure> {
+        let config = load("", &[("BUILDSCALE__SERVER__CORS_ORIGINS", "http://a.example, http://b.example")])?;
+        assert_eq!(config.server.cors_origins, ["http://a.example", "http://b.example"]);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_set_is_shown_with_where_it_is_from_and_without_secrets() -> Result<(), Failure> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("buildscale.toml");
+        std::fs::write(&path, "[server]\nauth_token = \"hunter2\"\n[ai]\nmodel = \"gpt-5\"\n").expect("written");
+        let environment = [("BUILDSCALE__AI__CONTEXT_TOKENS".to_owned(), "7".to_owned())];
+        let settings = Sources::find(None, folder.path(), &environment)?.settings()?;
+        let shown: Vec<_> = settings
+            .iter()
+            .map(|one| (one.key.as_str(), one.value.as_str(), one.origin.as_ref().map(ToString::to_string)))
+            .collect();
+        let line = |line: usize| Some(format!("{}, line {line}", path.display()));
+        let expected = [
+            ("server.auth_token", "(hidden)", line(2)),
+            ("ai.model", "\"gpt-5\"", line(4)),
+            ("ai.context_tokens", "7", Some("BUILDSCALE__AI__CONTEXT_TOKENS".to_owned())),
+        ];
+        assert!(expected.iter().all(|one| shown.contains(one)), "{shown:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn variables_that_mean_nothing_are_told() {
+        let environment =
+            ["BUILDSCALE_SERVER_LISTEN", "BUILDSCALE_LOGS", "BUILDSCALE_URL", "BUILDSCALE__AI__MODEL", "HOME"];
+        let told = unknown_variables(&environment.map(|name| (name.to_owned(), String::new())));
+        assert_eq!(
+            told,
+            [
+                "BUILDSCALE_SERVER_LISTEN means nothing; did you mean BUILDSCALE__SERVER__LISTEN?",
+                "BUILDSCALE_LOGS means nothing; did you mean BUILDSCALE_LOG?",
+            ]
+        );
     }
 
     #[test]

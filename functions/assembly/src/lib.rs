@@ -21,7 +21,10 @@ mod ways;
 
 pub use activity::Activity;
 pub use auth::Auth;
-pub use config::{Ai, Config, Durability, Files, Observe, Providers, Sandbox, Server, Store, Tasks};
+pub use config::{
+    Ai, Config, Durability, Files, Observe, Origin, Providers, Sandbox, Server, Setting, Sources, Store, Tasks,
+    unknown_variables,
+};
 pub use emf::Emf;
 pub use front::{Front, Outside, OwnFeeds};
 pub use observing::Observing;

@@ -1,23 +1,65 @@
-//! The log: JSON lines, without secrets. Panics are lines like all others.
+//! The log, without secrets: JSON lines for programs, text for people. Panics are lines like all others.
 
 use crate::secrets::Clean;
 use domain::panic_text;
 use ports::KnownSecrets;
 use std::io::Write;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    filter::{Filtered, Targets},
+    fmt,
+    layer::{Layer, SubscriberExt},
+    registry::Registry,
+    util::SubscriberInitExt,
+};
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// An object.
+    Json,
+    /// A text, with what is known of the request or the actor before the message.
+    Text,
+}
+
+impl Format {
+    /// What `BUILDSCALE_LOG_FORMAT` says, `json` or `text`; else text on a terminal and JSON elsewhere.
+    pub fn chosen(is_terminal: bool) -> Self {
+        match std::env::var("BUILDSCALE_LOG_FORMAT").as_deref() {
+            Ok("json") => Self::Json,
+            Ok("text") => Self::Text,
+            _ if is_terminal => Self::Text,
+            _ => Self::Json,
+        }
+    }
+}
 
 /// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` says how much, as in `info,actor=debug`; where it says nothing that can be
 /// understood, what is of this level or above. In a process that logs already, as a test may, it has no effect.
-pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, known: KnownSecrets) {
-    let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
-    let filter = asked.unwrap_or_else(|| Targets::new().with_default(level));
-    let lines = fmt::layer().json().with_writer(Clean(known, stream));
-    if tracing_subscriber::registry().with(lines).with(filter).try_init().is_ok() {
-        std::panic::set_hook(Box::new(|panic| {
-            let at = panic.location().map(ToString::to_string).unwrap_or_default();
-            let (thread, text) = (std::thread::current(), panic_text(panic.payload()));
-            tracing::error!(panic = text, at, thread = thread.name(), "a thread panicked");
-        }));
+pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: Format, known: KnownSecrets) {
+    let asked = std::env::var("BUILDSCALE_LOG").ok().filter(|text| !text.trim().is_empty());
+    let filter: Option<Targets> = asked.as_deref().and_then(|text| text.parse().ok());
+    let misread = filter.is_none() && asked.is_some();
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(level));
+    let writer = Clean(known, stream);
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        Format::Json => fmt::layer().json().with_writer(writer).boxed(),
+        Format::Text => fmt::layer().with_ansi(false).with_writer(writer).boxed(),
+    };
+    let lines: Filtered<_, _, Registry> = lines.with_filter(filter);
+    if tracing_subscriber::registry().with(lines).try_init().is_err() {
+        return;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        let (thread, text) = (std::thread::current(), panic_text(panic.payload()));
+        tracing::error!(panic = text, at, thread = thread.name(), "a thread panicked");
+    }));
+    if misread {
+        tracing::warn!("BUILDSCALE_LOG cannot be understood; it is written as in info,actor=debug");
+    }
+    match std::env::var("BUILDSCALE_LOG_FORMAT").as_deref() {
+        Ok("json" | "text" | "") | Err(_) => {}
+        Ok(_) => tracing::warn!("BUILDSCALE_LOG_FORMAT cannot be understood; it is json or text"),
     }
 }

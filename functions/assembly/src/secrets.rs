@@ -64,7 +64,7 @@ pub fn learn_configuration(table: &Table, known: &KnownSecrets) {
     known.learn(&found);
 }
 
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ENDINGS
         .iter()

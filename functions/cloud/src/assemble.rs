@@ -77,7 +77,7 @@ impl Account {
         let environment: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
         let config = Config::of_environment(&environment, |name| name.starts_with(DEPLOYED))?;
         secrets::learn_environment(&environment, &config.secrets);
-        log::begin(std::io::stdout, LevelFilter::INFO, config.secrets.clone());
+        log::begin(std::io::stdout, LevelFilter::INFO, log::Format::Json, config.secrets.clone());
         let cloud = Cloud::connect(aws::Config::from_env()?, clock.clone());
         Ok(Self { cloud, config, environment, clock })
     }

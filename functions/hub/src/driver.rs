@@ -57,7 +57,12 @@ const CLONES: u32 = 24;
 
 /// Runs the scenario and prints both lines.
 pub async fn run(args: DriverArgs) -> Result<(), Failure> {
-    assembly::log::begin(std::io::stderr, tracing::level_filters::LevelFilter::WARN, ports::KnownSecrets::default());
+    assembly::log::begin(
+        std::io::stderr,
+        tracing::level_filters::LevelFilter::WARN,
+        assembly::log::Format::Json,
+        ports::KnownSecrets::default(),
+    );
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &Config::default(), &[], shutdown.clone())?;
     let worker = hub.worker.clone();

@@ -1,6 +1,6 @@
 //! The binary `buildscale`: the hub and its command line.
 
-mod cli;
+mod program;
 
 use std::process::ExitCode;
 
@@ -15,5 +15,5 @@ async fn run() -> ExitCode {
     // TLS is built without a provider of its own, so that the hub needs neither a C compiler's assembler nor OpenSSL.
     // Somebody may have chosen before; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    cli::main().await
+    program::main().await
 }

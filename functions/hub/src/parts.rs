@@ -174,7 +174,8 @@ mod tests {
         let home = tempfile::tempdir()?;
         let file = home.path().join("buildscale.toml");
         fs::write(&file, "[server]\nlisten = \"127.0.0.1:8687\"\n[sandbox]\nreadable = [\"/opt/tools\"]\n")?;
-        let config = Config::load(&file, &[]).map_err(|error| format!("{error:?}"))?;
+        let config = Sources::find(Some(&file), home.path(), &[]).and_then(|sources| sources.read());
+        let config = config.map_err(|error| format!("{error:?}"))?;
         let options = options(Path::new("/data"), &config);
         assert_eq!(options.hidden, [Path::new("/data"), &file]);
         assert_eq!(

@@ -1,12 +1,13 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
 use crate::{Failure, assemble, assemble::Hub, secrets, sweeping};
-use assembly::Config;
+use assembly::{Config, Sources, log::Format};
 use flow::observe::TaskMetrics;
-use ports::KnownSecrets;
+use models::Router;
+use ports::{KnownSecrets, Model};
 use std::{
     io::{IsTerminal, Write},
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -52,10 +53,13 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let path = args.config.clone().unwrap_or_else(|| args.data_dir.join("buildscale.toml"));
-    let mut config = Config::load(&path, &environment)?;
+    let mut config = Sources::find(args.config.as_deref(), &args.data_dir, &environment)?.read()?;
     let known = config.secrets.clone();
-    assembly::log::begin(std::io::stderr, LevelFilter::INFO, known.clone());
+    let format = Format::chosen(std::io::stderr().is_terminal());
+    assembly::log::begin(std::io::stderr, LevelFilter::INFO, format, known.clone());
+    for told in assembly::unknown_variables(&environment) {
+        tracing::warn!("{told}");
+    }
     if let Some(token) = &args.auth_token {
         known.learn([&ports::Secret::new(token.clone())]);
         config.server.auth_token = Some(models::Secret::new(token.clone()));
@@ -70,11 +74,19 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
     let repaired = hub.workspaces.repair_all().await.map_err(Failure::Repair)?;
-    tracing::info!(?repaired, "workspaces are in line with the index");
+    tracing::info!(
+        checked = repaired.checked,
+        fixed = repaired.fixed,
+        rebuilt = repaired.rebuilt,
+        "workspaces are in line with the index"
+    );
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
-    announce(&args, address, &hub)?;
+    for note in checked(&config, &hub.models)? {
+        tracing::warn!("{note}");
+    }
+    announce(&args, address, &config, &hub)?;
 
     let context = hub.front.context();
     let server = stream::serve(
@@ -201,8 +213,33 @@ async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> 
     TcpListener::bind(addresses.as_slice()).await.map_err(failed)
 }
 
+/// What is odd about a configuration, but does not keep a hub from working.
+///
+/// # Errors
+/// What could never work: a model of no provider, a folder that is not there.
+pub fn checked(config: &Config, models: &Router) -> Result<Vec<String>, Failure> {
+    if let Some(missing) = config.sandbox.readable.iter().find(|folder| !folder.exists()) {
+        return Err(Failure::Config(format!("sandbox.readable: {}: there is no such folder", missing.display())));
+    }
+    Ok(model_without_key(models)?.into_iter().collect())
+}
+
+/// What the default model lacks, if it lacks something. A model of a provider that there is not is refused: nobody could ever be
+/// answered.
+fn model_without_key(models: &Router) -> Result<Option<String>, Failure> {
+    let Some(model) = models.catalog().into_iter().find(|model| model.default) else { return Ok(None) };
+    match (model.provider.is_empty(), model.available, model.note) {
+        (true, _, note) => Err(Failure::Config(format!("ai.model: {}", note.unwrap_or_default()))),
+        (false, false, note) => {
+            let how = note.unwrap_or_else(|| "its provider has no key".into());
+            Ok(Some(format!("ai.model: {} cannot be asked yet: {how}", model.id)))
+        }
+        (false, true, _) => Ok(None),
+    }
+}
+
 /// Says where the hub is, once it is ready: one JSON line for programs, a text with something to try for people.
-fn announce(args: &ServeArgs, address: SocketAddr, hub: &Hub) -> std::io::Result<()> {
+fn announce(args: &ServeArgs, address: SocketAddr, config: &Config, hub: &Hub) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::json!({ "address": address.to_string() }))?;
@@ -220,13 +257,23 @@ fn announce(args: &ServeArgs, address: SocketAddr, hub: &Hub) -> std::io::Result
     } else {
         writeln!(out, "Model: {}", hub.models.default_model())?;
     }
+    // An address that stands for all of the machine's is none that a client can call everywhere.
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+        _ => address,
+    };
     writeln!(out, "Try it:")?;
+    let is_guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
+    let header = if is_guarded { " -H \"authorization: Bearer $BUILDSCALE_TOKEN\"" } else { "" };
+    if is_guarded {
+        writeln!(out, "  export BUILDSCALE_TOKEN=…   # the hub's token, or one of yours")?;
+    }
     // As it was started: it need not be on the path.
     let program = std::env::args().next().unwrap_or_else(|| "buildscale".into());
-    writeln!(out, "  {program} chat --url http://{address} \"Show me what you can do\"")?;
+    writeln!(out, "  {program} chat --url http://{host} \"Show me what you can do\"")?;
     writeln!(
         out,
-        "  curl -s -X POST http://{address}/api/v1/workspaces -H 'content-type: application/json' -d '{{\"name\": \"demo\"}}'"
+        "  curl -s -X POST http://{host}/api/v1/workspaces{header} -H 'content-type: application/json' -d '{{\"name\": \"demo\"}}'"
     )?;
     out.flush()
 }

@@ -24,6 +24,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span, info_span};
 
 /// How a worker works.
 #[derive(Clone, Copy, Debug)]
@@ -194,9 +195,10 @@ impl Worker {
 
     async fn drive(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
         let kind = group.split('/').next().unwrap_or_default();
+        let span = actor_span(group);
         match self.kinds.get(kind) {
             Some(kind) => {
-                let verdict = watched(group, kind.deliver(deliveries, cut)).await;
+                let verdict = watched(group, kind.deliver(deliveries, cut)).instrument(span).await;
                 if cut.is_cancelled() {
                     self.metrics.checkpointed.fetch_add(1, Relaxed);
                 }
@@ -243,6 +245,15 @@ impl Worker {
 /// The group that these deliveries are of.
 fn group_of(deliveries: &[Delivery]) -> &str {
     deliveries.first().map_or("", |first| &first.group)
+}
+
+/// Puts the workspace, and the chat or the task, into each line that is logged while the actor of a group is driven.
+fn actor_span(group: &str) -> Span {
+    match group.splitn(3, '/').collect::<Vec<_>>().as_slice() {
+        ["chat", workspace, chat] => info_span!("actor", workspace, chat),
+        ["task", workspace, task] => info_span!("actor", workspace, task),
+        _ => info_span!("actor", group),
+    }
 }
 
 fn report(group: &str, settled: ports::Result<bool>) {

@@ -6,7 +6,8 @@ import rust
 from errors import exit_codes
 from rust import Fault, bare, table
 
-NEAR = "functions/hub/src/cli/args"
+NEAR = "functions/cli/src/args"
+OWN = "functions/hub/src/program"
 
 
 def arg(field):
@@ -91,7 +92,8 @@ def walk(words, variant, path, out):
     if not variant.payload:
         entry(words, variant.doc, variant.fields, path, out)
         return
-    args = rust.item(re.sub(r"^(?:\w+::)+", "", variant.payload), path if "::" not in variant.payload else "functions/hub/src")
+    # The binary names types of its modules and of the library by their paths.
+    args = rust.item(re.sub(r"^(?:\w+::)+", "", variant.payload), path if "::" not in variant.payload else OWN)
     sub = next((f for f in args.fields if "subcommand" in (rust.attr(f.attrs, "command") or "")), None)
     entry(words, variant.doc, args.fields, args.path, out, sub)
     if sub:
@@ -100,18 +102,24 @@ def walk(words, variant, path, out):
 
 
 def pages():
-    cli = rust.item("Cli", "functions/hub/src/cli/args.rs")
-    commands = rust.item("Command", "functions/hub/src/cli/args.rs")
-    if len(commands.variants) < 10:
+    program = rust.item("Program", f"{OWN}/mod.rs")
+    commands = []
+    for variant in rust.item("Command", f"{OWN}/mod.rs").variants:
+        if "flatten" in (rust.attr(variant.attrs, "command") or ""):
+            library = rust.item("Command", "functions/cli/src/args.rs")
+            commands += [(each, library.path) for each in library.variants]
+        else:
+            commands.append((variant, f"{OWN}/mod.rs"))
+    if len(commands) < 10:
         raise Fault("fewer than 10 commands were found: change the generator")
     out = []
-    for variant in commands.variants:
-        walk([rust.cased(variant.name, "kebab-case")], variant, commands.path, out)
+    for variant, path in commands:
+        walk([rust.cased(variant.name, "kebab-case")], variant, path, out)
     connection = rust.item("Connection", NEAR)
     _, named, _ = options(connection.fields, connection.path)
-    intro = f"{cli.doc}\n\n`buildscale help COMMAND` prints the same for one command. `-h` is short, `--help` is long. With `--json` each command prints JSON, also for\nerrors. Colours appear on a terminal only, and never when `NO_COLOR` is set.\n"
-    listed = [(f"[`{name}`](#buildscale-{name})", v.doc.split("\n\n")[0]) for v in commands.variants if "hide = true" not in (rust.attr(v.attrs, "command") or "") for name in [rust.cased(v.name, "kebab-case")]]
+    intro = f"{program.doc}\n\n`buildscale help COMMAND` prints the same for one command. `-h` is short, `--help` is long. With `--json` each command prints JSON, also for\nerrors. Colours appear on a terminal only, and never when `NO_COLOR` is set.\n"
+    listed = [(f"[`{name}`](#buildscale-{name})", v.doc.split("\n\n")[0]) for v, _ in commands if "hide = true" not in (rust.attr(v.attrs, "command") or "") for name in [rust.cased(v.name, "kebab-case")]]
     shared = "## Options that reach a hub\n\n" + table(["option", "is"], [(f"`{names}`", about) for names, about in named])
     exits = "## Exit codes\n\n" + table(["code", "means"], [(f"`{code}`", about) for code, about in exit_codes()])
     text = "\n".join([intro, table(["command", "does"], listed), shared, *out, exits])
-    return {"reference/cli.md": rust.generated("Command line", "`functions/hub/src/cli/args`", text)}
+    return {"reference/cli.md": rust.generated("Command line", "`functions/cli/src/args` and `functions/hub/src/program`", text)}

@@ -167,8 +167,9 @@ def variables():
     for path, source in rust.files("functions"):
         own |= set(re.findall(r'"(BUILDSCALE_[A-Z]+(?:_[A-Z]+)*)"', source))
     known = {
-        "BUILDSCALE_DATA_DIR": "the data directory of `serve` and `token make`; default `data`",
+        "BUILDSCALE_DATA_DIR": "the data directory of `serve`, `token make`, `config` and `doctor`; default `data`",
         "BUILDSCALE_LOG": "how much is logged, such as `info` or `debug`; default `info`",
+        "BUILDSCALE_LOG_FORMAT": "`json` or `text`; default text on a terminal and JSON elsewhere",
         "BUILDSCALE_TOKEN": "the bearer token of the command line",
         "BUILDSCALE_URL": "the hub that the command line calls; default `http://127.0.0.1:8686`",
         "BUILDSCALE_WORKSPACE": "the workspace of the command line, by name or id",

@@ -30,7 +30,7 @@ def hints():
     """Message and hint by code: each `.hint(…)` with the code and the message that its statement names."""
     found = {}
     for path, text in rust.files():
-        if path.startswith(("functions/hub/src/cli", "shared/flow/src/load")):
+        if path.startswith(("functions/cli/src", "shared/flow/src/load")):
             continue
         for match in re.finditer(rf"\.hint\(\s*(?:format!\(\s*)?({STRING})", text):
             statement = text[:match.start()]
@@ -62,15 +62,15 @@ def shown(text):
 
 
 def exit_codes():
-    _, text = rust.file_with(r"^const EXIT_CODES: &str", "functions/hub")
+    _, text = rust.file_with(r"^pub const EXIT_CODES: &str", "functions/cli")
     literal = re.search(rf"const EXIT_CODES: &str = ({STRING});", text, re.S).group(1)
     return re.findall(r"^\s+(\d+)\s+(.+)$", rust.unquote(literal), re.M)
 
 
 def own_codes():
     """The codes that the command line has beside those of the API."""
-    _, text = rust.file_with(r"pub\(crate\) fn code\(&self\) -> &str", "functions/hub")
-    at = text.index("pub(crate) fn code(&self) -> &str")
+    _, text = rust.file_with(r"pub fn code\(&self\) -> &str", "functions/cli")
+    at = text.index("pub fn code(&self) -> &str")
     body = text[at : rust.balanced(text, text.index("{", at))]
     return sorted(set(re.findall(r'=> "([A-Z_]+)"', body)))
 

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// Does what machines want done.
 #[async_trait]
@@ -94,6 +95,7 @@ impl<M: Machine> Running<M> {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
+        // What an effect logs names the actor, as the lines of the worker that drives it do.
         let watched = watched(Arc::<str>::from(self.actor.as_str()), async move {
             let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
             let message = match outcome {
@@ -102,7 +104,7 @@ impl<M: Machine> Running<M> {
             };
             let _ = sender.send((name, message)).await;
         });
-        let job = self.executor.spawn(self.actor.as_str(), watched);
+        let job = self.executor.spawn(self.actor.as_str(), watched.in_current_span());
         self.tasks.insert(key, Task { job, cancelled, waits });
     }
 

@@ -72,6 +72,7 @@ impl ChatEffects {
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
+        let model = request.model.clone().unwrap_or_else(|| "default".to_owned());
         let mut pieces = Pieces::new(message_id);
         let answering = self.read_answer(message_id, request, &mut pieces, context);
         let report = tokio::select! {
@@ -80,11 +81,11 @@ impl ChatEffects {
                 Ok(answer) => return Report::ModelFinished(Box::new(answer)),
                 Err(Unread::Model(ModelError::Postponed { after, failures, why })) => {
                     let wait_ms = after.as_millis() as u64;
-                    tracing::warn!(%message_id, failures, wait_ms, error = %why, "a model call failed; it is made again");
+                    tracing::warn!(%message_id, model, failures, wait_ms, error = %why, "a model call failed; it is made again");
                     return Report::ModelPostponed { message_id, error: provider_failed(&why), failures, after };
                 }
                 Err(error) => {
-                    tracing::warn!(%message_id, %error, "a model call failed");
+                    tracing::warn!(%message_id, model, %error, "a model call failed");
                     failed(for_people(&error), false)
                 }
             },

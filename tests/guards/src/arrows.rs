@@ -22,6 +22,13 @@ const SHARED: &[(&str, &[&str])] = &[
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];
 
+/// What a crate in `functions/` may name of `shared/`, where that is not everything, and why.
+const NARROW: &[(&str, &[&str], &str)] = &[(
+    "cli",
+    &["domain", "flow", "ports"],
+    "the command line knows a hub by its HTTP API alone; `flow` is for folders that are checked without a hub, `ports` for the clock",
+)];
+
 /// Who puts deployables together.
 const PUT_TOGETHER: &[&str] = &["assembly", "cloud", "hub"];
 
@@ -77,7 +84,10 @@ fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option
             Some(_) => Some("take a port instead, or move what both need down to a crate below both"),
         },
         ("functions", "shared") if target.name == "testkit" => Some("fakes are for tests: make it a dev-dependency"),
-        ("functions", "shared") => None,
+        ("functions", "shared") => {
+            let (_, below, why) = NARROW.iter().find(|(name, _, _)| package.name == *name)?;
+            (!below.iter().any(|name| target.name == *name)).then_some(*why)
+        }
         ("functions", "functions") if PUT_TOGETHER.iter().any(|name| package.name == *name) || development => None,
         ("functions", "functions") => Some("deployables are put together elsewhere: share code through shared/"),
         _ => Some("crates live in shared/, functions/ or tests/"),

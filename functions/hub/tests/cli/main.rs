@@ -1,7 +1,9 @@
 //! The command line as people and scripts use it: the real binary, alone and against a hub that is the same binary.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod configuration;
 mod end_to_end;
+mod everyday;
 mod people;
 mod support;
 mod tasks;

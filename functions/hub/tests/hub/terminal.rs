@@ -39,10 +39,15 @@ struct Screen {
 
 impl Screen {
     fn start(hub: &Client, state: &Path, args: &[&str]) -> Result<Self> {
+        Self::at(&hub.address(""), state, args)
+    }
+
+    fn at(url: &str, state: &Path, args: &[&str]) -> Result<Self> {
         let (pty, pts) = pty_process::open()?;
         pty.resize(Size::new(24, 100))?;
         let command = Command::new(env!("CARGO_BIN_EXE_buildscale")).args(args).env_clear();
-        let command = command.env("TERM", "xterm").env("BUILDSCALE_URL", hub.address("")).env("XDG_STATE_HOME", state);
+        let command = command.env("TERM", "xterm").env("BUILDSCALE_URL", url).env("XDG_STATE_HOME", state);
+        let command = command.env("BUILDSCALE_DATA_DIR", state.join("data"));
         let child = command.kill_on_drop(true).spawn(pts)?;
         Ok(Self { pty, child, shown: String::new() })
     }
@@ -51,13 +56,13 @@ impl Screen {
         Ok(self.pty.write_all(keys.as_bytes()).await?)
     }
 
-    /// Waits until this is shown, and forgets what was shown up to its end.
-    async fn until(&mut self, text: &str) -> Result {
+    /// Waits until this is shown, and forgets what was shown up to its end; gives what was before it.
+    async fn until(&mut self, text: &str) -> Result<String> {
         let looking = async {
             loop {
                 if let Some(at) = self.shown.find(text) {
-                    self.shown.drain(..at + text.len());
-                    return Ok(());
+                    let before = self.shown.drain(..at + text.len()).collect::<String>();
+                    return Ok(before.trim_end_matches(text).to_owned());
                 }
                 let mut bytes = [0; 4096];
                 match self.pty.read(&mut bytes).await {
@@ -76,7 +81,7 @@ impl Screen {
     async fn prompt(&mut self, prompt: &str) -> Result {
         // Pastes are bracketed while a line is edited.
         self.until("\x1b[?2004h").await?;
-        self.until(prompt).await
+        self.until(prompt).await.map(drop)
     }
 
     /// Waits until it has ended.
@@ -211,5 +216,70 @@ async fn a_plan_is_read_approved_and_left_on_a_terminal() -> Result {
     screen.until("build mode begins with the approval of a plan").await?;
     screen.keys("/quit\r").await?;
     assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_conversation_has_commands_and_lines_that_are_edited_and_recalled() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let workspace = place.rsplit('/').next().ok_or("no workspace")?;
+    let state = data.path().join("state");
+    let mut screen = Screen::start(&client, &state, &["chat", "--workspace", workspace])?;
+    screen.until("model ").await?;
+    screen.prompt("> ").await?;
+    screen.keys("/hlep\r").await?;
+    screen.until("there is no /hlep; did you mean /help?").await?;
+    screen.keys("/cost\r").await?;
+    screen.until("there is no chat yet").await?;
+    assert_eq!(client.get(&format!("{place}/chats")).await?["chats"].as_array().map(Vec::len), Some(0));
+
+    // A slip is mended in the line, two slashes send one, and the line comes again.
+    screen.keys(&format!("//usr is wht?{LEFT}{LEFT}a\r")).await?;
+    screen.until("tokens in").await?;
+    let chats = client.get(&format!("{place}/chats")).await?;
+    let id = chats["chats"][0]["chat_id"].as_str().ok_or("no chat")?;
+    let chat = client.get(&format!("{place}/chats/{id}")).await?;
+    assert_eq!(chat["messages"][0]["content"], "/usr is what?");
+    screen.keys("/cost\r").await?;
+    screen.until("1 turns").await?;
+    screen.keys("/new\r").await?;
+    screen.until("a new chat begins").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    let kept = state.join("buildscale/chat_history");
+    assert!(std::fs::read_to_string(kept)?.contains("/usr is what?"));
+    Ok(())
+}
+
+/// A process that ends when this goes.
+struct Ended(String);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("kill").arg(&self.0).status();
+    }
+}
+
+#[tokio::test]
+async fn a_hub_is_started_where_there_is_none() -> Result {
+    let data = tempfile::tempdir()?;
+    let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let mut screen = Screen::at(&format!("http://{address}"), data.path(), &["chat", "write a haiku"])?;
+    screen.until("Start one here? [Y/n]").await?;
+    screen.keys("y\r").await?;
+    screen.until("it ends with: kill ").await?;
+    let shown = screen.until("\n").await?;
+    let process: String = shown.chars().take_while(char::is_ascii_digit).collect();
+    let _ended_with_the_test = Ended(process);
+    screen.until("tokens in").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    // It runs on: another command finds it.
+    let chats = Command::new(env!("CARGO_BIN_EXE_buildscale")).args(["chats", "--url", &format!("http://{address}")]);
+    let (_pty, pts) = pty_process::open()?;
+    assert!(chats.env_clear().spawn(pts)?.wait().await?.success());
     Ok(())
 }

@@ -1,0 +1,335 @@
+//! From a file and the environment to a configuration. A fault names its place: the file and the line, or the variable, and the key.
+
+use super::{Ai, Config};
+use crate::{Failure, secrets};
+use ports::KnownSecrets;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+use toml::{
+    Table, Value,
+    de::{DeTable, DeValue},
+};
+
+/// The prefix of environment variables that are configuration keys.
+const PREFIX: &str = "BUILDSCALE__";
+/// The variables that are none, but ours: of the hub, of the command line and of what develops them.
+const OTHERS: [&str; 12] = [
+    "BUILDSCALE_URL",
+    "BUILDSCALE_TOKEN",
+    "BUILDSCALE_WORKSPACE",
+    "BUILDSCALE_DATA_DIR",
+    "BUILDSCALE_LOG",
+    "BUILDSCALE_LOG_FORMAT",
+    "BUILDSCALE_MODEL",
+    "BUILDSCALE_WORLD",
+    "BUILDSCALE_BIN_DIR",
+    "BUILDSCALE_CACHE",
+    "BUILDSCALE_FUNCTIONS",
+    "BUILDSCALE_JOURNEY",
+];
+
+/// What a configuration is made of: the text of its file, and the environment on top of it.
+#[derive(Debug)]
+pub struct Sources {
+    path: PathBuf,
+    text: Option<String>,
+    environment: Vec<(String, String)>,
+}
+
+/// Where a value of a configuration is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A line of the file, from 1.
+    File(PathBuf, usize),
+    /// An environment variable.
+    Variable(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, line) => write!(f, "{}, line {line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value that is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The key with the tables that it is in, such as `server.listen`.
+    pub key: String,
+    /// The value as TOML has it; secrets are hidden.
+    pub value: String,
+    /// Where it is from.
+    pub origin: Option<Origin>,
+}
+
+impl Sources {
+    /// The file that is `named`, which has to be there; else `buildscale.toml` in the data directory, if it is there.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn find(named: Option<&Path>, data: &Path, environment: &[(String, String)]) -> Result<Self, Failure> {
+        let path = named.map_or_else(|| data.join("buildscale.toml"), Path::to_owned);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => None,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Failure::Config(format!("{}: there is no such file", path.display())));
+            }
+            Err(error) => return Err(Failure::Config(format!("{}: {error}", path.display()))),
+        };
+        Ok(Self { path, text, environment: environment.to_vec() })
+    }
+
+    /// The environment alone; `theirs` says which of its keys are somebody else's.
+    pub(super) fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Self {
+        let environment = environment.iter().filter(|(name, _)| !theirs(name)).cloned().collect();
+        Self { path: PathBuf::new(), text: None, environment }
+    }
+
+    /// The file, if there is one.
+    pub fn file(&self) -> Option<&Path> {
+        self.text.as_ref().map(|_| self.path.as_path())
+    }
+
+    /// The configuration.
+    ///
+    /// # Errors
+    /// The first fault, with its place and, where a name is nearly one that there is, the one that may be meant.
+    pub fn read(&self) -> Result<Config, Failure> {
+        let mut table = self.table()?;
+        let secrets = KnownSecrets::default();
+        secrets::learn_configuration(&table, &secrets);
+        // What is wrong with a value may be told with the value.
+        let clean = |failure| match failure {
+            Failure::Config(words) => Failure::Config(secrets.redactor().text(&words).into_owned()),
+            failure => failure,
+        };
+        let config = self.config(&mut table).map_err(clean)?;
+        let file = (!self.path.as_os_str().is_empty()).then(|| self.path.clone());
+        Ok(Config { secrets, file, ..config })
+    }
+
+    /// What is set, by key.
+    ///
+    /// # Errors
+    /// When the file is no TOML, or a variable no key.
+    pub fn settings(&self) -> Result<Vec<Setting>, Failure> {
+        let table = self.table()?;
+        let known = KnownSecrets::default();
+        secrets::learn_configuration(&table, &known);
+        let mut settings = Vec::new();
+        self.collect(&table, &mut Vec::new(), &mut settings);
+        for setting in &mut settings {
+            let last = setting.key.rsplit('.').next().unwrap_or_default();
+            setting.value = match secrets::is_secret(last) {
+                true => "(hidden)".into(),
+                false => known.redactor().text(&setting.value).into_owned(),
+            };
+        }
+        Ok(settings)
+    }
+
+    fn collect(&self, table: &Table, above: &mut Vec<String>, settings: &mut Vec<Setting>) {
+        for (key, value) in table {
+            above.push(key.clone());
+            match value {
+                Value::Table(table) => self.collect(table, above, settings),
+                value => settings.push(Setting {
+                    key: above.join("."),
+                    value: serde_json::to_string(value).unwrap_or_default(),
+                    origin: self.origin(above),
+                }),
+            }
+            above.pop();
+        }
+    }
+
+    /// The file with the environment on top.
+    fn table(&self) -> Result<Table, Failure> {
+        let text = self.text.as_deref().unwrap_or_default();
+        let mut table = text.parse::<Table>().map_err(|error| {
+            // Where and why, without the line itself: it may hold a key.
+            let line = error.span().map_or(1, |span| line_at(text, span.start));
+            Failure::Config(format!("{}, line {line}: {}", self.path.display(), error.message()))
+        })?;
+        for (name, value) in &self.environment {
+            if let Some(keys) = keys_of(name) {
+                set(&mut table, &keys, value).map_err(|reason| Failure::Config(format!("{name}: {reason}")))?;
+            }
+        }
+        Ok(table)
+    }
+
+    fn config(&self, table: &mut Table) -> Result<Config, Failure> {
+        let config: Config = loop {
+            match parsed(table) {
+                Ok(config) => break config,
+                // A variable has no brackets: `a,b` is a list where one is wanted.
+                Err((path, words)) if words.ends_with("expected a sequence") && self.split(table, &path) => {}
+                Err((path, words)) => return Err(self.fault(&path, &words)),
+            }
+        };
+        if let Err((path, words)) = parsed::<models::Config>(&config.ai.models) {
+            return Err(self.fault(&[vec!["ai".to_owned()], path].concat(), &words));
+        }
+        for (place, origin) in config.server.cors_origins.iter().enumerate() {
+            if !is_origin_of_a_page(origin) {
+                let path = ["server", "cors_origins", &place.to_string()].map(str::to_owned);
+                let words = format!(
+                    "{origin:?} is no origin of a web page; write its scheme, host and port, such as http://localhost:5173"
+                );
+                return Err(self.fault(&path, &words));
+            }
+        }
+        Ok(config)
+    }
+
+    /// Makes a list of a text that a variable has at `path`; false when there is none.
+    fn split(&self, table: &mut Table, path: &[String]) -> bool {
+        if !matches!(self.origin(path), Some(Origin::Variable(_))) {
+            return false;
+        }
+        let Some((last, above)) = path.split_last() else { return false };
+        let inside = above.iter().try_fold(table, |table, key| table.get_mut(key)?.as_table_mut());
+        let Some(value) = inside.and_then(|table| table.get_mut(last)) else { return false };
+        let Some(text) = value.as_str() else { return false };
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        *value = Value::Array(items.map(|item| Value::String(item.to_owned())).collect());
+        true
+    }
+
+    /// A fault at a key, in our words.
+    fn fault(&self, path: &[String], words: &str) -> Failure {
+        let place = self.origin(path).map(|origin| format!("{origin}: ")).unwrap_or_default();
+        Failure::Config(format!("{place}{}: {}", path.join("."), in_our_words(path, words)))
+    }
+
+    /// Where the value at `path` is from: the variable that sets it, else the line of the nearest key that the file has.
+    fn origin(&self, path: &[String]) -> Option<Origin> {
+        let sets = |(name, _): &&(String, String)| {
+            keys_of(name).is_some_and(|keys| path.starts_with(&keys) || keys.starts_with(path))
+        };
+        if let Some((name, _)) = self.environment.iter().rev().find(sets) {
+            return Some(Origin::Variable(name.clone()));
+        }
+        let text = self.text.as_deref()?;
+        Some(Origin::File(self.path.clone(), line_of(text, path)?))
+    }
+}
+
+/// The variables that look like ours and are none, each with what may be meant.
+pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
+    let ours = environment.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("BUILDSCALE_"));
+    let unknown = ours.filter(|name| !name.starts_with(PREFIX) && !OTHERS.contains(name));
+    let told = unknown.map(|name| {
+        let rest = name.trim_start_matches("BUILDSCALE_").to_lowercase();
+        let table = ["server", "auth", "store", "ai", "files", "observe", "tasks", "providers", "sandbox"]
+            .into_iter()
+            .find(|table| rest.strip_prefix(table).is_some_and(|rest| rest.starts_with('_')));
+        let hint = match (table, similar::get_close_matches(name, &OTHERS, 1, 0.8).first()) {
+            (Some(table), _) => {
+                let key = rest.strip_prefix(table).unwrap_or_default().trim_start_matches('_');
+                format!("did you mean {PREFIX}{}__{}?", table.to_uppercase(), key.to_uppercase())
+            }
+            (None, Some(near)) => format!("did you mean {near}?"),
+            (None, None) => format!("a configuration key is {PREFIX}TABLE__KEY"),
+        };
+        format!("{name} means nothing; {hint}")
+    });
+    told.collect()
+}
+
+/// The configuration keys that a variable means.
+fn keys_of(variable: &str) -> Option<Vec<String>> {
+    Some(variable.strip_prefix(PREFIX)?.split("__").map(str::to_lowercase).collect())
+}
+
+/// What a table says; else the keys that lead to the fault, and serde's words about it.
+fn parsed<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<String>, String)> {
+    serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|error| {
+        let keys = error.path().iter().filter_map(|segment| match segment {
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Seq { index } => Some(index.to_string()),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        });
+        (keys.collect(), error.inner().message().to_owned())
+    })
+}
+
+/// Serde's words about a key that is not known name those that are.
+fn in_our_words(path: &[String], words: &str) -> String {
+    if !words.starts_with("unknown field") {
+        return words.to_owned();
+    }
+    let mut names: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
+    let unknown = if names.is_empty() { "" } else { names.remove(0) };
+    if matches!(path, [table, _] if table == "ai") {
+        names.extend(Ai::OWN);
+    }
+    match similar::get_close_matches(unknown, &names, 1, 0.6).first() {
+        Some(near) => format!("there is no such key; did you mean {near}?"),
+        None => format!("there is no such key; there are: {}", names.join(", ")),
+    }
+}
+
+fn line_at(text: &str, byte: usize) -> usize {
+    text.get(..byte).unwrap_or_default().matches('\n').count() + 1
+}
+
+/// The line where the key at `path` is written, or the last key above it that is.
+fn line_of(text: &str, path: &[String]) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let mut found = None;
+    let mut table = document.get_ref();
+    let mut keys = path.iter();
+    while let Some(name) = keys.next() {
+        let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == name.as_str()) else { break };
+        found = Some(line_at(text, key.span().start));
+        table = match value.get_ref() {
+            DeValue::Table(inside) => inside,
+            DeValue::Array(items) => {
+                let item = keys.next().and_then(|place| items.get(place.parse::<usize>().ok()?));
+                let Some(item) = item else { break };
+                found = Some(line_at(text, item.span().start));
+                let DeValue::Table(inside) = item.get_ref() else { break };
+                inside
+            }
+            _ => break,
+        };
+    }
+    found
+}
+
+fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
+    let Some((last, folders)) = keys.split_last() else { return Err("it names no key".into()) };
+    let mut table = table;
+    for folder in folders {
+        let entry = table.entry(folder.clone()).or_insert_with(|| Value::Table(Table::new()));
+        table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
+    }
+    // Secrets are texts, whatever they look like.
+    let is_secret = ["token", "key", "secret"].iter().any(|ending| last.ends_with(ending));
+    if is_secret {
+        table.insert(last.clone(), Value::String(value.to_owned()));
+        return Ok(());
+    }
+    // Numbers, booleans and lists as TOML has them; anything else is a text.
+    let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut parsed| parsed.remove("value"));
+    table.insert(last.clone(), parsed.unwrap_or_else(|| Value::String(value.to_owned())));
+    Ok(())
+}
+
+/// Whether this is one origin (RFC 6454 §6.2). `*` would open a hub on loopback to every page that its person looks at, and `null`
+/// is the origin of sandboxed frames of any site.
+fn is_origin_of_a_page(origin: &str) -> bool {
+    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).unwrap_or_default();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+    !rest.is_empty() && rest.bytes().all(fits)
+}

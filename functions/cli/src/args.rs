@@ -1,0 +1,488 @@
+//! What can be typed after `buildscale`.
+
+mod people;
+mod work;
+
+pub use people::duration;
+pub(crate) use people::{KeyArgs, KeyCommand, MemberArgs, MemberCommand, named};
+pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The exit codes, as `--help` lists them.
+pub const EXIT_CODES: &str = "Exit codes:
+  0  done; a task: success
+  1  failed; a task: failure
+  2  wrong usage, or the hub refused the request as malformed
+  3  not found
+  4  conflict, or somebody else changed it first
+  5  the hub cannot be reached
+  6  the turn or the task was stopped
+  7  the turn ended at a limit or with an error
+  8  the turn or the task waits for a person, and nobody is there to answer
+  9  the task ended partially: some clones or subtasks failed, and it may go on without them
+  130  interrupted by Ctrl-C
+
+Colours appear on a terminal only, and never when NO_COLOR is set.";
+
+/// The commands that are clients of a hub.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Talk to an agent
+    ///
+    /// Type messages; the agent's answer streams as it works. Ctrl-C stops the turn, twice within a second leaves; Ctrl-D
+    /// leaves, and the turn goes on. /help lists what else can be typed.
+    #[command(after_help = EXIT_CODES)]
+    Chat(ChatArgs),
+    /// Follow a chat's events, like tail -f
+    Tail(TailArgs),
+    /// Make, check, draw and run flows
+    Flow(FlowArgs),
+    /// Run a flow once a line: the same as `flow repl`
+    Repl(ReplArgs),
+    /// Look at tasks and steer them
+    Task(TaskArgs),
+    /// Work with the files of a workspace
+    Files(FilesArgs),
+    /// List chats, the last active first; remove or export one
+    Chats(ChatsArgs),
+    /// List workspaces; make, rename or remove one
+    Workspaces(WorkspacesArgs),
+    /// Show what a workspace used: tokens, money, calls
+    Usage(UsageArgs),
+    /// Say who the hub takes you for, and what you may do
+    Auth(AuthArgs),
+    /// Stop the running turn of a chat
+    Stop(StopArgs),
+    /// List models and whether they can be used
+    Models(ModelsArgs),
+    /// Make, list and revoke your API keys
+    Key(KeyArgs),
+    /// Say who is in a workspace, as what
+    Member(MemberArgs),
+}
+
+impl Command {
+    /// Whether the command is to print JSON.
+    pub fn json(&self) -> bool {
+        match self {
+            Self::Chat(args) => args.connection.json,
+            Self::Tail(args) => args.connection.json,
+            Self::Flow(args) => args.connection.json,
+            Self::Repl(args) => args.connection.json,
+            Self::Task(args) => args.connection.json,
+            Self::Files(args) => args.connection.json,
+            Self::Chats(args) => args.connection.json,
+            Self::Workspaces(args) => args.connection.json,
+            Self::Stop(args) => args.connection.json,
+            Self::Usage(args) => args.connection.json,
+            Self::Auth(args) => args.connection.json,
+            Self::Models(args) => args.connection.json,
+            Self::Key(args) => args.connection.json,
+            Self::Member(args) => args.connection.json,
+        }
+    }
+}
+
+/// How to reach the hub, and how to print what it says.
+#[derive(Clone, Debug, Args)]
+pub struct Connection {
+    /// Where the hub is
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Connection",
+        env = "BUILDSCALE_URL",
+        default_value = "http://127.0.0.1:8686",
+        value_name = "URL"
+    )]
+    pub url: String,
+    /// The bearer token, where the hub wants one; better put into the variable
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Connection",
+        env = "BUILDSCALE_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
+    pub(crate) token: Option<String>,
+    /// Print JSON for programs
+    #[arg(long, global = true, help_heading = "Connection")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one; one named "default" is made when there is none]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// Go on with this chat: its id, the beginning of it, or - for the one that was last active
+    #[arg(long, value_name = "CHAT")]
+    pub(crate) chat: Option<Reference>,
+    /// Go on with the chat that was last active
+    #[arg(long = "continue", short = 'c', conflicts_with = "chat")]
+    pub(crate) resume: bool,
+    /// The persona: a folder of /system/agents
+    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "ROLE")]
+    pub(crate) role: Option<String>,
+    /// The model [default: the hub's]
+    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How far the agent may go
+    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// The plan that it works on: a Markdown checklist of the workspace
+    #[arg(long, conflicts_with_all = ["chat", "resume"], value_name = "PATH")]
+    pub(crate) plan: Option<String>,
+    /// The version of the plan that you have read and approve, for --mode build
+    #[arg(long, requires = "plan", value_name = "N")]
+    pub(crate) plan_version: Option<u64>,
+    /// Attach a file of the workspace to the first message; can be repeated (`files put` uploads)
+    #[arg(long = "file", value_name = "PATH")]
+    pub(crate) files: Vec<String>,
+    /// Run one turn and exit, as it does by itself when standard input is not a terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print the answer alone, and nothing of the way to it
+    #[arg(long, short, conflicts_with = "events")]
+    pub(crate) quiet: bool,
+    /// Print what the agent does on standard output too, where that is no terminal and has the answer alone otherwise
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// The first message; - reads it from standard input
+    #[arg(value_name = "GOAL")]
+    pub(crate) goal: Vec<String>,
+}
+
+/// How far the agent may go.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Mode {
+    /// Tools run at once; you are asked before each command
+    Chat,
+    /// Only plans are written, and no command runs
+    Plan,
+    /// An approved plan is carried out (see --plan and --plan-version)
+    Build,
+}
+
+impl Mode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Plan => "plan",
+            Self::Build => "build",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct TailArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace that the chat is in [default: all are searched]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// Begin after the event with this number; 0 is the chat's beginning [default: the running turn, else now]
+    #[arg(long, value_name = "N")]
+    pub(crate) after: Option<u64>,
+    /// End when no turn runs (any more) instead of waiting for more
+    #[arg(long)]
+    pub(crate) until_idle: bool,
+    /// The chat: its id, the beginning of it, or - for the one that was last active
+    #[arg(value_name = "CHAT")]
+    pub(crate) chat: Reference,
+}
+
+#[derive(Debug, Args)]
+pub struct ChatsArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// How many at most
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    #[command(subcommand)]
+    pub(crate) command: Option<ChatsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChatsCommand {
+    /// Take a chat off the list and put its file into the trash; what runs in it is stopped
+    Rm {
+        /// The chat: its id, the beginning of it, or - for the one that was last active
+        #[arg(value_name = "CHAT")]
+        chat: Reference,
+    },
+    /// Print a chat as Markdown; with --json its messages
+    Export {
+        /// The chat: its id, the beginning of it, or - for the one that was last active
+        #[arg(value_name = "CHAT")]
+        chat: Reference,
+        /// Where to write it [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct UsageArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// The first day in UTC, such as 2026-11-01 [default: 29 days before the last one]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) from: Option<String>,
+    /// The last day in UTC [default: today]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AuthArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(subcommand)]
+    pub(crate) command: AuthCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Say which hub answers, whether it takes your token, and your role in each workspace
+    Status,
+}
+
+#[derive(Debug, Args)]
+pub struct WorkspacesArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(subcommand)]
+    pub(crate) command: Option<WorkspacesCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspacesCommand {
+    /// List workspaces, oldest first (what `workspaces` alone does)
+    List,
+    /// Make a workspace and print its id
+    Create {
+        /// Its name
+        name: String,
+    },
+    /// Give a workspace another name
+    Rename {
+        /// Its name or id
+        workspace: String,
+        /// The new name
+        name: String,
+    },
+    /// Remove a workspace with all its files and versions, for good
+    Rm {
+        /// Its name or id
+        workspace: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct StopArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace that the chat is in [default: all are searched]
+    #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// The chat: its id, the beginning of it, or - for the one that was last active
+    #[arg(value_name = "CHAT")]
+    pub(crate) chat: Reference,
+}
+
+#[derive(Debug, Args)]
+pub struct ModelsArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+#[derive(Debug, Args)]
+pub struct FilesArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: FilesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilesCommand {
+    /// List a folder
+    Ls {
+        /// Which
+        #[arg(default_value = "/")]
+        path: String,
+        /// List the trash instead
+        #[arg(long, conflicts_with = "path")]
+        trash: bool,
+        /// Show versions, sizes, times and authors
+        #[arg(long, short)]
+        long: bool,
+    },
+    /// Print a file's content
+    Cat {
+        /// Which
+        path: String,
+        /// A version before the current one
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Write a file: a new one, or a new version
+    Put {
+        /// A file here, or - for standard input
+        local: PathBuf,
+        /// Where to; a path that ends in / keeps the file's name
+        path: String,
+        /// Only when the current version is still this one; 0 when there must be none
+        #[arg(long, value_name = "N")]
+        if_version: Option<u64>,
+    },
+    /// Bring a file, or a folder with all in it, to this machine
+    Get {
+        /// Which
+        path: String,
+        /// Where to: a file, a folder, or - for standard output [default: its name, here]
+        local: Option<PathBuf>,
+    },
+    /// Show what changed between two versions of a file
+    Diff {
+        /// Which
+        path: String,
+        /// The older version [default: the one before the newer one]
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// The newer version [default: the current one]
+        #[arg(long, value_name = "N")]
+        to: Option<u64>,
+    },
+    /// Make a folder of the workspace as one here is: what differs becomes a new version
+    ///
+    /// Files and folders whose names begin with a dot are left out, and links.
+    Sync {
+        /// A folder here
+        local: PathBuf,
+        /// The folder of the workspace
+        path: String,
+        /// Put files of the workspace that are not here into the trash
+        #[arg(long)]
+        delete: bool,
+        /// Only say what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// List a file's versions, newest first
+    History {
+        /// Which
+        path: String,
+    },
+    /// Make an old version the current one, or bring a file back from the trash
+    Restore {
+        /// Which
+        path: String,
+        /// The version; without it, the file that was removed last from this path comes back from the trash
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Move or rename; versions and links stay
+    Mv {
+        /// From where
+        from: String,
+        /// To where
+        to: String,
+    },
+    /// Put files or folders into the trash
+    Rm {
+        /// Which
+        #[arg(required = true)]
+        paths: Vec<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, clap::Parser)]
+    #[command(name = "buildscale")]
+    struct Alone {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Alone::try_parse_from(line.split(' ')).map(|alone| alone.command)
+    }
+
+    #[test]
+    fn a_goal_is_all_words_and_flags_may_follow() -> Result<(), clap::Error> {
+        let Command::Chat(args) = parse("buildscale chat --file /a.md --file /b.md write a haiku --json")? else {
+            panic!("not a chat");
+        };
+        assert_eq!(args.goal.join(" "), "write a haiku");
+        assert_eq!(args.files, ["/a.md", "/b.md"]);
+        assert!(args.connection.json);
+        Ok(())
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+        for line in [
+            "buildscale",
+            "buildscale chat --chat not-an-id",
+            &format!("buildscale chat --chat {id} --continue"),
+            &format!("buildscale chat --chat {id} --role x"),
+            "buildscale tail",
+            "buildscale files rm",
+            "buildscale files cat /a --version x",
+            "buildscale chats -n 0",
+            "buildscale flow graph",
+            "buildscale key create x --scope fly",
+            "buildscale key revoke x",
+            "buildscale member add ann king",
+            "buildscale flow run",
+            "buildscale flow run x --priority 101",
+            "buildscale task show x",
+            &format!("buildscale task answer {id} --approve --decline"),
+        ] {
+            let error = parse(line).err().map(|error| error.exit_code());
+            assert_eq!(error, Some(2), "{line}");
+        }
+    }
+
+    #[test]
+    fn json_is_known_wherever_the_flag_stands() -> Result<(), clap::Error> {
+        for line in [
+            "buildscale files ls --json",
+            "buildscale files --json ls",
+            "buildscale workspaces --json",
+            "buildscale workspaces create x --json",
+            "buildscale models --json",
+            "buildscale flow check x --json",
+            "buildscale task list --json",
+            "buildscale key --json list",
+            "buildscale member list --json",
+        ] {
+            assert!(parse(line)?.json(), "{line}");
+        }
+        Ok(())
+    }
+}

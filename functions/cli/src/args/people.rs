@@ -1,0 +1,152 @@
+//! What can be typed after `buildscale key` and `buildscale member`.
+
+use super::Connection;
+use clap::{Args, Subcommand, ValueEnum};
+use domain::WorkspaceId;
+use std::time::Duration;
+use uuid::Uuid;
+
+#[derive(Debug, Args)]
+pub struct KeyArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(subcommand)]
+    pub(crate) command: KeyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// List your API keys, oldest first
+    List,
+    /// Make an API key and print it, this once
+    Create {
+        /// What it is for
+        name: String,
+        /// What it may do; can be repeated
+        #[arg(long = "scope", value_name = "SCOPE", default_value = "read")]
+        scopes: Vec<Scope>,
+        /// For this workspace only, by id; can be repeated [default: all of yours]
+        #[arg(long = "only", value_name = "WORKSPACE")]
+        workspaces: Vec<WorkspaceId>,
+        /// How long it is good: a number with s, m, h or d [default: until it is revoked]
+        #[arg(long, value_parser = duration, value_name = "TIME")]
+        life: Option<Duration>,
+    },
+    /// Take an API key back, for good
+    Revoke {
+        /// Its id, as `key list` shows it
+        id: Uuid,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct MemberArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: MemberCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemberCommand {
+    /// List the members of a workspace
+    List,
+    /// Say what you are yourself, and what you may do
+    Me,
+    /// Make somebody a member
+    Add {
+        /// Their name at the issuer of tokens, or their user id
+        who: String,
+        /// As what
+        role: Role,
+    },
+    /// Give a member another role
+    Role {
+        /// Their name or user id
+        who: String,
+        /// Which
+        role: Role,
+    },
+    /// End somebody's membership, or your own
+    Remove {
+        /// Their name or user id
+        who: String,
+    },
+}
+
+/// What somebody is in a workspace.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Role {
+    /// Has the workspace
+    Owner,
+    /// Says who is a member
+    Admin,
+    /// Changes files, and says what agents may do
+    Editor,
+    /// Works through agents and flows
+    Member,
+    /// Looks
+    Viewer,
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Scope {
+    /// See everything
+    Read,
+    /// Make chats and talk in them
+    Converse,
+    /// Start and steer tasks
+    Run,
+    /// Change files
+    Write,
+    /// Decide what agents ask permission for
+    Approve,
+    /// Members, names, removing for good
+    Administer,
+    /// Make and delete workspaces
+    Own,
+}
+
+/// As it is on the wire.
+pub(crate) fn named(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// `90s`, `15m`, `12h`, `30d`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time: write 90s, 15m, 12h or 30d");
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    // A century is as good as for ever.
+    number
+        .checked_mul(seconds)
+        .filter(|all| (1..=100 * 366 * 24 * 3600).contains(all))
+        .map(Duration::from_secs)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        for (text, seconds) in [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)));
+        }
+        for bad in ["", "s", "0d", "1", "-1d", "1w", "1.5h", "999999999999999d", "ä"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! What can be typed after `buildscale flow` and `buildscale task`.
+
+use super::{Connection, EXIT_CODES};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A chat or a task: its id, as much of its beginning as no other one has, or `-` for the last one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reference(String);
+
+impl Reference {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the last one is meant.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0 == "-"
+    }
+}
+
+impl std::str::FromStr for Reference {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "-" {
+            return Ok(Self(text.to_owned()));
+        }
+        let is_begin = text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        match text.len() {
+            4..=36 if is_begin => Ok(Self(text.to_ascii_lowercase())),
+            0..4 if is_begin => Err("give at least the first four characters of the id".into()),
+            _ => Err("write the id, its beginning such as 019bf537-f228, or - for the last one".into()),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct FlowArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: FlowCommand,
+}
+
+/// `buildscale repl`, for those who do little else.
+#[derive(Debug, Args)]
+pub struct ReplArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// A folder here, or the name of a flow in the workspace
+    #[arg(value_name = "DIR|NAME")]
+    flow: String,
+    /// The profile [default: the first one]
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+}
+
+impl From<ReplArgs> for FlowArgs {
+    fn from(ReplArgs { connection, place, flow, profile }: ReplArgs) -> Self {
+        Self { connection, place, command: FlowCommand::Repl { flow, profile } }
+    }
+}
+
+/// The workspace, for commands that find everything else in it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Place {
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FlowCommand {
+    /// List the flows of a workspace
+    List,
+    /// Make a folder with a flow to begin with; needs no hub
+    New {
+        /// The folder: a new or an empty one
+        dir: PathBuf,
+        /// The flow's name [default: the folder's]
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Say everything that is wrong with a flow; exit code 1 when anything is. A folder needs no hub
+    Check {
+        /// A folder here, or the name of a flow in the workspace
+        #[arg(value_name = "DIR|NAME")]
+        flow: String,
+    },
+    /// Draw a flow; a folder needs no hub
+    Graph {
+        /// A folder here, or the name of a flow in the workspace
+        #[arg(value_name = "DIR|NAME", required_unless_present = "task")]
+        flow: Option<String>,
+        /// What to draw
+        #[arg(long, short, default_value = "svg")]
+        format: Picture,
+        /// Paint this run on it; the flow is then the task's
+        #[arg(long, value_name = "TASK")]
+        task: Option<Reference>,
+        /// Where to write it [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Run a flow, follow it, and print its output
+    ///
+    /// A folder is put into the workspace first, as /system/flows/<name>. Ctrl-C stops the task; a second one leaves at once.
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArgs),
+    /// Run the evaluation suites of a flow; exit code 1 when a case fails
+    Eval(EvalArgs),
+    /// Run a flow once a line, with profiles of its cli_profiles.yaml; /help lists what else can be typed
+    Repl {
+        /// A folder here, or the name of a flow in the workspace
+        #[arg(value_name = "DIR|NAME")]
+        flow: String,
+        /// The profile [default: the first one]
+        #[arg(long, value_name = "PROFILE")]
+        profile: Option<String>,
+    },
+    /// Write what a flow is made of, with the hash of each file, into its deployment.yaml. Needs no hub
+    Package {
+        /// The folder
+        dir: PathBuf,
+        /// Only say which files are not as deployment.yaml says; exit code 1 when some are
+        #[arg(long)]
+        verify: bool,
+    },
+    /// List what tools.yaml can name as an entry point: the built-in tools with their usual names, and the registered functions.
+    /// Needs no hub
+    Entrypoints,
+    /// Print the JSON Schema of a manifest, for editors; without a name, list the manifests. Needs no hub
+    Schema {
+        /// Which, such as workflow.yaml
+        name: Option<String>,
+    },
+}
+
+/// How a flow is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Picture {
+    /// A picture
+    Svg,
+    /// For Graphviz
+    Dot,
+    /// For Markdown
+    Mermaid,
+}
+
+impl Picture {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Dot => "dot",
+            Self::Mermaid => "mermaid",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A folder here, or the name of a flow in the workspace
+    #[arg(value_name = "DIR|NAME")]
+    pub(crate) flow: String,
+    /// The input: JSON, @FILE, or - for standard input. What is no JSON is taken as a text
+    #[arg(long, short, value_name = "JSON", default_value = "null")]
+    pub(crate) input: String,
+    /// The start node [default: the flow's]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) start: Option<String>,
+    /// Attach a file of the workspace; can be repeated (`files put` uploads)
+    #[arg(long = "file", value_name = "PATH")]
+    pub(crate) files: Vec<String>,
+    /// Which tasks go first when not all can run: higher ones
+    #[arg(long, value_name = "-100..100", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(i8).range(-100..=100))]
+    pub(crate) priority: Option<i8>,
+    /// Pause before every node
+    #[arg(long)]
+    pub(crate) stepping: bool,
+    /// Pause before this node; can be repeated
+    #[arg(long = "break", value_name = "NODE")]
+    pub(crate) breakpoints: Vec<String>,
+    /// Print the task's id and leave it to itself
+    #[arg(long)]
+    pub(crate) detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// A folder here, or the name of a flow in the workspace
+    #[arg(value_name = "DIR|NAME")]
+    pub(crate) flow: String,
+    /// Only this suite; can be repeated
+    #[arg(long = "suite", value_name = "SUITE")]
+    pub(crate) suites: Vec<String>,
+    /// Only cases with one of these tags; can be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// Keep what comes out as the golden files
+    #[arg(long)]
+    pub(crate) bless: bool,
+    /// Write a JUnit report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct TaskArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: TaskCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// List tasks, the newest first
+    List {
+        /// Only of this flow
+        #[arg(long, value_name = "NAME")]
+        flow: Option<String>,
+        /// Only with this status
+        #[arg(long, value_parser = ["success", "failure", "partial"])]
+        status: Option<String>,
+        /// Only in this phase
+        #[arg(long, value_parser = ["queued", "running", "suspended", "paused", "parked", "finished"])]
+        phase: Option<String>,
+        /// The clones and subtasks of this task [default: tasks that nobody made]
+        #[arg(long, value_name = "TASK")]
+        parent: Option<Reference>,
+        /// How many at most
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+    },
+    /// Show a task: what it does or did, stage by stage
+    Show {
+        /// The task
+        task: Reference,
+        /// Also the inputs, outputs and contexts of its stages, and what agents and tools were asked and answered
+        #[arg(long)]
+        full: bool,
+        /// Its clones and subtasks below it, those that failed or wait one by one
+        #[arg(long, conflicts_with = "trace")]
+        tree: bool,
+        /// Also what it remembers
+        #[arg(long)]
+        memory: bool,
+        /// Also its artifacts
+        #[arg(long)]
+        artifacts: bool,
+        /// Its deterministic trace instead
+        #[arg(long, conflicts_with_all = ["full", "memory", "artifacts"])]
+        trace: bool,
+    },
+    /// Follow a task's events from its beginning to its end, or until it waits for a person: exit code 8
+    Tail {
+        /// The task
+        task: Reference,
+        /// Follow it also while it waits for a person
+        #[arg(long)]
+        follow: bool,
+        /// Begin after the event with this number
+        #[arg(long, value_name = "N")]
+        after: Option<u64>,
+    },
+    /// Pause a task and its clones and subtasks before their next nodes, or before these
+    Pause {
+        /// The task
+        task: Reference,
+        /// Before this node; can be repeated [default: the next one, whichever it is]
+        #[arg(long, value_name = "NODE")]
+        before: Vec<String>,
+    },
+    /// Let a paused task execute one node, and each paused one of its clones and subtasks
+    Step {
+        /// The task
+        task: Reference,
+    },
+    /// Let a paused task go on, and its clones and subtasks
+    Resume {
+        /// The task
+        task: Reference,
+        /// Give up what failed again and again instead of trying it once more
+        #[arg(long)]
+        drop: bool,
+    },
+    /// Stop a task and its clones and subtasks
+    Stop {
+        /// The task
+        task: Reference,
+    },
+    /// Let a task, its clones and its subtasks go before others that wait, or after them
+    Priority {
+        /// The task
+        task: Reference,
+        /// Higher ones go first
+        #[arg(value_name = "-100..100", allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-100..=100))]
+        priority: i8,
+    },
+    /// Delete a task with its clones, subtasks, artifacts and the chats of its agents; one that runs is stopped first
+    Delete {
+        /// The task
+        task: Reference,
+    },
+    /// Run a finished task again as a new one: with its recorded answers, or for real from a node on
+    Replay {
+        /// The task
+        task: Reference,
+        /// What does not come after this node keeps its recorded output; it and the rest run for real
+        #[arg(long, value_name = "NODE")]
+        from: Option<String>,
+        /// Follow the new task to its end
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Run what failed in a task again, as a new one; everything else keeps its recorded output
+    Retry {
+        /// The task
+        task: Reference,
+        /// Follow the new task to its end
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Answer a task that waits for a person, or will
+    Answer {
+        /// The task
+        task: Reference,
+        /// The node that asks [default: the one that asks now]
+        #[arg(long, value_name = "NODE")]
+        node: Option<String>,
+        /// Approve what is to be approved
+        #[arg(long, conflicts_with_all = ["decline", "answers"])]
+        approve: bool,
+        /// Decline what is to be approved
+        #[arg(long, conflicts_with = "answers")]
+        decline: bool,
+        /// A remark on the approval
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+        /// NAME=VALUE, one a question; a value that is no JSON is taken as a text. Without any, they are asked for
+        #[arg(value_name = "NAME=VALUE")]
+        answers: Vec<String>,
+    },
+    /// Show where two runs part; exit code 1 when they do
+    Diff {
+        /// One task
+        task: Reference,
+        /// The other
+        with: Reference,
+    },
+}

@@ -1,0 +1,118 @@
+//! `buildscale chat`: what to begin with. The conversation itself is in [`session`].
+
+mod commands;
+mod session;
+
+use crate::{
+    args::ChatArgs,
+    client::Client,
+    failure::{Exit, Failure},
+    input::Lines,
+    local, locate,
+    output::{Output, Telling},
+    value::text,
+};
+use serde_json::{Map, Value, json};
+use session::{Manner, Session};
+use std::io::{self, IsTerminal, Read};
+
+/// Talks until the person leaves, or in one-shot mode until the turn has ended.
+pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failure> {
+    let client = Client::new(&args.connection)?;
+    let typed = io::stdin().is_terminal();
+    if args.once && args.goal.is_empty() && typed {
+        return Err(Failure::Usage(
+            "--once needs a message: type it behind the options, or send it to standard input".into(),
+        ));
+    }
+    let from_input = args.goal == ["-"] || (args.once && args.goal.is_empty());
+    let terminal = typed && !from_input;
+    let goal = if from_input { Some(all_input()?) } else { Some(args.goal.join(" ")).filter(|goal| !goal.is_empty()) };
+    let once = goal.is_some() && (args.once || !terminal);
+    let manner = match (once, terminal) {
+        (true, _) => Manner::Once,
+        (false, true) => Manner::Terminal,
+        (false, false) => Manner::Script,
+    };
+
+    match (args.quiet, args.events || out.width().is_some() || out.is_json()) {
+        (true, _) => out.tell_to(Telling::Nowhere),
+        (false, true) => {}
+        (false, false) => out.tell_to(Telling::Beside),
+    }
+    local::hub(&client, out).await?;
+    let configured = model_notice(&client, args.model.is_none(), out).await?;
+    let wanted = args.workspace.as_deref();
+    let (workspace, chat) = match &args.chat {
+        Some(chat) => locate::chat(&client, wanted, chat).await.map(|(workspace, chat)| (workspace, Some(chat)))?,
+        None => (locate::workspace_or_new(&client, wanted).await?, None),
+    };
+    let chat = match chat {
+        Some(chat) => Some(chat),
+        None if args.resume => Some(last_active(&client, &workspace).await?),
+        None => None,
+    };
+    let files = attached(&client, &workspace, &args.files).await?;
+    let lines = if from_input { Lines::none() } else { Lines::default() };
+    let mut setup = setup(&args);
+    if let Some(path) = &args.plan {
+        let plan = locate::file(&client, &workspace, path).await?;
+        setup.insert("plan_id".into(), json!(text(&plan, "file_id")));
+    }
+    if let Some(v) = args.plan_version {
+        setup.insert("plan_v".into(), json!(v));
+    }
+    let first = First { setup, files, configured };
+    let mut session = Session::new(client, workspace, manner, lines, first)?;
+    if let Some(chat) = chat {
+        session.join(chat, out).await?;
+    }
+    session.talk(goal, out).await
+}
+
+/// What goes along with the first message.
+pub(crate) struct First {
+    /// How a new chat is set up.
+    setup: Map<String, Value>,
+    /// Attached files, by id.
+    files: Vec<Value>,
+    /// Whether a model is configured.
+    configured: bool,
+}
+
+fn setup(args: &ChatArgs) -> Map<String, Value> {
+    let mode = args.mode.map(|mode| mode.as_str().to_owned());
+    let fields = [("role", args.role.clone()), ("model", args.model.clone()), ("mode", mode)];
+    fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
+}
+
+fn all_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    let text = text.trim();
+    if text.is_empty() { Err(Failure::Usage("standard input has no message".into())) } else { Ok(text.to_owned()) }
+}
+
+/// Says once, and plainly, when a demo script answers instead of a model.
+async fn model_notice(client: &Client, is_default: bool, out: &mut Output) -> Result<bool, Failure> {
+    let models = client.get(&["models"], &[]).await?;
+    if let (true, Some(note)) = (is_default, models.get("note").and_then(Value::as_str)) {
+        out.notice(note)?;
+    }
+    Ok(models.get("configured").and_then(Value::as_bool).unwrap_or(true))
+}
+
+async fn last_active(client: &Client, workspace: &str) -> Result<String, Failure> {
+    let chats = client.list(&["workspaces", workspace, "chats"], "chats", &[], 1).await?;
+    let last = chats.first().map(|chat| text(chat, "chat_id").to_owned());
+    last.ok_or_else(|| Failure::NotFound("there is no chat to go on with yet".into()))
+}
+
+async fn attached(client: &Client, workspace: &str, paths: &[String]) -> Result<Vec<Value>, Failure> {
+    let mut ids = Vec::new();
+    for path in paths {
+        let file = locate::file(client, workspace, path).await?;
+        ids.push(json!(text(&file, "file_id")));
+    }
+    Ok(ids)
+}

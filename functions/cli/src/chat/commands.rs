@@ -1,0 +1,246 @@
+//! What can be typed in a conversation beside messages.
+
+use super::session::Session;
+use crate::{
+    client::Body,
+    editor::{Terminal, Words},
+    failure::{Exit, Failure},
+    files::Files,
+    history::History,
+    input::{Lines, unless_interrupted},
+    locate,
+    output::{Output, one_line},
+    render::{Renderer, Role},
+    value::{list, number, text},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the workspace. Ctrl-C stops the turn, Ctrl-D leaves.
+  /new                    begins another chat
+  /model [NAME]           shows the model, or changes to another one
+  /mode [chat|plan]       shows what the agent may do, or changes it
+  /files                  the files that this conversation changed
+  /diff [PATH]            what changed in them
+  /plan                   shows the plan and its version; /approve VERSION approves it and starts the work
+  /cost                   what the chat used
+  /stop                   stops the turn
+  /quit                   leaves; the turn goes on
+A message that begins with a slash is typed with two: //usr is a folder. Messages that are typed while a turn runs wait for it
+to end. To a request for permission, n and a reason declines it and tells the agent why.";
+const COMMANDS: [&str; 12] =
+    ["/new", "/model", "/mode", "/files", "/diff", "/plan", "/approve", "/cost", "/stop", "/quit", "/exit", "/help"];
+/// Files that are completed; a workspace may have very many.
+const COMPLETED: usize = 2_000;
+
+impl Session {
+    /// Says who is talked to, and makes ready for keys.
+    pub(super) async fn greet(&mut self, is_new: bool, out: &mut Output) -> Result<(), Failure> {
+        if !out.is_json() {
+            let workspace = self.client.get(&["workspaces", &self.workspace], &[]).await?;
+            let model = match self.first.setup.get("model").and_then(Value::as_str) {
+                Some(model) => model.to_owned(),
+                None => self.default_model().await?,
+            };
+            let name = one_line(text(&workspace, "name"), 60);
+            out.notice(format_args!("workspace {name}, model {}", one_line(&model, 60)))?;
+        }
+        if is_new {
+            out.notice("What shall the agent do? (/help)")?;
+        }
+        if let Some(editor) = if out.is_live() { Terminal::open() } else { None } {
+            self.history = History::kept("chat_history");
+            editor.recall(self.history.lines().to_vec());
+            self.lines = Lines::of(editor);
+            self.words = Arc::new(self.known_words().await);
+        }
+        Ok(())
+    }
+
+    async fn default_model(&self) -> Result<String, Failure> {
+        let answer = self.client.get(&["models"], &[]).await?;
+        let is_default = |model: &&Value| model.get("default") == Some(&Value::Bool(true));
+        Ok(list(&answer, "models")
+            .iter()
+            .find(is_default)
+            .map(|model| text(model, "id").to_owned())
+            .unwrap_or_default())
+    }
+
+    /// Commands, models and files. What cannot be listed is not completed.
+    async fn known_words(&self) -> Words {
+        let models = self.client.get(&["models"], &[]).await.unwrap_or_default();
+        let models = list(&models, "models").iter().map(|model| text(model, "id").to_owned()).collect();
+        let files = Files::of(&self.client, &self.workspace).paths("/", COMPLETED).await.unwrap_or_default();
+        let mut words: Vec<(String, Vec<String>)> = COMMANDS
+            .iter()
+            .map(|command| {
+                let rest = match *command {
+                    "/mode" => vec!["chat".to_owned(), "plan".to_owned()],
+                    "/diff" => files.clone(),
+                    _ => Vec::new(),
+                };
+                ((*command).to_owned(), rest)
+            })
+            .collect();
+        if let Some((_, rest)) = words.iter_mut().find(|(command, _)| command == "/model") {
+            *rest = models;
+        }
+        words.push(("@".into(), files.iter().map(|path| format!("@{path}")).collect()));
+        Words(words)
+    }
+
+    /// The ids of the files that a message names with `@`.
+    pub(super) async fn mentioned(&self, message: &str, out: &mut Output) -> Result<Vec<Value>, Failure> {
+        let mut files = Vec::new();
+        for path in message.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+            let path = path.trim_end_matches([',', '.', ';', ':', '?', '!', ')']);
+            if !path.starts_with('/') {
+                continue;
+            }
+            match locate::file(&self.client, &self.workspace, path).await {
+                Ok(file) => files.push(json!(text(&file, "file_id"))),
+                Err(failure) if failure.exit() == Exit::NotFound => {
+                    out.notice(format_args!("there is no file {}: it is not attached", one_line(path, 200)))?;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(files)
+    }
+
+    /// Does what a line says that began with a slash; true when it says to leave.
+    pub(super) async fn command(&mut self, line: &str, out: &mut Output) -> Result<bool, Failure> {
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
+        let done = match (name, rest) {
+            ("quit" | "exit", None) => return Ok(true),
+            ("help", None) => out.notice(HELP),
+            ("stop", None) => self.stop(out).await,
+            ("new", None) => self.begin_anew(out),
+            ("model", None) => self.tell_of_chat("model", out).await,
+            ("model", Some(model)) => self.change("model", model).await,
+            ("mode", None) => self.tell_of_chat("mode", out).await,
+            ("mode", Some(mode)) => self.change("mode", mode).await,
+            ("files", None) => self.changed_files(out),
+            ("diff", path) => self.diffs(path, out).await,
+            ("cost", None) => self.cost(out).await,
+            ("plan", None) => self.show_plan(out).await,
+            ("approve", version) => self.approve(version, out).await,
+            _ => {
+                let typed = format!("/{}", one_line(name, 40));
+                let near = similar::get_close_matches(typed.as_str(), &COMMANDS, 1, 0.6).first().copied();
+                match near.filter(|near| *near != typed) {
+                    Some(near) => {
+                        out.notice(format_args!("there is no {typed}; did you mean {near}? (//{name} sends it)"))
+                    }
+                    None => out.notice(format_args!("there is no {}; /help lists what there is", one_line(line, 60))),
+                }
+            }
+        };
+        match done {
+            Err(failure) if failure.can_try_again() => out.failure(&failure)?,
+            done => done?,
+        }
+        Ok(false)
+    }
+
+    fn begin_anew(&mut self, out: &mut Output) -> Result<(), Failure> {
+        self.leave(out)?;
+        (self.chat, self.follower, self.running) = (None, None, false);
+        self.turns.clear();
+        self.asks.clear();
+        self.changed.clear();
+        self.renderer = Renderer::new(Role::Talker);
+        out.notice("a new chat begins with the next message")
+    }
+
+    /// What the chat says of itself at `key`; of a new one, what it will begin with.
+    async fn tell_of_chat(&self, key: &str, out: &mut Output) -> Result<(), Failure> {
+        let view = match &self.chat {
+            Some(chat) => self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?,
+            None => Value::Object(self.first.setup.clone()),
+        };
+        match (text(&view, key), key) {
+            ("", "model") => out.notice(self.default_model().await?),
+            ("", _) => out.notice("chat"),
+            (known, _) => out.notice(one_line(known, 100)),
+        }
+    }
+
+    async fn change(&mut self, key: &str, to: &str) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else {
+            self.first.setup.insert(key.to_owned(), json!(to));
+            return Ok(());
+        };
+        let path = ["workspaces", &self.workspace, "chats", &chat];
+        let changed = self.client.change(Method::PATCH, &path, Body::Json(json!({ key: to })), None);
+        unless_interrupted(&mut self.interrupts, changed).await.map(drop)
+    }
+
+    fn changed_files(&self, out: &mut Output) -> Result<(), Failure> {
+        for (path, (_, v)) in &self.changed {
+            out.notice(format_args!("{}  v{v}", one_line(path, 400)))?;
+        }
+        if self.changed.is_empty() { out.notice("no file was changed since you came") } else { Ok(()) }
+    }
+
+    /// What changed in one file, or in all that the conversation changed.
+    async fn diffs(&self, path: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+        let files = Files::of(&self.client, &self.workspace);
+        match path {
+            Some(path) => {
+                let versions = self.changed.get(&locate::absolute(path)).copied();
+                files.show_diff(path, versions, out).await
+            }
+            None if self.changed.is_empty() => out.notice("no file was changed since you came"),
+            None => {
+                for (path, versions) in &self.changed {
+                    files.show_diff(path, Some(*versions), out).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn cost(&self, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = &self.chat else { return out.notice("there is no chat yet: type a message") };
+        let view = self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?;
+        let usage = view.get("usage").unwrap_or(&Value::Null);
+        let (input, output) = (number(usage, "input_tokens"), number(usage, "output_tokens"));
+        let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
+        out.notice(format_args!("{} turns, {input} tokens in, {output} out, ${cost:.4}", number(&view, "turns")))
+    }
+
+    /// Shows the plan in the version that can be approved.
+    async fn show_plan(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
+        let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
+        let path = text(&view, "plan_path");
+        if path.is_empty() {
+            return out.notice("this chat has no plan yet: ask for one");
+        }
+        let file = locate::file(&self.client, &self.workspace, path).await?;
+        let (id, v) = (text(&file, "file_id"), number(&file, "v"));
+        let content = ["workspaces", &self.workspace, "files", id, "versions", &v.to_string(), "content"];
+        let plan = self.client.bytes(&content, &[]).await?;
+        out.notice(format_args!("{} version {v}", one_line(path, 200)))?;
+        for line in String::from_utf8_lossy(&plan).lines() {
+            out.notice(one_line(line, 400))?;
+        }
+        out.notice(format_args!("/approve {v} approves this version and starts the work"))
+    }
+
+    /// Approves a version of the plan; the turn that carries it out is one of ours.
+    async fn approve(&mut self, version: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return out.notice("there is no chat yet: type a message") };
+        let Some(v) = version.and_then(|version| version.parse::<u64>().ok()) else {
+            return out.notice("which version? /plan shows the plan and its version");
+        };
+        let path = ["workspaces", &self.workspace, "chats", &chat, "approve"];
+        let accepted = unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({ "v": v }))).await?;
+        self.turns.insert(text(&accepted, "turn_id").to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,438 @@
+//! The conversation: three things happen at any time, an event, a line, Ctrl-C, and each is handled to its end.
+
+use super::First;
+use crate::{
+    asks::Ask,
+    client::Client,
+    editor::{Typed, Words},
+    failure::{Exit, Failure},
+    follow::{Event, Follower, Told},
+    history::History,
+    input::{Lines, unless_interrupted},
+    output::{Look, Output, one_line},
+    render::{Renderer, Role},
+    turns,
+    value::{list, number, text},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::Instant,
+};
+
+/// A second Ctrl-C within this time leaves.
+const TWICE: Duration = Duration::from_secs(1);
+/// How long a one-shot command waits for a hub that went away.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How the conversation is led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// A person at a terminal.
+    Terminal,
+    /// One message a line from a file or a program, each when the turn before has ended.
+    Script,
+    /// One message; lines only answer questions.
+    Once,
+}
+
+/// A conversation with one chat.
+pub(crate) struct Session {
+    pub(super) client: Client,
+    pub(super) workspace: String,
+    pub(super) manner: Manner,
+    pub(super) lines: Lines,
+    pub(super) first: First,
+    pub(super) interrupts: Signal,
+    pub(super) last_interrupt: Option<Instant>,
+    /// None before the first message of a new chat.
+    pub(super) chat: Option<String>,
+    pub(super) follower: Option<Follower>,
+    pub(super) renderer: Renderer,
+    /// A turn runs, whoever asked for it.
+    pub(super) running: bool,
+    /// Our turns that have not ended.
+    pub(super) turns: HashSet<String>,
+    pub(super) asks: VecDeque<Ask>,
+    /// Whether the prompt is shown and nothing was written after it.
+    pub(super) prompted: bool,
+    /// The prompt of an edited line, plain and as it looks.
+    pub(super) shown_prompt: (String, String),
+    /// What can be completed.
+    pub(super) words: Arc<Words>,
+    pub(super) history: History,
+    /// Files that the chat changed, each with the version before and the last one.
+    pub(super) changed: BTreeMap<String, (u64, u64)>,
+    /// How our last turn ended.
+    pub(super) last: Exit,
+}
+
+impl Session {
+    pub(crate) fn new(
+        client: Client,
+        workspace: String,
+        manner: Manner,
+        lines: Lines,
+        first: First,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            client,
+            workspace,
+            manner,
+            lines,
+            first,
+            interrupts: signal(SignalKind::interrupt())?,
+            last_interrupt: None,
+            chat: None,
+            follower: None,
+            renderer: Renderer::new(Role::Talker),
+            running: false,
+            turns: HashSet::new(),
+            asks: VecDeque::new(),
+            prompted: false,
+            shown_prompt: Default::default(),
+            words: Arc::default(),
+            history: History::none(),
+            changed: BTreeMap::new(),
+            last: Exit::Done,
+        })
+    }
+
+    /// Goes on with a chat that exists. Its stream is open before anything is posted, so that no event of ours is missed.
+    pub(crate) async fn join(&mut self, chat: String, out: &mut Output) -> Result<(), Failure> {
+        self.follow(chat.clone(), None);
+        if let Some(follower) = &mut self.follower {
+            follower.ready().await?;
+        }
+        let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
+        let title = one_line(text(&view, "title"), 80);
+        out.notice(format_args!("going on with: {title}"))?;
+        // What it asks may still be on its way: the next line is the answer, and not another message. The stream was open
+        // before, so it tells how the turn ends.
+        self.running = ["queued", "running", "suspended"].contains(&text(&view, "status"));
+        Ok(())
+    }
+
+    /// Talks, beginning with `goal`, until it is over.
+    pub(crate) async fn talk(&mut self, goal: Option<String>, out: &mut Output) -> Result<Exit, Failure> {
+        if self.manner == Manner::Terminal {
+            self.greet(goal.is_none() && self.chat.is_none(), out).await?;
+        }
+        if let Some(goal) = goal {
+            self.post(goal, out).await?;
+        }
+        loop {
+            if let Some(exit) = self.ended(out).await? {
+                return Ok(exit);
+            }
+            self.prompt(out)?;
+            let listening = self.is_listening();
+            let idle = !self.is_busy() && self.asks.is_empty();
+            let words = self.words.clone();
+            tokio::select! {
+                told = next(&mut self.follower) => self.hear(told, out)?,
+                typed = self.lines.typed(self.shown_prompt.clone(), &words, idle), if listening => {
+                    let line = match typed {
+                        Typed::Line(line) => Some(line),
+                        Typed::End => None,
+                        Typed::Interrupted => {
+                            self.prompted = false;
+                            self.interrupt(out).await?;
+                            continue;
+                        }
+                    };
+                    // A terminal has shown the end of the line that was typed; elsewhere the prompt's line is still open.
+                    if std::mem::take(&mut self.prompted) && (self.manner != Manner::Terminal || line.is_none()) {
+                        out.prompt("\n")?;
+                    }
+                    if let Some(line) = line && self.take(line, out).await? {
+                        return self.leave(out);
+                    }
+                }
+                _ = self.interrupts.recv() => self.interrupt(out).await?,
+            }
+        }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.running || !self.turns.is_empty()
+    }
+
+    /// Whether a line that is typed now has a meaning.
+    fn is_listening(&self) -> bool {
+        let wanted = match self.manner {
+            Manner::Terminal => true,
+            Manner::Script => !self.is_busy() || !self.asks.is_empty(),
+            Manner::Once => !self.asks.is_empty(),
+        };
+        wanted && !self.lines.ended()
+    }
+
+    /// The exit code, when there is nothing more to wait for.
+    async fn ended(&mut self, out: &mut Output) -> Result<Option<Exit>, Failure> {
+        if self.manner == Manner::Once && self.turns.is_empty() {
+            return Ok(Some(self.last));
+        }
+        if !self.lines.ended() {
+            return Ok(None);
+        }
+        if self.manner == Manner::Terminal {
+            return self.leave(out).map(Some);
+        }
+        if !self.is_busy() {
+            return Ok(Some(self.last));
+        }
+        // Nobody is there to answer. But what a joined stream repeats may have been answered long ago.
+        while let (Some(ask), Some(chat)) = (self.asks.front(), &self.chat) {
+            let path = ["workspaces", &self.workspace, "chats", chat];
+            let view = self.client.get(&path, &[("limit", "1")]).await?;
+            if list(&view, "waiting_for").iter().any(|asked| is_about(asked, ask.id())) {
+                let hint = format!("answer it with: buildscale chat --chat {chat}");
+                out.problem("the turn waits for a person, and standard input has no answer", Some(&hint))?;
+                return Ok(Some(Exit::Waiting));
+            }
+            self.asks.pop_front();
+        }
+        Ok(None)
+    }
+
+    pub(super) fn leave(&mut self, out: &mut Output) -> Result<Exit, Failure> {
+        if let Some(chat) = &self.chat {
+            let state = if self.is_busy() { "the turn goes on; " } else { "" };
+            out.notice(format_args!("{state}go on with: buildscale chat -c, or buildscale chat --chat {chat}"))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn prompt(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let scripted = self.manner == Manner::Script;
+        if self.prompted || !self.is_listening() || (self.asks.is_empty() && (scripted || self.is_busy())) {
+            return Ok(());
+        }
+        self.renderer.end_line(out)?;
+        match self.asks.front() {
+            Some(ask) => {
+                out.prompt(ask.shown())?;
+                out.prompt(ask.prompt())?;
+            }
+            // An editor shows it by itself.
+            None if self.lines.terminal().is_some() => {
+                self.shown_prompt = ("> ".into(), out.err_style().paint(Look::Ask, "> "));
+                out.flush()?;
+            }
+            None => out.prompt("> ")?,
+        }
+        self.prompted = true;
+        Ok(())
+    }
+
+    fn hear(&mut self, told: Told, out: &mut Output) -> Result<(), Failure> {
+        let event = match told {
+            Told::Event(event) => event,
+            Told::Ready | Told::Ended => return Ok(()),
+            Told::Over(failure) => return Err(failure),
+            Told::Lost(failure) => {
+                self.renderer.end_line(out)?;
+                return out.notice(format_args!("{failure}; trying again"));
+            }
+            Told::Back => return out.notice("the hub is back"),
+        };
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        if out.is_json() {
+            out.json(&event.json())?;
+        } else {
+            self.renderer.event(&event, out)?;
+        }
+        self.note(&event);
+        Ok(())
+    }
+
+    /// Keeps up with what the chat is doing.
+    fn note(&mut self, event: &Event) {
+        self.asks.retain(|ask| !ask.is_settled_by(event));
+        self.asks.extend(Ask::of(event));
+        if event.name == "file_updated" {
+            let v = number(&event.data, "v");
+            let known = self.changed.entry(text(&event.data, "path").to_owned()).or_insert((v.saturating_sub(1), v));
+            known.1 = v;
+        }
+        if event.name == "turn_started" {
+            self.running = true;
+        }
+        if let Some(ending) = turns::ending(event) {
+            self.running = false;
+            self.asks.clear();
+            // A hub that does not say which turn ended means the only one there is.
+            if self.turns.remove(&ending.turn_id) || ending.turn_id.is_empty() {
+                self.last = ending.exit;
+            }
+            if ending.turn_id.is_empty() {
+                self.turns.clear();
+            }
+        }
+    }
+
+    /// Handles a line; true when it says to leave.
+    async fn take(&mut self, line: String, out: &mut Output) -> Result<bool, Failure> {
+        let line = match (self.manner, line.trim_start().strip_prefix('/')) {
+            (Manner::Terminal, Some(rest)) if rest.starts_with('/') => rest.to_owned(),
+            (Manner::Terminal, Some(command)) => return self.command(command, out).await,
+            _ => line,
+        };
+        if self.manner == Manner::Terminal && self.asks.is_empty() && !line.trim().is_empty() {
+            self.history.add(&line);
+        }
+        if let Some(because) = self.asks.front().and_then(|ask| ask.refusal(&line)) {
+            let because = because.to_owned();
+            self.take_answer("n", out).await?;
+            self.post(because, out).await?;
+            return Ok(false);
+        }
+        self.take_answer(&line, out).await.map(|()| false)
+    }
+
+    async fn take_answer(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+        let result = match self.asks.front_mut() {
+            Some(ask) => match ask.take(line) {
+                Err(wrong) => out.notice(wrong),
+                Ok(None) => Ok(()),
+                Ok(Some(reply)) => self.reply(reply.path, reply.body, out).await,
+            },
+            None if line.trim().is_empty() => Ok(()),
+            None => self.post(line.to_owned(), out).await,
+        };
+        match result {
+            // A person can try again; output that is gone, and Ctrl-C, are for good.
+            Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => Ok(out.failure(&failure)?),
+            result => result,
+        }
+    }
+
+    async fn reply(&mut self, path: [String; 2], body: Value, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return Ok(()) };
+        let full = ["workspaces", &self.workspace, "chats", &chat, &path[0], &path[1]];
+        match unless_interrupted(&mut self.interrupts, self.client.post(&full, &body)).await {
+            Ok(_) => {
+                self.asks.pop_front();
+                Ok(())
+            }
+            Err(failure) if failure.exit() == Exit::Conflict => {
+                self.asks.pop_front();
+                out.notice("it was answered already, or is not asked any more")
+            }
+            Err(failure) if failure.exit() == Exit::Usage && self.manner == Manner::Terminal => {
+                if let Some(ask) = self.asks.front_mut() {
+                    ask.reset();
+                }
+                out.problem(&failure.to_string(), failure.hint())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn post(&mut self, content: String, out: &mut Output) -> Result<(), Failure> {
+        let mut files = std::mem::take(&mut self.first.files);
+        if self.manner == Manner::Terminal {
+            files.extend(self.mentioned(&content, out).await?);
+        }
+        let chats = ["workspaces", &self.workspace, "chats"];
+        let accepted = match &self.chat {
+            Some(chat) => {
+                let body = json!({ "content": content, "files": files });
+                let path = [chats[0], chats[1], chats[2], chat];
+                unless_interrupted(&mut self.interrupts, self.client.post(&path, &body)).await?
+            }
+            None => {
+                let mut body = self.first.setup.clone();
+                body.insert("goal".into(), json!(content));
+                body.insert("files".into(), json!(files));
+                unless_interrupted(&mut self.interrupts, self.client.post(&chats, &body.into())).await?
+            }
+        };
+        let (chat_id, turn_id) = (text(&accepted, "chat_id"), text(&accepted, "turn_id"));
+        let waits = self.is_busy();
+        self.turns.insert(turn_id.to_owned());
+        if out.is_json() {
+            let mut data = json!({
+                "workspace_id": self.workspace, "chat_id": chat_id, "turn_id": turn_id,
+                "model_configured": self.first.configured,
+            });
+            for told in ["queued_behind", "hint", "paused_reason"] {
+                if let Some(value) = accepted.get(told) {
+                    data[told] = value.clone();
+                }
+            }
+            out.json(&json!({ "id": null, "event": "accepted", "data": data }))?;
+        }
+        if self.chat.is_none() {
+            self.follow(chat_id.to_owned(), Some(0));
+            if self.manner == Manner::Once {
+                out.notice(format_args!("chat {chat_id}"))?;
+            }
+        }
+        match (text(&accepted, "paused_reason"), text(&accepted, "queued_behind")) {
+            ("", "open_question" | "open_permission") => {
+                out.notice("the chat waits for an answer; this message is read after it")
+            }
+            ("", "") if !waits => Ok(()),
+            ("", _) => out.notice("it waits for the turn to end"),
+            (why, _) => {
+                out.notice(format_args!("the chat was paused: {why}"))?;
+                out.notice("what failed is tried again, and then this message is read")
+            }
+        }
+    }
+
+    pub(super) fn follow(&mut self, chat: String, after: Option<u64>) {
+        let patience = (self.manner != Manner::Terminal).then_some(PATIENCE);
+        self.follower = Some(Follower::new(self.client.clone(), &self.workspace, &chat, after, patience));
+        self.chat = Some(chat);
+    }
+
+    /// Ctrl-C: stops the turn; twice leaves.
+    async fn interrupt(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let before = self.last_interrupt.replace(Instant::now());
+        if before.is_some_and(|before| before.elapsed() < TWICE) {
+            return Err(Failure::Interrupted);
+        }
+        self.renderer.end_line(out)?;
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        if self.is_busy() {
+            out.notice("stopping (Ctrl-C again leaves)")?;
+            self.stop(out).await
+        } else {
+            out.notice("Ctrl-C again leaves")
+        }
+    }
+
+    pub(super) async fn stop(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let Some(chat) = self.chat.clone() else { return Ok(()) };
+        let path = ["workspaces", &self.workspace, "chats", &chat, "stop"];
+        match unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({}))).await {
+            Err(failure) if failure.exit() == Exit::NotFound => out.notice("nothing is running"),
+            Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => Ok(out.failure(&failure)?),
+            result => result.map(drop),
+        }
+    }
+}
+
+async fn next(follower: &mut Option<Follower>) -> Told {
+    match follower {
+        Some(follower) => follower.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether an entry of a chat's `waiting_for` is the question or permission with this id.
+fn is_about(asked: &Value, id: &str) -> bool {
+    let data = asked.get("data").unwrap_or(asked);
+    text(data, "permission_id") == id || text(data, "question_id") == id
+}

@@ -1,0 +1,256 @@
+//! How a command ends: the exit codes that scripts use, and what is said on standard error.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{io, process::ExitCode};
+
+/// How a command ended. The numbers are listed in `--help` and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All went well.
+    Done = 0,
+    /// Something failed.
+    Failed = 1,
+    /// The command line or the request makes no sense.
+    Usage = 2,
+    /// There is no such thing.
+    NotFound = 3,
+    /// Somebody else was first, or the thing is busy.
+    Conflict = 4,
+    /// No hub answers.
+    Unreachable = 5,
+    /// The turn or the task was stopped.
+    Stopped = 6,
+    /// The turn ended at a limit or with an error.
+    Cut = 7,
+    /// The turn or the task waits for a person, and none is there.
+    Waiting = 8,
+    /// The task ended partially.
+    Partial = 9,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The arguments are well-formed, but cannot be used.
+    #[error("{0}")]
+    Usage(String),
+    /// What was named does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// A path was named, and no folder is there.
+    #[error("there is no folder {0}")]
+    NoFolder(String),
+    /// The hub refused.
+    #[error("{}", .0.message)]
+    Refused(Box<Refusal>),
+    /// No hub answers at the address.
+    #[error("cannot reach the hub at {url}: {reason}")]
+    Unreachable {
+        /// Where it was looked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Something answers that is not a hub, or not one of this version.
+    #[error("{url} does not answer like a BuildScale hub: {reason}")]
+    Foreign {
+        /// Where.
+        url: String,
+        /// What is odd.
+        reason: String,
+    },
+    /// A file of this machine.
+    #[error("{path}: {source}")]
+    Local {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// The hub of this process did not start or ended badly, or its configuration is wrong.
+    #[error("{}", chain(.0.as_ref()))]
+    Hub(Box<dyn std::error::Error + Send + Sync>),
+    /// Standard output or standard error.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The hub's error envelope. Its code stays text: a newer hub may have codes that this program does not know.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Refusal {
+    /// The HTTP status.
+    #[serde(skip)]
+    pub status: u16,
+    /// Stable, for programs.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// What to do.
+    #[serde(default)]
+    pub hint: Option<String>,
+    /// To find it in the hub's log.
+    #[serde(default)]
+    pub request_id: Option<String>,
+    /// More facts.
+    #[serde(default)]
+    pub details: Map<String, Value>,
+}
+
+/// An error with its causes, the outermost first; a cause that is told already is told once.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let (mut told, mut next) = (error.to_string(), error.source());
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !told.contains(&words) {
+            told = format!("{told}: {words}");
+        }
+        next = cause.source();
+    }
+    told
+}
+
+impl Failure {
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::NotFound(_) | Self::NoFolder(_) => Exit::NotFound,
+            Self::Refused(refusal) => match (refusal.code.as_str(), refusal.status) {
+                ("NOT_FOUND", _) => Exit::NotFound,
+                ("CONFLICT" | "IDEMPOTENCY_MISMATCH" | "STALE_VERSION" | "PAUSED", _) => Exit::Conflict,
+                ("INVALID_ARGUMENT", _) => Exit::Usage,
+                (_, 404) => Exit::NotFound,
+                (_, 409 | 412) => Exit::Conflict,
+                _ => Exit::Failed,
+            },
+            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Interrupted => Exit::Interrupted,
+            // Who reads our output may leave when they have seen enough, as `head` does: that is no failure.
+            Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Foreign { .. } | Self::Local { .. } | Self::Hub(_) | Self::Io(_) => Exit::Failed,
+        }
+    }
+
+    /// Whether nothing is to be said about it.
+    pub fn is_silent(&self) -> bool {
+        match self {
+            Self::Interrupted => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            _ => false,
+        }
+    }
+
+    /// Whether a person may have more luck with the next line that they type.
+    pub fn can_try_again(&self) -> bool {
+        !matches!(self, Self::Interrupted | Self::Io(_))
+    }
+
+    /// The stable code: the hub's, or one of ours.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Usage(_) => "INVALID_ARGUMENT",
+            Self::NotFound(_) | Self::NoFolder(_) => "NOT_FOUND",
+            Self::Refused(refusal) => &refusal.code,
+            Self::Unreachable { .. } => "UNREACHABLE",
+            Self::Foreign { .. } => "NOT_A_HUB",
+            Self::Local { .. } | Self::Io(_) => "IO",
+            Self::Interrupted => "CANCELLED",
+            Self::Hub(_) => "HUB",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Refused(refusal) if refusal.hint.is_some() => refusal.hint.as_deref(),
+            Self::Refused(refusal) if refusal.status == 401 => {
+                Some("this hub wants a token: set BUILDSCALE_TOKEN or give --token")
+            }
+            Self::Unreachable { .. } => Some("start it with: buildscale serve (or name another with --url)"),
+            Self::Foreign { .. } => Some("check --url and BUILDSCALE_URL"),
+            Self::NoFolder(_) => {
+                Some("a flow is a folder with a workflow.yaml; make one with: buildscale flow new DIR")
+            }
+            _ => None,
+        }
+    }
+
+    /// For programs: the same envelope that the hub's API has.
+    pub fn json(&self) -> Value {
+        let mut error = json!({ "code": self.code(), "message": self.to_string() });
+        if let Some(hint) = self.hint() {
+            error["hint"] = json!(hint);
+        }
+        if let Self::Refused(refusal) = self {
+            if let Some(id) = &refusal.request_id {
+                error["request_id"] = json!(id);
+            }
+            if !refusal.details.is_empty() {
+                error["details"] = Value::Object(refusal.details.clone());
+            }
+        }
+        json!({ "error": error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, code: &str) -> Failure {
+        let (code, message) = (code.to_owned(), "no".to_owned());
+        let details = Map::new();
+        Failure::Refused(Box::new(Refusal { status, code, message, hint: None, request_id: None, details }))
+    }
+
+    #[test]
+    fn codes_decide_before_statuses() {
+        for (failure, exit) in [
+            (refused(404, "NOT_FOUND"), Exit::NotFound),
+            (refused(409, "CONFLICT"), Exit::Conflict),
+            (refused(412, "STALE_VERSION"), Exit::Conflict),
+            (refused(400, "INVALID_ARGUMENT"), Exit::Usage),
+            (refused(405, "INVALID_ARGUMENT"), Exit::Usage),
+            (refused(401, "UNAUTHORIZED"), Exit::Failed),
+            (refused(409, "SOMETHING_NEW"), Exit::Conflict),
+            (refused(500, "INTERNAL"), Exit::Failed),
+            (Failure::Usage("x".into()), Exit::Usage),
+            (Failure::NotFound("x".into()), Exit::NotFound),
+            (Failure::NoFolder("x".into()), Exit::NotFound),
+            (Failure::Unreachable { url: "u".into(), reason: "r".into() }, Exit::Unreachable),
+            (Failure::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
+            (Failure::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),
+        ] {
+            assert_eq!(failure.exit(), exit, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_broken_pipe_is_silent() {
+        assert!(Failure::Io(io::ErrorKind::BrokenPipe.into()).is_silent());
+        assert!(!Failure::Io(io::ErrorKind::StorageFull.into()).is_silent());
+        assert!(!refused(404, "NOT_FOUND").is_silent());
+    }
+
+    #[test]
+    fn a_refusal_keeps_what_the_hub_said() -> Result<(), serde_json::Error> {
+        let text = r#"{"code":"CONFLICT","message":"busy","hint":"wait","request_id":"r1","details":{"field":"x"}}"#;
+        let json = Failure::Refused(Box::new(serde_json::from_str(text)?)).json();
+        assert_eq!(json, json!({ "error": serde_json::from_str::<Value>(text)? }));
+        Ok(())
+    }
+}

@@ -1,0 +1,342 @@
+//! `buildscale files`: the files of a workspace, by path.
+
+use crate::{
+    args::{FilesArgs, FilesCommand},
+    client::{Body, Client},
+    content::{Local, Progress},
+    failure::{Exit, Failure},
+    lists::moment,
+    locate::{self, absolute},
+    output::{Look, Output, one_line},
+    table::{Table, when},
+    transfer,
+    value::{number, text},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
+
+/// The longest body that the hub takes as JSON; longer contents are sent as they are.
+const MAX_JSON: usize = 1024 * 1024;
+/// Above this length contents travel past the server where it has an address for them, since a function takes and gives no more.
+const PAST: u64 = 4 * 1024 * 1024;
+
+/// Runs one of them.
+pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), Failure> {
+    let client = Client::new(&args.connection)?;
+    let workspace = match &args.command {
+        FilesCommand::Put { .. } | FilesCommand::Sync { .. } => {
+            locate::workspace_or_new(&client, args.workspace.as_deref()).await?
+        }
+        _ => locate::workspace(&client, args.workspace.as_deref()).await?,
+    };
+    let files = Files { client, workspace };
+    match args.command {
+        FilesCommand::Ls { trash: true, .. } => files.trash(out).await,
+        FilesCommand::Ls { path, long, .. } => files.ls(&absolute(&path), long, out).await,
+        FilesCommand::Cat { path, version } => files.cat(&path, version, out).await,
+        FilesCommand::Put { local, path, if_version } => files.put(&local, &path, if_version, out).await,
+        FilesCommand::Get { path, local } => files.get(&absolute(&path), local.as_deref(), out).await,
+        FilesCommand::Diff { path, from, to } => files.diff(&absolute(&path), from, to, out).await,
+        FilesCommand::Sync { local, path, delete, dry_run } => {
+            files.sync(&local, &absolute(&path), transfer::Sync { delete, dry_run }, out).await
+        }
+        FilesCommand::History { path } => files.history(&path, out).await,
+        FilesCommand::Restore { path, version: Some(version) } => files.restore_version(&path, version, out).await,
+        FilesCommand::Restore { path, version: None } => files.restore_removed(&absolute(&path), out).await,
+        FilesCommand::Mv { from, to } => files.mv(&from, &to, out).await,
+        FilesCommand::Rm { paths } => files.rm(&paths, out).await,
+    }
+}
+
+/// The files of one workspace.
+pub(crate) struct Files {
+    pub(crate) client: Client,
+    workspace: String,
+}
+
+impl Files {
+    /// Of this workspace.
+    pub(crate) fn of(client: &Client, workspace: &str) -> Self {
+        Self { client: client.clone(), workspace: workspace.to_owned() }
+    }
+
+    pub(crate) fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+        [&["workspaces", self.workspace.as_str(), "files"], rest].concat()
+    }
+
+    pub(crate) async fn find(&self, path: &str) -> Result<Value, Failure> {
+        locate::file(&self.client, &self.workspace, path).await
+    }
+
+    async fn find_if_any(&self, path: &str) -> Result<Option<Value>, Failure> {
+        match self.find(path).await {
+            Ok(file) => Ok(Some(file)),
+            Err(failure) if failure.exit() == Exit::NotFound => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Where something named `name` goes when `path` is its destination: into `path` when that is a folder.
+    async fn destination(&self, path: &str, name: &str) -> Result<String, Failure> {
+        let path = absolute(path);
+        if let Some(folder) = path.strip_suffix('/') {
+            return Ok(format!("{folder}/{name}"));
+        }
+        match self.find_if_any(&path).await? {
+            Some(found) if is_folder(&found) => Ok(format!("{path}/{name}")),
+            _ => Ok(path),
+        }
+    }
+
+    async fn ls(&self, path: &str, long: bool, out: &mut Output) -> Result<(), Failure> {
+        let entries = self.client.list(&self.at(&[]), "entries", &[("path", path)], usize::MAX).await?;
+        if out.is_json() {
+            return out.json(&json!({ "entries": entries }));
+        }
+        let mut table = Table::new(&["v", "size", "changed", "name", "by"]);
+        for entry in &entries {
+            let style = out.style();
+            let name = one_line(text(entry, "name"), 255);
+            let (name, look) = if is_folder(entry) { (name + "/", Some(Look::Bold)) } else { (name, None) };
+            if !long {
+                out.line(look.map_or_else(|| name.clone(), |look| style.paint(look, &name)))?;
+                continue;
+            }
+            let version = if is_folder(entry) { String::new() } else { format!("v{}", number(entry, "v")) };
+            let (size, time) = (number(entry, "size").to_string(), when(text(entry, "updated_at"), out));
+            let author = one_line(text(entry, "author"), 40);
+            table.row(vec![(version, None), (size, None), (time, None), (name, look), (author, Some(Look::Dim))]);
+        }
+        table.print(out)
+    }
+
+    async fn trash(&self, out: &mut Output) -> Result<(), Failure> {
+        let removed = self.client.list(&self.at(&["trash"]), "files", &[], usize::MAX).await?;
+        if out.is_json() {
+            return out.json(&json!({ "files": removed }));
+        }
+        for file in &removed {
+            let info = file.get("info").unwrap_or(file);
+            let slash = if is_folder(info) { "/" } else { "" };
+            out.line(format_args!("{}  {}{slash}", moment(text(file, "at")), one_line(text(info, "path"), 4096)))?;
+        }
+        Ok(())
+    }
+
+    async fn cat(&self, path: &str, version: Option<u64>, out: &mut Output) -> Result<(), Failure> {
+        let file = self.find(path).await?;
+        let id = text(&file, "file_id");
+        let version = version.map(|version| version.to_string());
+        let place = match &version {
+            Some(version) => self.at(&[id, "versions", version, "content"]),
+            None => self.at(&[id, "content"]),
+        };
+        let mut response = match (&version, number(&file, "size") > PAST) {
+            (None, true) => self.open_past(id).await?,
+            _ => self.client.open(&place, &[]).await?,
+        };
+        let mut whole = Vec::new();
+        // Where the content itself goes to the terminal, its progress is seen.
+        let mut progress = Progress::of("received", number(&file, "size"), !io::stdout().is_terminal());
+        while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
+            progress.add(bytes.len());
+            if out.is_json() { whole.extend_from_slice(&bytes) } else { out.bytes(&bytes)? }
+        }
+        if !out.is_json() {
+            return Ok(());
+        }
+        let v = version.and_then(|version| version.parse().ok()).unwrap_or_else(|| number(&file, "v"));
+        let (encoding, content) = match String::from_utf8(whole) {
+            Ok(content) => ("text", content),
+            Err(bytes) => ("base64", STANDARD.encode(bytes.as_bytes())),
+        };
+        out.json(&json!({ "path": text(&file, "path"), "v": v, "encoding": encoding, "content": content }))
+    }
+
+    async fn put(&self, local: &Path, path: &str, if_version: Option<u64>, out: &mut Output) -> Result<(), Failure> {
+        let name = local.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name == "-" && path.ends_with('/') {
+            return Err(Failure::Usage("standard input has no name: give the whole path".into()));
+        }
+        let content = Local::open(local)?;
+        let path = self.destination(path, &name).await?;
+        let change = self.save_local(&path, content, if_version).await?;
+        self.told("wrote", &change, out)
+    }
+
+    /// Makes a file, or a new version of it.
+    pub(crate) async fn save(&self, path: &str, content: Vec<u8>, if_version: Option<u64>) -> Result<Value, Failure> {
+        self.save_local(path, Local::Bytes(content), if_version).await
+    }
+
+    async fn save_local(&self, path: &str, content: Local, if_version: Option<u64>) -> Result<Value, Failure> {
+        match (self.find_if_any(path).await?, if_version) {
+            (None, None | Some(0)) => match self.create(path, &content).await {
+                // Somebody was faster: then it is a new version of theirs, unless there was to be none.
+                Err(failure) if failure.exit() == Exit::Conflict && if_version.is_none() => {
+                    let found = self.find(path).await?;
+                    self.write(text(&found, "file_id"), &content, None).await
+                }
+                made => made,
+            },
+            // The hub says best what is wrong: that it exists, or that it does not.
+            (Some(_), Some(0)) => self.create(path, &content).await,
+            (None, Some(_)) => self.find(path).await,
+            (Some(found), version) => self.write(text(&found, "file_id"), &content, version).await,
+        }
+    }
+
+    /// Everything below a folder; nothing when there is no such folder.
+    pub(crate) async fn tree(&self, folder: &str) -> Result<Vec<Value>, Failure> {
+        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            let entries = match self.client.list(&self.at(&[]), "entries", &[("path", &folder)], usize::MAX).await {
+                Err(failure) if failure.exit() == Exit::NotFound => Vec::new(),
+                entries => entries?,
+            };
+            for entry in entries {
+                if is_folder(&entry) { folders.push(text(&entry, "path").to_owned()) } else { found.push(entry) }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Puts a file or folder into the trash.
+    pub(crate) async fn remove(&self, file: &Value) -> Result<Value, Failure> {
+        self.client.change(Method::DELETE, &self.at(&[text(file, "file_id")]), Body::None, None).await
+    }
+
+    /// The content of a file as it is now.
+    pub(crate) async fn content(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        let file = self.find(path).await?;
+        let id = text(&file, "file_id");
+        match number(&file, "size") > PAST {
+            true => Ok(self.open_past(id).await?.bytes().await.map_err(|error| self.client.broken(&error))?.to_vec()),
+            false => self.client.bytes(&self.at(&[id, "content"]), &[]).await,
+        }
+    }
+
+    /// Begins to read a long content: from its address, or through the server where it has none.
+    async fn open_past(&self, id: &str) -> Result<Response, Failure> {
+        let address = self.client.get(&self.at(&[id, "address"]), &[]).await?;
+        match address.get("request").filter(|request| request.is_object()) {
+            Some(request) => self.client.transfer(request, None).await,
+            None => self.client.open(&self.at(&[id, "content"]), &[]).await,
+        }
+    }
+
+    async fn create(&self, path: &str, content: &Local) -> Result<Value, Failure> {
+        if let Local::Bytes(content) = content
+            && content.len() <= MAX_JSON
+        {
+            let as_text = std::str::from_utf8(content).ok().map(|content| json!({ "path": path, "content": content }));
+            if let Some(body) = as_text.filter(|body| body.to_string().len() <= MAX_JSON) {
+                return self.client.post(&self.at(&[]), &body).await;
+            }
+        }
+        if content.length() > PAST
+            && let Some(sha256) = self.send_past(content).await?
+        {
+            return self.client.post(&self.at(&[]), &json!({ "path": path, "sha256": sha256 })).await;
+        }
+        // Bytes, and what is long, go by the raw route, which wants a file that exists: version 1 is empty.
+        let made = self.client.post(&self.at(&[]), &json!({ "path": path })).await?;
+        self.write(text(&made, "file_id"), content, Some(number(&made, "v"))).await
+    }
+
+    async fn write(&self, file_id: &str, content: &Local, version: Option<u64>) -> Result<Value, Failure> {
+        if content.length() > PAST
+            && let Some(sha256) = self.send_past(content).await?
+        {
+            let body = Body::Json(json!({ "sha256": sha256 }));
+            return self.client.change(Method::PUT, &self.at(&[file_id]), body, version).await;
+        }
+        let body = Body::Bytes(content.bytes().await?);
+        self.client.change(Method::PUT, &self.at(&[file_id, "content"]), body, version).await
+    }
+
+    /// Sends a content to an address of its own and gives its digest; none where the server has no address for it.
+    async fn send_past(&self, content: &Local) -> Result<Option<String>, Failure> {
+        let (sha256, size) = (content.digest().await?.to_string(), content.length());
+        let wanted = json!({ "sha256": sha256, "size": size });
+        let address = self.client.post(&["workspaces", &self.workspace, "uploads"], &wanted).await?;
+        let Some(request) = address.get("request").filter(|request| request.is_object()) else { return Ok(None) };
+        self.client.transfer(request, Some((content.body().await?, size))).await?;
+        Ok(Some(sha256))
+    }
+
+    async fn history(&self, path: &str, out: &mut Output) -> Result<(), Failure> {
+        let file = self.find(path).await?;
+        let place = self.at(&[text(&file, "file_id"), "versions"]);
+        let versions = self.client.list(&place, "versions", &[], usize::MAX).await?;
+        if out.is_json() {
+            return out.json(&json!({ "path": text(&file, "path"), "versions": versions }));
+        }
+        let mut table = Table::new(&["v", "size", "made", "sha256", "by"]);
+        for version in &versions {
+            let (size, time) = (number(version, "size").to_string(), when(text(version, "at"), out));
+            let hash: String = text(version, "sha256").chars().take(12).collect();
+            let author = one_line(text(version, "author"), 40);
+            let v = format!("v{}", number(version, "v"));
+            table.row(vec![(v, None), (size, None), (time, None), (hash, None), (author, Some(Look::Dim))]);
+        }
+        table.print(out)
+    }
+
+    async fn restore_version(&self, path: &str, version: u64, out: &mut Output) -> Result<(), Failure> {
+        let file = self.find(path).await?;
+        let version = version.to_string();
+        let place = self.at(&[text(&file, "file_id"), "versions", &version, "restore"]);
+        let change = self.client.post(&place, &json!({})).await?;
+        self.told("restored", &change, out)
+    }
+
+    async fn restore_removed(&self, path: &str, out: &mut Output) -> Result<(), Failure> {
+        let removed = self.client.list(&self.at(&["trash"]), "files", &[], usize::MAX).await?;
+        let info = |file: &Value| file.get("info").cloned().unwrap_or_default();
+        let here = removed.iter().filter(|file| text(&info(file), "path") == path);
+        // Times are written so that their texts are in order.
+        let last = here.max_by(|a, b| text(a, "at").cmp(text(b, "at"))).map(info);
+        let last = last.ok_or_else(|| {
+            Failure::NotFound(format!(
+                "nothing that was at {path} is in the trash; `buildscale files ls --trash` lists it, and --version N \
+                 restores an old version of a file that is there"
+            ))
+        })?;
+        let change = self.client.post(&self.at(&[text(&last, "file_id"), "restore"]), &json!({})).await?;
+        self.told("restored", &change, out)
+    }
+
+    async fn mv(&self, from: &str, to: &str, out: &mut Output) -> Result<(), Failure> {
+        let file = self.find(from).await?;
+        let to = self.destination(to, text(&file, "name")).await?;
+        let place = self.at(&[text(&file, "file_id")]);
+        let change = self.client.change(Method::PATCH, &place, Body::Json(json!({ "path": to })), None).await?;
+        self.told("moved to", &change, out)
+    }
+
+    async fn rm(&self, paths: &[String], out: &mut Output) -> Result<(), Failure> {
+        for path in paths {
+            let change = self.remove(&self.find(path).await?).await?;
+            self.told("removed", &change, out)?;
+        }
+        Ok(())
+    }
+
+    fn told(&self, what: &str, change: &Value, out: &mut Output) -> Result<(), Failure> {
+        if out.is_json() {
+            return out.json(change);
+        }
+        let version = Some(number(change, "v")).filter(|v| *v > 0).map(|v| format!(" v{v}")).unwrap_or_default();
+        out.line(format_args!("{what} {}{version}", one_line(text(change, "path"), 4096)))
+    }
+}
+
+pub(crate) fn is_folder(info: &Value) -> bool {
+    text(info, "kind") == "folder"
+}

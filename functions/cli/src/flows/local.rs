@@ -1,0 +1,169 @@
+//! What needs no hub: flows in folders of this machine are checked and drawn by the very code that the hub loads them with.
+
+use super::tell_faults;
+use crate::{
+    args::Picture,
+    failure::{Exit, Failure},
+    output::{Look, Output},
+};
+use flow::{
+    Flow,
+    draw::{self, Paint},
+    load::{self, Known, Report},
+    op::alias,
+    template,
+};
+use serde_json::json;
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// What manifests may name here. Which models and personas there are, only the hub knows: those are not missed.
+fn known() -> Known {
+    // A hub runs commands unless it is told not to.
+    Known { sandbox: true, ..Known::default() }
+}
+
+/// The name of the flow in a folder: the folder's.
+pub(super) fn name_of(folder: &Path) -> Result<String, Failure> {
+    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    // A folder typed as `.` has a name, too.
+    let whole = folder.canonicalize().map_err(failed)?;
+    let name = whole.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned).ok_or_else(|| Failure::Usage(format!("{} has no name for a flow", folder.display())))
+}
+
+fn loaded(folder: &Path) -> Result<Result<Flow, Report>, Failure> {
+    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    let files: BTreeMap<String, String> = load::read_folder(folder).map_err(failed)?;
+    Ok(load::load(&name_of(folder)?, files, &known()))
+}
+
+/// Refuses a folder whose flow has faults.
+pub(super) fn sound(folder: &Path) -> Result<(), Failure> {
+    loaded(folder)?.map(drop).map_err(|report| {
+        let count = report.faults.len();
+        let first = report.faults.first().map(ToString::to_string).unwrap_or_default();
+        let all = match count {
+            1 => "1 fault".to_owned(),
+            many => format!("{many} faults in all"),
+        };
+        Failure::Usage(format!("{first}\n{all}: buildscale flow check {} has the whole report", folder.display()))
+    })
+}
+
+/// Says everything that is wrong.
+pub(super) fn check(folder: &Path, out: &mut Output) -> Result<Exit, Failure> {
+    let report = match loaded(folder)? {
+        Ok(flow) => json!({ "ok": true, "hash": flow.reference.hash, "faults": [], "notes": flow.notes }),
+        Err(report) => json!({ "ok": false, "faults": report.faults, "notes": report.notes }),
+    };
+    tell_faults(&report, &folder.display().to_string(), out)
+}
+
+/// The flow as a picture; none when it has faults, which are told.
+pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<Option<Vec<u8>>, Failure> {
+    let Ok(flow) = loaded(folder)? else {
+        check(folder, out)?;
+        return Ok(None);
+    };
+    let nothing = Paint::new();
+    let picture = match format {
+        Picture::Svg => draw::svg(&flow, &nothing),
+        Picture::Dot => draw::dot(&flow, &nothing),
+        Picture::Mermaid => draw::mermaid(&flow, &nothing),
+    };
+    Ok(Some(picture.into_bytes()))
+}
+
+/// Makes a folder with a flow to begin with. What is there already is never overwritten.
+pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result<Exit, Failure> {
+    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    if fs::read_dir(folder).map_err(failed)?.next().is_some() {
+        return Err(Failure::Usage(format!("{} is not empty", folder.display())));
+    }
+    let files = template::new_flow(&name.map_or_else(|| name_of(folder), |name| Ok(name.to_owned()))?);
+    for (path, text) in &files {
+        let path = folder.join(path);
+        let failed = |source| Failure::Local { path: path.display().to_string(), source };
+        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+        fs::write(&path, text).map_err(failed)?;
+    }
+    if out.is_json() {
+        let paths: Vec<&String> = files.keys().collect();
+        return out.json(&json!({ "folder": folder.display().to_string(), "files": paths })).map(|()| Exit::Done);
+    }
+    for path in files.keys().filter(|path| !path.starts_with('.')) {
+        out.line(folder.join(path).display())?;
+    }
+    let place = folder.display();
+    out.notice(format_args!("check it with: buildscale flow check {place}; run it with: buildscale flow run {place}"))?;
+    Ok(Exit::Done)
+}
+
+/// Writes into `deployment.yaml` what the flow is made of; with `verify`, says what is not as it says there.
+pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<Exit, Failure> {
+    const MANIFEST: &str = "deployment.yaml";
+    // Files that are not as they were packed are what this is about.
+    if let Err(report) = loaded(folder)?
+        && report.faults.iter().any(|fault| fault.code != load::TAMPERED)
+    {
+        sound(folder)?;
+    }
+    let failed = |source| Failure::Local { path: folder.display().to_string(), source };
+    let files = load::read_folder(folder).map_err(failed)?;
+    let made = template::package(&files);
+    if !verify {
+        fs::write(folder.join(MANIFEST), template::deployment_text(&made)).map_err(failed)?;
+        let hash = made.hash.unwrap_or_default();
+        return if out.is_json() { out.json(&json!({ "hash": hash })) } else { out.line(hash) }.map(|()| Exit::Done);
+    }
+    let said = template::said(&files).filter(|said| !said.fingerprints.is_empty());
+    let said =
+        said.ok_or_else(|| Failure::NotFound(format!("{MANIFEST} has no fingerprints: package the flow first")))?;
+    let changed = template::drift(&said, &files);
+    if out.is_json() {
+        out.json(&json!({ "changed": changed }))?;
+    } else {
+        changed.iter().try_for_each(|path| out.line(path))?;
+    }
+    Ok(if changed.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Lists what tools.yaml can name as an entry point.
+pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, Failure> {
+    let Known { tools, functions, .. } = known();
+    let usual = |tool: &str| -> Vec<&'static str> {
+        alias::known().filter(|name| alias::alias(name) == Some(tool) && *name != tool).collect()
+    };
+    if out.is_json() {
+        let tools: Vec<_> = tools.iter().map(|tool| json!({ "name": tool, "also": usual(tool) })).collect();
+        return out.json(&json!({ "tools": tools, "functions": functions })).map(|()| Exit::Done);
+    }
+    for tool in &tools {
+        let also = usual(tool).join(", ");
+        out.line(format_args!("{tool:18} {}", out.style().paint(Look::Dim, format_args!("or {also}"))))?;
+    }
+    functions.iter().try_for_each(|function| out.line(function))?;
+    Ok(Exit::Done)
+}
+
+/// Prints the schema of a manifest, or which there are.
+pub(super) fn schema(name: Option<&str>, out: &mut Output) -> Result<Exit, Failure> {
+    let mut schemas = flow::manifest::schemas();
+    let Some(name) = name else {
+        if out.is_json() {
+            return out.json(&json!({ "schemas": schemas })).map(|()| Exit::Done);
+        }
+        for name in schemas.keys() {
+            out.line(format_args!("{name}.yaml"))?;
+        }
+        return Ok(Exit::Done);
+    };
+    let bare = name.split('.').next().unwrap_or_default();
+    let schema = schemas.remove(bare).ok_or_else(|| {
+        let known = schemas.keys().copied().collect::<Vec<_>>().join(", ");
+        Failure::NotFound(format!("there is no manifest {name}; there are: {known}"))
+    })?;
+    out.line(serde_json::to_string_pretty(&schema).unwrap_or_default())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,80 @@
+//! The command line: clients of a running hub, which speak its public HTTP API and nothing else. The binary `buildscale` is in the
+//! crate `hub`, which adds the commands that act on this machine.
+//!
+//! ```text
+//!   args ──── run ───┬─ chat ── asks, answers, turns ─┐
+//!                    ├─ tail ─────────────────────────┤
+//!                    ├─ flows ─ tasks (progress) ─────┼─ follow (SSE, resumes) ─ client (HTTP) ─ hub
+//!                    └─ files, lists, people ─────────┘
+//!                                   render ─ Output (stdout, stderr; colours; JSON)
+//!
+//! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
+//! ```
+//!
+//! What scripts can rely on: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
+
+mod answers;
+mod args;
+mod asks;
+mod chat;
+mod client;
+mod content;
+mod editor;
+mod failure;
+mod files;
+mod flows;
+mod follow;
+mod history;
+mod input;
+mod lists;
+mod local;
+mod locate;
+mod markdown;
+mod output;
+mod people;
+mod render;
+mod sse;
+mod table;
+mod tail;
+mod tasks;
+mod transfer;
+mod turns;
+mod usage;
+mod value;
+
+pub use args::{Command, Connection, EXIT_CODES, duration};
+use client::Client;
+pub use failure::{Exit, Failure, Refusal};
+pub use output::{Look, Output, Style, Telling};
+
+/// Whether a hub answers, and takes the token: its default model.
+///
+/// # Errors
+/// When none does.
+pub async fn reach(connection: &Connection) -> Result<String, Failure> {
+    let answer = Client::new(connection)?.get(&["models"], &[]).await?;
+    let is_default = |model: &&serde_json::Value| model.get("default") == Some(&serde_json::Value::Bool(true));
+    let default = value::list(&answer, "models").iter().find(is_default);
+    Ok(default.map(|model| value::text(model, "id").to_owned()).unwrap_or_default())
+}
+
+/// Runs a command. Its results are in `out`; an error is for the caller to tell.
+pub async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        Command::Chat(args) => return chat::run(args, out).await,
+        Command::Tail(args) => return tail::run(args, out).await,
+        Command::Flow(args) => return flows::run(args, out).await,
+        Command::Repl(args) => return flows::run(args.into(), out).await,
+        Command::Task(args) => return tasks::run(args, out).await,
+        Command::Files(args) => files::run(args, out).await?,
+        Command::Chats(args) => lists::chats(&Client::new(&args.connection)?, args, out).await?,
+        Command::Workspaces(args) => lists::workspaces(&Client::new(&args.connection)?, args, out).await?,
+        Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
+        Command::Usage(args) => usage::usage(args, out).await?,
+        Command::Auth(args) => usage::auth(args, out).await?,
+        Command::Models(args) => lists::models(&Client::new(&args.connection)?, out).await?,
+        Command::Key(args) => people::key(args, out).await?,
+        Command::Member(args) => people::member(args, out).await?,
+    }
+    Ok(Exit::Done)
+}

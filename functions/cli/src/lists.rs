@@ -1,0 +1,186 @@
+//! The small commands: chats, workspaces, stop, models.
+
+use crate::{
+    args::{ChatsArgs, ChatsCommand, StopArgs, WorkspacesArgs, WorkspacesCommand},
+    client::{Body, Client},
+    failure::Failure,
+    input::Lines,
+    locate,
+    output::{Look, Output, one_line},
+    table::{Table, when},
+    value::{list, text},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// More workspaces than anybody lists.
+const MOST: usize = 10_000;
+
+/// Chats, the last active first; or what is to be done with one.
+pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) -> Result<(), Failure> {
+    match args.command {
+        Some(ChatsCommand::Rm { chat }) => {
+            let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
+            let path = ["workspaces", &workspace, "chats", &chat];
+            let gone = client.change(Method::DELETE, &path, Body::None, None).await?;
+            return if out.is_json() { out.json(&gone) } else { out.line("removed") };
+        }
+        Some(ChatsCommand::Export { chat, output }) => {
+            let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
+            return export(client, &workspace, &chat, output.as_deref(), out).await;
+        }
+        None => {}
+    }
+    let workspace = locate::workspace(client, args.workspace.as_deref()).await?;
+    let path = ["workspaces", &workspace, "chats"];
+    let chats = client.list(&path, "chats", &[], usize::try_from(args.limit).unwrap_or(usize::MAX)).await?;
+    if out.is_json() {
+        return out.json(&json!({ "chats": chats }));
+    }
+    let mut table = Table::new(&["id", "status", "active", "title"]);
+    for chat in &chats {
+        let status = text(chat, "status").to_owned();
+        let look = match status.as_str() {
+            "idle" => Look::Dim,
+            "suspended" | "paused" => Look::Ask,
+            _ => Look::Good,
+        };
+        table.row(vec![
+            (text(chat, "chat_id").to_owned(), None),
+            (status, Some(look)),
+            (when(text(chat, "active_at"), out), None),
+            (one_line(text(chat, "title"), 60), None),
+        ]);
+    }
+    table.print(out)?;
+    if chats.is_empty() {
+        out.notice("no chats yet; begin one with: buildscale chat")?;
+    }
+    Ok(())
+}
+
+/// Writes a chat: its transcript, or for programs the chat with all its messages.
+async fn export(
+    client: &Client,
+    workspace: &str,
+    chat: &str,
+    to: Option<&Path>,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let at = ["workspaces", workspace, "chats", chat];
+    let mut view = client.get(&at, &[("limit", "1")]).await?;
+    let content = if out.is_json() {
+        view["messages"] = client.list(&at, "messages", &[], usize::MAX).await?.into();
+        view.to_string().into_bytes()
+    } else {
+        client.bytes(&["workspaces", workspace, "files", text(&view, "file_id"), "content"], &[]).await?
+    };
+    match to {
+        None => out.bytes(&content),
+        Some(path) => {
+            let failed = |source| Failure::Local { path: path.display().to_string(), source };
+            std::fs::write(path, &content).map_err(failed)?;
+            out.notice(format_args!("wrote {}", path.display()))
+        }
+    }
+}
+
+/// Lists workspaces; makes, renames or removes one.
+pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut Output) -> Result<(), Failure> {
+    match args.command {
+        None | Some(WorkspacesCommand::List) => {}
+        Some(WorkspacesCommand::Create { name }) => {
+            let made = client.post(&["workspaces"], &json!({ "name": name })).await?;
+            return if out.is_json() { out.json(&made) } else { out.line(text(&made, "workspace_id")) };
+        }
+        Some(WorkspacesCommand::Rename { workspace, name }) => {
+            let id = locate::workspace(client, Some(&workspace)).await?;
+            let body = Body::Json(json!({ "name": name }));
+            let renamed = client.change(Method::PATCH, &["workspaces", &id], body, None).await?;
+            return if out.is_json() { out.json(&renamed) } else { out.line("renamed") };
+        }
+        Some(WorkspacesCommand::Rm { workspace, yes }) => {
+            let id = locate::workspace(client, Some(&workspace)).await?;
+            if !yes {
+                out.prompt(format_args!(
+                    "Remove {workspace} ({id}) with all its files and versions, for good? (y/N) "
+                ))?;
+                let answer = Lines::default().next().await.unwrap_or_default();
+                if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+                    return Err(Failure::Usage("nothing was removed; --yes does not ask".into()));
+                }
+            }
+            let gone = client.change(Method::DELETE, &["workspaces", &id], Body::None, None).await?;
+            return if out.is_json() { out.json(&gone) } else { out.line("removed") };
+        }
+    }
+    let workspaces = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
+    if out.is_json() {
+        return out.json(&json!({ "workspaces": workspaces }));
+    }
+    let mut table = Table::new(&["id", "made", "name"]);
+    for workspace in &workspaces {
+        table.row(vec![
+            (text(workspace, "workspace_id").to_owned(), None),
+            (when(text(workspace, "created_at"), out), None),
+            (one_line(text(workspace, "name"), 60), Some(Look::Bold)),
+        ]);
+    }
+    table.print(out)?;
+    if workspaces.is_empty() {
+        out.notice("no workspaces yet; make one with: buildscale workspaces create NAME")?;
+    }
+    Ok(())
+}
+
+/// Stops the running turn of a chat.
+pub(crate) async fn stop(client: &Client, args: StopArgs, out: &mut Output) -> Result<(), Failure> {
+    let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &args.chat).await?;
+    let answer = client.post(&["workspaces", &workspace, "chats", &chat, "stop"], &json!({})).await?;
+    if out.is_json() { out.json(&answer) } else { out.line("stopped") }
+}
+
+/// Models and whether they can be used.
+pub(crate) async fn models(client: &Client, out: &mut Output) -> Result<(), Failure> {
+    let answer = client.get(&["models"], &[]).await?;
+    if out.is_json() {
+        return out.json(&answer);
+    }
+    for model in list(&answer, "models") {
+        let flag = |key| model.get(key).and_then(Value::as_bool).unwrap_or_default();
+        let style = out.style();
+        let mark = if flag("default") { "*" } else { " " };
+        let state = if flag("available") {
+            style.paint(Look::Good, "available  ")
+        } else {
+            style.paint(Look::Dim, "unavailable")
+        };
+        let note = style.paint(Look::Dim, one_line(text(model, "note"), 100));
+        out.line(format_args!("{mark} {:40} {state}  {note}", one_line(text(model, "id"), 40)).to_string().trim_end())?;
+    }
+    match answer.get("note").and_then(Value::as_str) {
+        Some(note) => out.notice(note),
+        None => Ok(()),
+    }
+}
+
+/// A time to the second: `2025-11-05 09:12:44Z`.
+pub(crate) fn moment(time: &str) -> String {
+    match (time.get(..10), time.get(11..19)) {
+        (Some(day), Some(second)) if time.is_ascii() => format!("{day} {second}Z"),
+        _ => one_line(time, 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments() {
+        assert_eq!(moment("2025-11-05T09:12:44.123Z"), "2025-11-05 09:12:44Z");
+        assert_eq!(moment(""), "");
+        assert_eq!(moment("ääääääääääääääääääääääääää"), "äääääääääääääääääääääää…");
+    }
+}

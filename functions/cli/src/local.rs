@@ -1,0 +1,72 @@
+//! A hub for a person who has none: started here when they say so, and left running, as turns go on when nobody looks.
+
+use crate::{
+    client::Client,
+    failure::{Exit, Failure},
+    input::Lines,
+    output::Output,
+};
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// How long a hub takes to start at most.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Makes sure that a hub answers. Where none does and a person is there, they are asked whether to start one.
+pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), Failure> {
+    let missing = match client.get(&["models"], &[]).await {
+        Err(failure) if failure.exit() == Exit::Unreachable => failure,
+        Err(failure) => return Err(failure),
+        Ok(_) => return Ok(()),
+    };
+    // Elsewhere than on this machine none can be started.
+    let Some(address) = client.local_address().filter(|_| io::stdin().is_terminal() && out.is_live()) else {
+        return Err(missing);
+    };
+    out.prompt(format_args!("There is no hub at {address}. Start one here? [Y/n] "))?;
+    let answer = Lines::unbuffered().unwrap_or_default();
+    if !matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes") {
+        return Err(missing);
+    }
+    let data = std::env::var_os("BUILDSCALE_DATA_DIR").map_or_else(|| PathBuf::from("data"), PathBuf::from);
+    let log = data.join("hub.log");
+    let mut started = start(&address, &data, &log)?;
+    out.notice(format_args!(
+        "the hub runs on when you leave; its log is {}; it ends with: kill {}",
+        log.display(),
+        started.id()
+    ))?;
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let ended = started.try_wait()?;
+        match client.get(&["models"], &[]).await {
+            Ok(_) => return Ok(()),
+            Err(failure) if failure.exit() != Exit::Unreachable => return Err(failure),
+            Err(_) if ended.is_none() && Instant::now() < give_up => sleep(LOOK).await,
+            Err(_) => {
+                let told = fs::read_to_string(&log).unwrap_or_default();
+                let last = told.lines().last().unwrap_or("it says nothing").to_owned();
+                return Err(Failure::Hub(format!("the hub did not start: {last}").into()));
+            }
+        }
+    }
+}
+
+fn start(address: &str, data: &PathBuf, log: &PathBuf) -> Result<Child, Failure> {
+    let failed = |source| Failure::Local { path: log.display().to_string(), source };
+    fs::create_dir_all(data).map_err(failed)?;
+    let file = fs::OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["serve", "--listen", address, "--data-dir"]).arg(data);
+    command.stdin(Stdio::null()).stdout(file.try_clone().map_err(failed)?).stderr(file);
+    // Ctrl-C in this terminal is for the conversation.
+    Ok(command.process_group(0).spawn()?)
+}

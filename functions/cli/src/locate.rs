@@ -1,0 +1,175 @@
+//! From what people type to what the API wants: workspaces by name, chats without their workspace, files by path.
+
+use crate::{
+    args::Reference,
+    client::Client,
+    failure::{Exit, Failure},
+    value::text,
+};
+use domain::{ChatId, TaskId, WorkspaceId};
+use serde_json::{Value, json};
+
+/// More workspaces than anybody looks through by name.
+const MOST: usize = 10_000;
+
+/// The workspace named `wanted`, or with this id; the first one when nothing is wanted.
+pub(crate) async fn workspace(client: &Client, wanted: Option<&str>) -> Result<String, Failure> {
+    find(client, wanted).await?.ok_or_else(|| {
+        Failure::NotFound("there is no workspace yet; make one with: buildscale workspaces create NAME".into())
+    })
+}
+
+/// The same, but when there is none at all one named `default` is made.
+pub(crate) async fn workspace_or_new(client: &Client, wanted: Option<&str>) -> Result<String, Failure> {
+    if let Some(found) = find(client, wanted).await? {
+        return Ok(found);
+    }
+    let made = client.post(&["workspaces"], &json!({ "name": "default" })).await?;
+    Ok(text(&made, "workspace_id").to_owned())
+}
+
+async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, Failure> {
+    let id = |workspace: &Value| text(workspace, "workspace_id").to_owned();
+    let Some(wanted) = wanted else {
+        return Ok(client.list(&["workspaces"], "workspaces", &[], 1).await?.first().map(id));
+    };
+    if wanted.parse::<WorkspaceId>().is_ok() {
+        return Ok(Some(wanted.to_owned()));
+    }
+    let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
+    let mut named: Vec<_> = all.iter().filter(|workspace| text(workspace, "name") == wanted).collect();
+    if named.is_empty() && wanted.len() >= 4 {
+        named = all.iter().filter(|workspace| text(workspace, "workspace_id").starts_with(wanted)).collect();
+    }
+    match named.as_slice() {
+        [one] => Ok(Some(id(one))),
+        [] => {
+            let names: Vec<&str> = all.iter().map(|workspace| text(workspace, "name")).collect();
+            let hint = match similar::get_close_matches(wanted, &names, 1, 0.6).first() {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "`buildscale workspaces` lists them, `buildscale workspaces create` makes one".to_owned(),
+            };
+            Err(Failure::NotFound(format!("there is no workspace {wanted:?}; {hint}")))
+        }
+        many => {
+            Err(Failure::Usage(format!("{} workspaces are named {wanted:?}, or begin so: give its id", many.len())))
+        }
+    }
+}
+
+/// More than that need not be told of.
+const SHOWN: usize = 5;
+/// The most chats of a workspace that are looked through for the beginning of an id.
+const CHATS: usize = 10_000;
+
+/// The workspace that a chat is in, the one that is wanted or else whichever has it; and the chat's whole id.
+pub(crate) async fn chat(
+    client: &Client,
+    wanted: Option<&str>,
+    given: &Reference,
+) -> Result<(String, String), Failure> {
+    if let Ok(chat) = given.as_str().parse::<ChatId>() {
+        let chat = chat.to_string();
+        return Ok((holding(client, wanted, "chats", &chat, &[("limit", "1")]).await?, chat));
+    }
+    let mut found = Vec::new();
+    for workspace in candidates(client, wanted).await? {
+        let most = if given.is_last() { 1 } else { CHATS };
+        let chats = client.list(&["workspaces", &workspace, "chats"], "chats", &[], most).await?;
+        found.extend(chats.iter().map(|chat| Found::of(chat, &workspace, "chat_id", "active_at")));
+    }
+    one(found, given, "chat", "chats")
+}
+
+/// The workspace that a task is in, the one that is wanted or else whichever has it; and the task's whole id.
+pub(crate) async fn task(
+    client: &Client,
+    wanted: Option<&str>,
+    given: &Reference,
+) -> Result<(String, String), Failure> {
+    if let Ok(task) = given.as_str().parse::<TaskId>() {
+        let task = task.to_string();
+        return Ok((holding(client, wanted, "tasks", &task, &[]).await?, task));
+    }
+    let mut found = Vec::new();
+    for workspace in candidates(client, wanted).await? {
+        let at = ["workspaces", &workspace, "tasks"];
+        let tasks = match given.is_last() {
+            true => client.list(&at, "tasks", &[], 1).await?,
+            false => client.list(&at, "tasks", &[("id", given.as_str())], SHOWN).await?,
+        };
+        found.extend(tasks.iter().map(|task| Found::of(task, &workspace, "task_id", "created_at")));
+    }
+    one(found, given, "task", "task list")
+}
+
+/// A chat or a task that may be meant.
+struct Found {
+    workspace: String,
+    id: String,
+    /// When it was active, as a text whose order is that of times.
+    at: String,
+}
+
+impl Found {
+    fn of(item: &Value, workspace: &str, id: &str, at: &str) -> Self {
+        Self { workspace: workspace.to_owned(), id: text(item, id).to_owned(), at: text(item, at).to_owned() }
+    }
+}
+
+fn one(mut found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), Failure> {
+    if given.is_last() {
+        let last = found.into_iter().max_by(|a, b| a.at.cmp(&b.at)).map(|last| (last.workspace, last.id));
+        return last.ok_or_else(|| Failure::NotFound(format!("there is no {kind} yet")));
+    }
+    found.retain(|one| one.id.starts_with(given.as_str()));
+    match found.as_slice() {
+        [one] => Ok((one.workspace.clone(), one.id.clone())),
+        [] => Err(Failure::NotFound(format!("there is no {kind} {}…; `buildscale {list}` lists them", given.as_str()))),
+        several => {
+            let ids: Vec<&str> = several.iter().take(SHOWN).map(|one| one.id.as_str()).collect();
+            Err(Failure::Usage(format!("several {kind}s begin with {}: {}", given.as_str(), ids.join(", "))))
+        }
+    }
+}
+
+/// The workspaces in which something may be.
+async fn candidates(client: &Client, wanted: Option<&str>) -> Result<Vec<String>, Failure> {
+    if wanted.is_some() {
+        return Ok(vec![workspace(client, wanted).await?]);
+    }
+    let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
+    Ok(all.iter().map(|workspace| text(workspace, "workspace_id").to_owned()).collect())
+}
+
+async fn holding(
+    client: &Client,
+    wanted: Option<&str>,
+    kind: &str,
+    id: &str,
+    query: &[(&str, &str)],
+) -> Result<String, Failure> {
+    if wanted.is_some() {
+        return workspace(client, wanted).await;
+    }
+    for candidate in client.list(&["workspaces"], "workspaces", &[], MOST).await? {
+        let workspace = text(&candidate, "workspace_id");
+        match client.get(&["workspaces", workspace, kind, id], query).await {
+            Ok(_) => return Ok(workspace.to_owned()),
+            Err(failure) if failure.exit() == Exit::NotFound => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let (one, list) = if kind == "chats" { ("chat", "chats") } else { ("task", "task list") };
+    Err(Failure::NotFound(format!("there is no {one} {id}; `buildscale {list}` lists them")))
+}
+
+/// What is at `path` in a workspace.
+pub(crate) async fn file(client: &Client, workspace: &str, path: &str) -> Result<Value, Failure> {
+    client.get(&["workspaces", workspace, "files", "by-path"], &[("path", &absolute(path))]).await
+}
+
+/// Paths in a workspace begin at its root, whether the slash was typed or not.
+pub(crate) fn absolute(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+}

@@ -1,0 +1,334 @@
+//! Where everything that people and scripts read is written: results to standard output, notices and errors to standard error.
+
+use crate::failure::Failure;
+use serde_json::Value;
+use std::{
+    fmt,
+    io::{self, BufWriter, IsTerminal, Write},
+};
+
+/// How a piece of text looks on a terminal.
+#[derive(Clone, Copy, Debug)]
+pub enum Look {
+    /// Less important: thoughts, results, figures.
+    Dim,
+    /// Names of things.
+    Bold,
+    /// It worked.
+    Good,
+    /// It did not.
+    Bad,
+    /// A person is asked.
+    Ask,
+}
+
+/// Whether looks are shown. Never in pipes and files, and never when `NO_COLOR` is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As it is.
+    Plain,
+    /// With colours.
+    Colour,
+}
+
+impl Style {
+    fn of(is_terminal: bool) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if is_terminal && !refused && !dumb { Self::Colour } else { Self::Plain }
+    }
+
+    /// What switches `look` on.
+    pub fn on(self, look: Look) -> &'static str {
+        match (self, look) {
+            (Self::Plain, _) => "",
+            (Self::Colour, Look::Dim) => "\x1b[2m",
+            (Self::Colour, Look::Bold) => "\x1b[1m",
+            (Self::Colour, Look::Good) => "\x1b[32m",
+            (Self::Colour, Look::Bad) => "\x1b[31m",
+            (Self::Colour, Look::Ask) => "\x1b[36m",
+        }
+    }
+
+    /// What switches everything off.
+    pub fn off(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Colour => "\x1b[0m",
+        }
+    }
+
+    /// `text` in `look`.
+    pub fn paint(self, look: Look, text: impl fmt::Display) -> String {
+        format!("{}{text}{}", self.on(look), self.off())
+    }
+}
+
+/// The two streams of a command. Holding standard output's lock for the whole run makes a line a single write.
+pub struct Output {
+    out: Box<dyn Write>,
+    err: Box<dyn Write>,
+    style: Style,
+    err_style: Style,
+    json: bool,
+    /// Whether a line on standard error can be drawn again and again.
+    live: bool,
+    /// Whether such a line is shown.
+    drawn: bool,
+    /// Characters of a line of the terminal on standard output; none when it is none.
+    width: Option<usize>,
+    telling: Telling,
+}
+
+/// Where it is told what an agent does on its way to an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// On standard output, together with the answer: a person reads it, or a program that wants all of it.
+    Together,
+    /// On standard error: standard output has the answer alone.
+    Beside,
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Output {
+    /// The streams of the process.
+    pub fn standard(json: bool) -> Self {
+        let (out, err) = (io::stdout().lock(), io::stderr());
+        let (style, err_style) = (Style::of(out.is_terminal()), Style::of(err.is_terminal()));
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let live = err.is_terminal() && !dumb && !json;
+        let width = if out.is_terminal() && !dumb { Some(columns(&out)) } else { None };
+        let telling = Telling::Together;
+        let (out, err) = (Box::new(BufWriter::new(out)), Box::new(err));
+        Self { out, err, style, err_style, json, live, drawn: false, width, telling }
+    }
+
+    /// Other streams, for tests.
+    #[cfg(test)]
+    pub(crate) fn to(out: impl Write + 'static, err: impl Write + 'static, style: Style, json: bool) -> Self {
+        let live = style == Style::Colour;
+        let (out, err) = (Box::new(out), Box::new(err));
+        let telling = Telling::Together;
+        Self { out, err, style, err_style: style, json, live, drawn: false, width: None, telling }
+    }
+
+    /// Whether programs read along.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Characters of a line, where standard output is a terminal.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// From now on what agents do is told there.
+    pub fn tell_to(&mut self, telling: Telling) {
+        self.telling = telling;
+    }
+
+    /// Where it is told what agents do.
+    pub fn telling(&self) -> Telling {
+        self.telling
+    }
+
+    /// How [`Self::tell`] may look.
+    pub fn told_style(&self) -> Style {
+        if self.telling == Telling::Together { self.style } else { self.err_style }
+    }
+
+    /// Tells what an agent does: a text as it is, control characters of ours included.
+    pub fn tell_raw(&mut self, text: &str) -> Result<(), Failure> {
+        match self.telling {
+            Telling::Together => Ok(self.out.write_all(text.as_bytes())?),
+            Telling::Beside => Ok(self.err.write_all(text.as_bytes())?),
+            Telling::Nowhere => Ok(()),
+        }
+    }
+
+    /// Tells what an agent does: a line.
+    pub fn tell(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        self.tell_raw(&format!("{text}\n"))
+    }
+
+    /// How text on standard output may look.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Writes text as it is, control characters of ours included.
+    pub fn raw(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        Ok(writeln!(self.out, "{text}")?)
+    }
+
+    /// Writes one JSON line.
+    pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
+        self.line(value)?;
+        self.flush()
+    }
+
+    /// Writes bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.out.write_all(bytes)?)
+    }
+
+    /// Shows what was written; a live line goes before it.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.drawn) {
+            write!(self.err, "\r\x1b[2K")?;
+            self.err.flush()?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Whether [`Self::draw`] shows anything.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// How text on standard error may look.
+    pub fn err_style(&self) -> Style {
+        self.err_style
+    }
+
+    /// Draws a line on standard error in place of the one drawn before; whatever is written next takes its place. It has to
+    /// fit into a line of the terminal.
+    pub fn draw(&mut self, line: &str) -> Result<(), Failure> {
+        if !self.live {
+            return Ok(());
+        }
+        self.out.flush()?;
+        self.drawn = true;
+        write!(self.err, "\r\x1b[2K{line}")?;
+        Ok(self.err.flush()?)
+    }
+
+    /// Says how it goes on, on standard error, as it is; nothing when programs read along.
+    pub fn progress(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+        self.flush()?;
+        if self.json {
+            return Ok(());
+        }
+        Ok(writeln!(self.err, "{line}")?)
+    }
+
+    /// Says something beside the result, on standard error; nothing when programs read along.
+    pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        self.flush()?;
+        if self.json || self.telling == Telling::Nowhere {
+            return Ok(());
+        }
+        Ok(writeln!(self.err, "{}", self.err_style.paint(Look::Dim, text))?)
+    }
+
+    /// Asks for input, on standard error: standard output may be a file, and has results only.
+    pub fn prompt(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        self.flush()?;
+        if self.json {
+            return Ok(());
+        }
+        write!(self.err, "{}", self.err_style.paint(Look::Ask, text))?;
+        Ok(self.err.flush()?)
+    }
+
+    /// Says that something went wrong, but not the command.
+    pub fn problem(&mut self, message: &str, hint: Option<&str>) -> Result<(), Failure> {
+        self.flush()?;
+        if self.json {
+            return Ok(());
+        }
+        let style = self.err_style;
+        writeln!(self.err, "{} {message}", style.paint(Look::Bad, "error:"))?;
+        if let Some(hint) = hint {
+            writeln!(self.err, "{} {hint}", style.paint(Look::Dim, "hint:"))?;
+        }
+        Ok(())
+    }
+
+    /// Says why the command failed.
+    pub fn failure(&mut self, failure: &Failure) -> io::Result<()> {
+        if failure.is_silent() {
+            return Ok(());
+        }
+        // What came before is shown first, if it still can be.
+        let _ = self.flush();
+        if self.json {
+            return writeln!(self.err, "{}", failure.json());
+        }
+        let style = self.err_style;
+        writeln!(
+            self.err,
+            "{} {}{}",
+            style.paint(Look::Bad, "error:"),
+            clean(&failure.to_string()),
+            // A person reads the words; a log or a script may look for the code.
+            if self.is_live() { String::new() } else { format!(" ({})", failure.code()) }
+        )?;
+        if let Some(hint) = failure.hint() {
+            writeln!(self.err, "{} {}", style.paint(Look::Dim, "hint:"), clean(hint))?;
+        }
+        if let Failure::Refused(refusal) = failure
+            && let (true, Some(id)) = (refusal.status >= 500, &refusal.request_id)
+        {
+            writeln!(self.err, "{} {id}", style.paint(Look::Dim, "request:"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Characters of a line of a terminal; what most have where it does not say.
+fn columns(terminal: &impl std::os::fd::AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(terminal).map(|size| usize::from(size.ws_col));
+    size.ok().filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// `text` without what could drive a terminal: what agents and files say must not move the cursor, rewrite a question
+/// for permission, or reverse the reading direction. Line ends and tabs stay.
+pub fn clean(text: &str) -> String {
+    let drives = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().filter(|c| !drives(*c)).collect()
+}
+
+/// `text` in one line of at most `limit` characters.
+pub fn one_line(text: &str, limit: usize) -> String {
+    let words = clean(&text.replace(['\n', '\t', '\r'], " "));
+    let words = words.trim();
+    if words.chars().count() <= limit {
+        return words.to_owned();
+    }
+    let mut short: String = words.chars().take(limit.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_drives_a_terminal_gets_through() {
+        assert_eq!(clean("a\x1b[31mb\u{9b}2Jc\r\nd\te\u{202e}f\x07"), "a[31mb2Jc\nd\tef");
+        assert_eq!(one_line("\x1b]0;title\x07 rm\n -rf", 80), "]0;title rm  -rf");
+    }
+
+    #[test]
+    fn lines_are_cut_by_characters() {
+        assert_eq!(one_line("äöüß", 4), "äöüß");
+        assert_eq!(one_line("äöüßé", 4), "äöü…");
+        assert_eq!(one_line("", 4), "");
+    }
+
+    #[test]
+    fn plain_text_carries_no_codes() {
+        assert_eq!(Style::Plain.paint(Look::Bad, "x"), "x");
+        assert_eq!(Style::Colour.paint(Look::Bad, "x"), "\x1b[31mx\x1b[0m");
+    }
+}

@@ -1,0 +1,419 @@
+//! A chat's events as people read them in a terminal.
+//!
+//! Text streams piece by piece. When a message is complete, only what was not shown yet is added: pieces expire in the hub
+//! once their message is there, so a client that was away gets the rest of a message this way.
+
+use crate::{
+    failure::Failure,
+    follow::Event,
+    markdown::{self, Blocks},
+    output::{Look, Output, Style, Telling, clean, one_line},
+    turns,
+    value::{list, number, shown, text},
+};
+use serde_json::Value;
+use std::collections::HashMap;
+use tokio::time::Instant;
+use words::{Used, beside_the_path, brief, diff_lines, elapsed, whole, without_hash};
+
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+/// The longest line about a call or its result.
+const LINE: usize = 100;
+/// The most changed lines of an edit that are shown.
+const DIFF: usize = 12;
+/// How much of the arguments a person sees who is asked for permission. What is left out is said.
+const ARGUMENT: usize = 2_000;
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The person in the conversation, who knows what they said, and reads errors on standard error.
+    Talker,
+    /// One who looks on.
+    Watcher,
+}
+
+/// What is open in the current line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    Nothing,
+    Thought,
+    Text,
+}
+
+/// What was shown so far, as far as it matters for what comes.
+#[derive(Debug)]
+pub(crate) struct Renderer {
+    role: Role,
+    open: Open,
+    /// The message whose pieces are being shown, and the pieces.
+    message_id: String,
+    pieces: String,
+    /// What calls are about, until they are answered.
+    calls: HashMap<String, String>,
+    last_call: String,
+    used: Used,
+    /// When the turn began, and calls.
+    began: Option<Instant>,
+    calls_began: HashMap<String, Instant>,
+    /// What the agent said last, where standard output has the answer alone.
+    said: Option<String>,
+    /// Text that is shown block by block, where a terminal shows it.
+    blocks: Blocks,
+    /// Whether a block was shown of the message.
+    in_blocks: bool,
+}
+
+impl Renderer {
+    /// Nothing was shown yet.
+    pub(crate) fn new(role: Role) -> Self {
+        Self {
+            role,
+            open: Open::Nothing,
+            message_id: String::new(),
+            pieces: String::new(),
+            calls: HashMap::new(),
+            last_call: String::new(),
+            used: Used::default(),
+            began: None,
+            calls_began: HashMap::new(),
+            said: None,
+            blocks: Blocks::default(),
+            in_blocks: false,
+        }
+    }
+
+    /// Shows `event`. Types that this program does not know are passed over.
+    pub(crate) fn event(&mut self, event: &Event, out: &mut Output) -> Result<(), Failure> {
+        let (data, style) = (&event.data, out.told_style());
+        match event.name.as_str() {
+            "turn_started" => self.turn_started(number(data, "attempt"), out)?,
+            "thought" => self.piece(Open::Thought, data, out)?,
+            "chunk" => self.piece(Open::Text, data, out)?,
+            "message" => self.message(data, out)?,
+            "waiting" => {
+                let why = match text(data, "message") {
+                    "" => "others go first",
+                    why => why,
+                };
+                self.line(out, style.paint(Look::Dim, format_args!("  waiting: {}", one_line(why, LINE))))?;
+            }
+            "call" => self.call(data, out)?,
+            "observation" => self.observation(data, out)?,
+            "file_updated" => {
+                let path = style.paint(Look::Bold, one_line(text(data, "path"), LINE));
+                match number(data, "v") {
+                    0 => self.line(out, format_args!("  {} {path}", style.paint(Look::Good, "~")))?,
+                    v => self.line(out, format_args!("  {} {path} v{v}", style.paint(Look::Good, "+")))?,
+                }
+            }
+            "plan_step" => self.plan_step(data, out)?,
+            "permission_required" => self.permission(data, out)?,
+            "permission_resolved" => {
+                let (outcome, by) = (one_line(text(data, "outcome"), LINE), one_line(text(data, "by"), LINE));
+                // The person of a hub without accounts has no name.
+                let by = if by.contains("00000000-0000") { String::new() } else { format!(" by {by}") };
+                self.line(out, style.paint(Look::Dim, format_args!("  permission {outcome}{by}")))?;
+            }
+            "question" => self.questions(data, out)?,
+            "mode_changed" => {
+                self.line(out, style.paint(Look::Dim, format_args!("mode: {}", one_line(text(data, "mode"), LINE))))?
+            }
+            "plan_approved" => {
+                let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));
+                let v = number(data, "v");
+                self.line(out, style.paint(Look::Dim, format_args!("{path} version {v} approved by {by}")))?
+            }
+            "usage" => self.used.add(data),
+            "compacted" => self.line(out, style.paint(Look::Dim, "older messages were summarised"))?,
+            "done" | "stopped" => self.ending(event, out)?,
+            "error" => self.error(data, out)?,
+            "reset" => {
+                let reason = one_line(text(data, "reason"), LINE);
+                self.line(
+                    out,
+                    style.paint(Look::Dim, format_args!("the stream begins anew ({reason}): events may be missing")),
+                )?;
+            }
+            _ => {}
+        }
+        out.flush()
+    }
+
+    /// Ends the line that is open, so that something else can be written.
+    pub(crate) fn end_line(&mut self, out: &mut Output) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Nothing => Ok(()),
+            Open::Thought | Open::Text => out.tell(out.told_style().off()),
+        }
+    }
+
+    fn line(&mut self, out: &mut Output, line: impl std::fmt::Display) -> Result<(), Failure> {
+        self.end_line(out)?;
+        out.tell(line)
+    }
+
+    fn turn_started(&mut self, attempt: u64, out: &mut Output) -> Result<(), Failure> {
+        self.began = Some(Instant::now());
+        if attempt <= 1 {
+            self.used = Used::default();
+            return self.end_line(out);
+        }
+        let void = !self.pieces.is_empty();
+        self.forget_pieces();
+        self.blocks = Blocks::default();
+        let remark = if void { ": the unfinished text above is void" } else { "" };
+        let line = out.told_style().paint(Look::Dim, format_args!("the turn goes on after a restart{remark}"));
+        self.line(out, line)
+    }
+
+    fn forget_pieces(&mut self) {
+        self.pieces.clear();
+        self.message_id.clear();
+    }
+
+    fn piece(&mut self, kind: Open, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        let piece = text(data, "text");
+        if self.open != kind {
+            self.end_line(out)?;
+            if kind == Open::Thought {
+                out.tell_raw(out.told_style().on(Look::Dim))?;
+            }
+        }
+        if kind == Open::Text {
+            if self.message_id != text(data, "message_id") {
+                self.forget_pieces();
+                text(data, "message_id").clone_into(&mut self.message_id);
+            }
+            self.pieces.push_str(piece);
+            match (out.telling(), out.width()) {
+                (Telling::Together, None) => {}
+                (Telling::Together, Some(width)) => {
+                    self.open = Open::Nothing;
+                    return match self.blocks.push(&clean(piece)) {
+                        Some(blocks) => self.show_blocks(&blocks, width, out),
+                        None => Ok(()),
+                    };
+                }
+                // It may be the answer, or what is said before a call.
+                (Telling::Beside | Telling::Nowhere, _) => {
+                    self.open = Open::Nothing;
+                    return Ok(());
+                }
+            }
+        }
+        self.open = kind;
+        out.tell_raw(&clean(piece))
+    }
+
+    fn message(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        let content = text(data, "content");
+        match text(data, "role") {
+            "assistant" if out.telling() != Telling::Together => {
+                self.say(out)?;
+                self.forget_pieces();
+                self.said = Some(clean(content)).filter(|content| !content.trim().is_empty());
+                Ok(())
+            }
+            "assistant" if out.width().is_some() => {
+                let same = self.message_id == text(data, "message_id");
+                let rest = if same { content.strip_prefix(self.pieces.as_str()) } else { Some(content) };
+                let rest = self.blocks.push(&clean(rest.unwrap_or_default()));
+                let whole = [rest, self.blocks.finish()].into_iter().flatten().collect::<String>();
+                if let (false, Some(width)) = (whole.trim().is_empty(), out.width()) {
+                    self.end_line(out)?;
+                    self.show_blocks(&whole, width, out)?;
+                }
+                self.in_blocks = false;
+                self.forget_pieces();
+                Ok(())
+            }
+            "assistant" => {
+                let same = self.message_id == text(data, "message_id");
+                let rest = if same { content.strip_prefix(self.pieces.as_str()) } else { None };
+                match rest {
+                    Some(rest) if !rest.is_empty() => {
+                        if self.open != Open::Text {
+                            self.end_line(out)?;
+                        }
+                        self.open = Open::Text;
+                        out.tell_raw(&clean(rest))?;
+                    }
+                    // All is there; or it is the same but for blanks at the end.
+                    _ if rest.is_some() || (same && content.trim_end() == self.pieces.trim_end()) => {}
+                    _ if content.trim().is_empty() => {}
+                    _ => {
+                        self.end_line(out)?;
+                        self.open = Open::Text;
+                        out.tell_raw(&clean(content))?;
+                    }
+                }
+                self.forget_pieces();
+                self.end_line(out)
+            }
+            "user" if self.role == Role::Watcher => {
+                let line = out.told_style().paint(Look::Bold, format_args!("> {}", clean(content)));
+                self.line(out, line)
+            }
+            "system" => {
+                let line = out.told_style().paint(Look::Dim, clean(content));
+                self.line(out, line)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn show_blocks(&mut self, blocks: &str, width: usize, out: &mut Output) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.in_blocks, true) {
+            out.tell("")?;
+        }
+        out.tell_raw(&markdown::render(blocks, width, out.told_style()))
+    }
+
+    /// What the agent said before it went on was no answer: it is told beside.
+    fn say(&mut self, out: &mut Output) -> Result<(), Failure> {
+        match self.said.take() {
+            Some(said) => self.line(out, said.trim_end()),
+            None => Ok(()),
+        }
+    }
+
+    fn call(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        self.say(out)?;
+        let (call_id, tool) = (text(data, "call_id"), one_line(text(data, "tool"), LINE));
+        let about = match data.get("path").and_then(Value::as_str) {
+            Some(path) => {
+                let more = data.get("args").map(beside_the_path).unwrap_or_default();
+                one_line(&format!("{} {more}", one_line(path, LINE)), LINE)
+            }
+            None if tool == "ask_user" => String::new(), // the questions are shown as such
+            None => brief(data.get("args").unwrap_or(&Value::Null)),
+        };
+        let style = out.told_style();
+        self.line(out, format_args!("{} {} {about}", style.paint(Look::Ask, "*"), style.paint(Look::Bold, &tool)))?;
+        self.calls.insert(call_id.to_owned(), format!("{tool} {about}").trim_end().to_owned());
+        call_id.clone_into(&mut self.last_call);
+        self.calls_began.insert(call_id.to_owned(), Instant::now());
+        Ok(())
+    }
+
+    fn observation(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        let (call_id, style) = (text(data, "call_id"), out.told_style());
+        let output = text(data, "output");
+        let first = output.lines().find(|line| !line.trim().is_empty()).unwrap_or("(nothing)");
+        let more = output.lines().filter(|line| !line.trim().is_empty()).count().saturating_sub(1);
+        let success = data.get("success").and_then(Value::as_bool).unwrap_or(true);
+        let diff = if success && text(data, "tool") == "edit" { diff_lines(output) } else { Vec::new() };
+        let mut result = one_line(&without_hash(first), LINE);
+        if more > 0 && diff.is_empty() {
+            result.push_str(&format!(" (+{more} {})", if more == 1 { "line" } else { "lines" }));
+        }
+        // How a command ended says more than how its output began.
+        let last = output.lines().last().filter(|_| more > 0).unwrap_or_default();
+        if ["[exit code ", "[signal ", "[time was up"].iter().any(|how| last.starts_with(how)) {
+            result.push_str(&format!(" {}", one_line(last, LINE)));
+        }
+        // Calls that run side by side are answered in any order: then it is said which one this is.
+        let about = self.calls.remove(call_id).filter(|_| self.last_call != call_id);
+        let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
+        let took =
+            self.calls_began.remove(call_id).and_then(elapsed).map(|took| format!("  {took}")).unwrap_or_default();
+        let (mark, look) = if success { ("=", Look::Dim) } else { ("!", Look::Bad) };
+        let result = style.paint(look, format!("{about}{result}{took}"));
+        self.line(out, format_args!("  {} {result}", style.paint(look, mark)))?;
+        for line in diff.iter().take(DIFF) {
+            let look = if line.starts_with('+') { Look::Good } else { Look::Bad };
+            out.tell(format_args!("    {}", style.paint(look, one_line(line, LINE))))?;
+        }
+        match diff.len().saturating_sub(DIFF) {
+            0 => Ok(()),
+            more => out.tell(style.paint(Look::Dim, format_args!("    … {more} more"))),
+        }
+    }
+
+    fn plan_step(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        let style = out.told_style();
+        let (done, total) = (number(data, "done"), number(data, "total"));
+        let status = text(data, "status");
+        let look = match status {
+            "done" => Look::Good,
+            "failed" => Look::Bad,
+            _ => Look::Dim,
+        };
+        let title = one_line(text(data, "title"), LINE);
+        let step = number(data, "step");
+        self.line(out, format_args!("  [{done}/{total}] {step}. {title}: {}", style.paint(look, one_line(status, 20))))
+    }
+
+    fn permission(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        let style = out.told_style();
+        let tool = style.paint(Look::Bold, one_line(text(data, "tool"), LINE));
+        let reason = one_line(text(data, "reason"), ARGUMENT);
+        self.line(out, format_args!("{} The agent asks to run {tool}: {reason}", style.paint(Look::Ask, "?")))?;
+        match data.get("args") {
+            Some(Value::Object(args)) => {
+                for (name, value) in args {
+                    out.tell(format_args!("    {}: {}", one_line(name, LINE), whole(&shown(value))))?;
+                }
+            }
+            Some(args) => out.tell(format_args!("    {}", whole(&shown(args))))?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn questions(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        let mark = out.told_style().paint(Look::Ask, "?");
+        self.end_line(out)?;
+        // The one who answers sees each question when it is its turn.
+        if self.role == Role::Watcher {
+            for question in list(data, "questions") {
+                out.tell(format_args!("{mark} {}", clean(text(question, "question"))))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ending(&mut self, event: &Event, out: &mut Output) -> Result<(), Failure> {
+        self.end_line(out)?;
+        self.forget_pieces();
+        self.calls.clear();
+        let style = out.told_style();
+        if let Some(rest) = self.blocks.finish()
+            && let Some(width) = out.width()
+        {
+            self.show_blocks(&rest, width, out)?;
+        }
+        self.in_blocks = false;
+        if let Some(remark) = turns::ending(event).and_then(|ending| ending.remark) {
+            out.tell(style.paint(Look::Bad, one_line(&remark, LINE)))?;
+        }
+        let used = std::mem::take(&mut self.used).shown();
+        let took = self.began.take().and_then(elapsed);
+        let facts: Vec<String> = took.into_iter().chain(used).collect();
+        if !facts.is_empty() {
+            out.tell(style.paint(Look::Dim, facts.join(", ")))?;
+        }
+        // What it said last is the answer.
+        match self.said.take() {
+            Some(answer) => out.line(answer.trim_end()),
+            None => Ok(()),
+        }
+    }
+
+    fn error(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
+        self.end_line(out)?;
+        let message = format!("{} ({})", clean(text(data, "message")), one_line(text(data, "code"), LINE));
+        let hint = data.get("hint").and_then(Value::as_str).map(clean);
+        if self.role == Role::Talker {
+            return out.problem(&message, hint.as_deref());
+        }
+        let style: Style = out.told_style();
+        out.tell(format_args!("{} {message}", style.paint(Look::Bad, "error:")))?;
+        hint.map_or(Ok(()), |hint| out.tell(format_args!("{} {hint}", style.paint(Look::Dim, "hint:"))))
+    }
+}

@@ -1,0 +1,115 @@
+//! `buildscale task answer`: what a task asks of people, from the command line or from a terminal.
+
+use super::Desk;
+use crate::{
+    asks::Ask,
+    failure::{Exit, Failure},
+    follow::Event,
+    input::Lines,
+    output::Output,
+    value::{list, text},
+};
+use serde_json::{Map, Value, json};
+
+/// What was typed.
+pub(super) struct Given {
+    pub(super) node: Option<String>,
+    pub(super) approve: bool,
+    pub(super) decline: bool,
+    pub(super) comment: Option<String>,
+    pub(super) answers: Vec<String>,
+}
+
+impl Given {
+    /// The answers, if any were typed.
+    fn answers(&self) -> Result<Option<Map<String, Value>>, Failure> {
+        let mut answers = Map::new();
+        for answer in &self.answers {
+            let (name, value) = answer
+                .split_once('=')
+                .ok_or_else(|| Failure::Usage(format!("{answer:?} is no answer: it is written NAME=VALUE")))?;
+            answers.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
+        }
+        if self.approve || self.decline {
+            answers.insert("approved".into(), json!(self.approve));
+        }
+        if let Some(comment) = &self.comment {
+            answers.insert("comment".into(), json!(comment));
+        }
+        Ok(if answers.is_empty() { None } else { Some(answers) })
+    }
+}
+
+impl Desk {
+    /// Answers; with nothing typed, asks question by question.
+    pub(super) async fn answer(&self, given: Given, out: &mut Output) -> Result<Exit, Failure> {
+        let typed = given.answers()?;
+        // A node that does not ask yet can be answered, when it is named.
+        let asked = self.asked(given.node.as_deref()).await?;
+        let (node, answers) = match (typed, asked, given.node) {
+            (Some(answers), _, Some(node)) => (node, Value::Object(answers)),
+            (Some(answers), Some(asked), None) => (text(&asked, "node").to_owned(), Value::Object(answers)),
+            (None, Some(asked), _) => self.ask(asked, out).await?,
+            (_, None, node) => {
+                let which = node.map(|node| format!(" in {node}")).unwrap_or_default();
+                let how = "before it asks, a node is answered by --node NODE with --approve, --decline or NAME=VALUE";
+                return Err(Failure::NotFound(format!("nothing is asked{which}; {how}")));
+            }
+        };
+        let body = json!({ "answers": answers });
+        let answer = self.client.post(&self.at(&["answers", &node]), &body).await?;
+        if out.is_json() {
+            out.json(&answer)?
+        } else {
+            out.line("answered")?
+        }
+        Ok(Exit::Done)
+    }
+
+    /// The data of the question that the task waits for, of this node if one is named.
+    async fn asked(&self, node: Option<&str>) -> Result<Option<Value>, Failure> {
+        let view = self.view().await?;
+        let data = |asked: &Value| asked.get("data").unwrap_or(asked).clone();
+        let mut open = list(&view, "waiting_for").iter().map(data);
+        Ok(open.find(|asked| node.is_none_or(|node| text(asked, "node") == node)))
+    }
+
+    async fn ask(&self, data: Value, out: &mut Output) -> Result<(String, Value), Failure> {
+        let node = text(&data, "node").to_owned();
+        let event = Event { number: None, name: "question".into(), data };
+        let (mut lines, mut ask) = (Lines::default(), Ask::of(&event));
+        while let Some(open) = &mut ask {
+            out.prompt(open.shown())?;
+            out.prompt(open.prompt())?;
+            let Some(line) = lines.next().await else { break };
+            match open.take(&line) {
+                Err(wrong) => out.notice(wrong)?,
+                Ok(None) => {}
+                Ok(Some(reply)) => return Ok((node, reply.body.get("answers").cloned().unwrap_or_default())),
+            }
+        }
+        Err(Failure::Usage("standard input has no answer; give NAME=VALUE, --approve or --decline".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(answers: &[&str]) -> Given {
+        let answers = answers.iter().map(|answer| (*answer).to_owned()).collect();
+        Given { node: None, approve: false, decline: false, comment: None, answers }
+    }
+
+    #[test]
+    fn values_are_json_where_they_are() -> Result<(), Failure> {
+        let answers = given(&["size=12", "name=Bee", "tags=[\"a\"]", "eq=a=b"]).answers()?.map(Value::Object);
+        assert_eq!(answers, Some(json!({ "size": 12, "name": "Bee", "tags": ["a"], "eq": "a=b" })));
+        assert!(given(&["size"]).answers().is_err());
+        assert_eq!(given(&[]).answers()?, None);
+        let declined = Given { decline: true, comment: Some("not yet".into()), ..given(&[]) };
+        let expected = json!({ "approved": false, "comment": "not yet" });
+        assert_eq!(declined.answers()?.map(Value::Object), Some(expected));
+        Ok(())
+    }
+}

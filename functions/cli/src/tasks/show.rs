@@ -1,0 +1,206 @@
+//! `buildscale task show`: a task with its stages, as a table or whole.
+
+use super::{Desk, look_of, progress::said, state, took, waiting::Waiting};
+use crate::{
+    failure::{Exit, Failure},
+    lists::moment,
+    output::{Look, Output, clean, one_line},
+    value::{list, number, shown, text},
+};
+use serde_json::{Value, json};
+
+/// The most stages that are shown.
+const MOST: usize = 100_000;
+
+/// What to show.
+pub(super) struct Parts {
+    pub(super) full: bool,
+    pub(super) tree: bool,
+    pub(super) memory: bool,
+    pub(super) artifacts: bool,
+    pub(super) trace: bool,
+}
+
+impl Desk {
+    /// Shows the task.
+    pub(super) async fn show(&self, parts: Parts, out: &mut Output) -> Result<Exit, Failure> {
+        if parts.trace {
+            let trace = self.client.bytes(&self.at(&["trace"]), &[]).await?;
+            return out.bytes(&trace).map(|()| Exit::Done);
+        }
+        let view = self.view().await?;
+        let stages = self.client.list(&self.at(&["history"]), "stages", &[], MOST).await?;
+        let memory = if parts.memory { Some(self.client.get(&self.at(&["memory"]), &[]).await?) } else { None };
+        let artifacts = match parts.artifacts {
+            true => Some(self.client.list(&self.at(&["artifacts"]), "artifacts", &[], MOST).await?),
+            false => None,
+        };
+        if out.is_json() {
+            let mut all = json!({ "task": view, "stages": stages });
+            if parts.tree {
+                all["children"] = Value::Array(self.children_of(&self.task).await?);
+            }
+            if let Some(memory) = memory {
+                all["memory"] = memory;
+            }
+            if let Some(artifacts) = artifacts {
+                all["artifacts"] = Value::Array(artifacts);
+            }
+            return out.json(&all).map(|()| Exit::Done);
+        }
+        self.head(&view, out)?;
+        self.whereabouts(&view, out).await?;
+        for stage in &stages {
+            table_line(stage, out)?;
+            if parts.full {
+                whole(stage, out)?;
+            }
+        }
+        if parts.tree {
+            self.tree(&self.task, 1, out).await?;
+        }
+        // The last stage has shown it, if it gave it.
+        let output = view.get("output").filter(|output| !output.is_null());
+        let is_shown = parts.full && stages.last().is_some_and(|stage| stage.get("output") == output);
+        if let Some(output) = output.filter(|_| !is_shown) {
+            block("output", Some(output), out)?;
+        }
+        block("memory", memory.as_ref(), out)?;
+        for artifact in artifacts.unwrap_or_default() {
+            let (path, at) = (one_line(text(&artifact, "path"), 4096), moment(text(&artifact, "at")));
+            out.line(format_args!("  {at}  {path}"))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn head(&self, view: &Value, out: &mut Output) -> Result<(), Failure> {
+        let (style, none) = (out.style(), Value::Null);
+        let flow = view.get("flow").unwrap_or(&none);
+        let hash: String = text(flow, "hash").chars().take(12).collect();
+        let name = style.paint(Look::Bold, one_line(text(flow, "name"), 60));
+        out.line(format_args!("{}  {name} {}", state(view, style), style.paint(Look::Dim, hash)))?;
+        let mut facts = vec![format!("began {}", moment(text(view, "created_at")))];
+        if let Some(at) = view.get("finished_at").and_then(Value::as_str) {
+            facts.push(format!("ended {}", moment(at)));
+        }
+        facts.push(format!("{} stages", number(view, "steps")));
+        match number(view, "children") {
+            0 => {}
+            children => facts.push(format!("{children} clones or subtasks")),
+        }
+        if let Some(origin) = view.get("origin") {
+            facts.push(format!("made by {}", text(origin, "parent")));
+        }
+        out.line(style.paint(Look::Dim, facts.join(", ")))?;
+        for key in ["error", "parked_reason"] {
+            if let Some(why) = view.get(key).filter(|why| !why.is_null()) {
+                let why = if why.is_object() { said(why) } else { one_line(&shown(why), 200) };
+                out.line(style.paint(Look::Bad, why))?;
+            }
+        }
+        failed_children(view.get("error").unwrap_or(&none), out)?;
+        for asked in Waiting::in_view(view) {
+            for line in asked.lines() {
+                out.line(style.paint(Look::Ask, line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which children failed, each with why and the task to look at; and what to do about it.
+fn failed_children(error: &Value, out: &mut Output) -> Result<(), Failure> {
+    let (style, none) = (out.style(), Value::Null);
+    let details = error.get("details").unwrap_or(&none);
+    for child in list(details, "failed") {
+        let (name, id) =
+            (one_line(text(child, "child"), 60), style.paint(Look::Dim, one_line(text(child, "task_id"), 36)));
+        out.line(format_args!("  {name}  {}  {id}", said(child)))?;
+    }
+    match number(details, "more") {
+        0 => {}
+        more => out.line(format_args!("  and {more} more: `buildscale task show --tree`"))?,
+    }
+    match text(error, "hint") {
+        "" => Ok(()),
+        hint => out.line(style.paint(Look::Dim, format_args!("hint: {}", one_line(hint, 400)))),
+    }
+}
+
+fn table_line(stage: &Value, out: &mut Output) -> Result<(), Failure> {
+    let (style, none) = (out.style(), Value::Null);
+    let status = match text(stage, "status") {
+        "" => style.paint(Look::Ask, "running"),
+        status => style.paint(look_of(status), format_args!("{:7}", one_line(status, 7))),
+    };
+    let metrics = stage.get("metrics").unwrap_or(&none);
+    let time = took(number(metrics, "duration_ms"));
+    let mut facts = Vec::new();
+    if number(stage, "attempt") > 1 {
+        facts.push(format!("attempt {}", number(stage, "attempt")));
+    }
+    if let Some(usage) = metrics.get("usage") {
+        facts.push(format!("{} tokens", number(usage, "input_tokens") + number(usage, "output_tokens")));
+    }
+    if number(metrics, "tool_calls") > 0 {
+        let calls = number(metrics, "tool_calls");
+        facts.push(format!("{calls} tool {}", if calls == 1 { "call" } else { "calls" }));
+    }
+    if let Some(error) = stage.get("error").filter(|error| !error.is_null()) {
+        facts.push(said(error));
+    }
+    let facts = style.paint(Look::Dim, facts.join(", "));
+    out.line(format!("  {status}  {:24} {time:>12}  {facts}", one_line(text(stage, "node"), 24)).trim_end())
+}
+
+/// All of a stage: what it was given, what was said with its agent, the tools that were called, what was rejected, what it gave.
+fn whole(stage: &Value, out: &mut Output) -> Result<(), Failure> {
+    for key in ["input", "context"] {
+        block(key, stage.get(key), out)?;
+    }
+    for denial in list(stage, "denials") {
+        block("denied", Some(&format!("{} by {}", text(denial, "what"), text(denial, "rule")).into()), out)?;
+    }
+    for used in list(stage, "tools") {
+        tool(used, out)?;
+    }
+    for round in list(stage, "conversation") {
+        block("chat", round.get("chat"), out)?;
+        block("prompt", round.get("prompt"), out)?;
+        let Some(reply) = round.get("reply").filter(|reply| !reply.is_null()) else { continue };
+        for used in list(reply, "tools") {
+            tool(used, out)?;
+        }
+        // What was taken for an answer is the output; what was not is said nowhere else.
+        let answers = |rejected: &&Value| rejected.get("round") == round.get("round");
+        let Some(rejected) = list(stage, "rejected").iter().find(answers) else { continue };
+        block("rejected", reply.get("text"), out)?;
+        for why in list(rejected, "errors") {
+            block("why", Some(why), out)?;
+        }
+    }
+    if list(stage, "conversation").is_empty() {
+        for rejected in list(stage, "rejected") {
+            for why in list(rejected, "errors") {
+                block("rejected", Some(why), out)?;
+            }
+        }
+    }
+    block("output", stage.get("output"), out)
+}
+
+fn tool(used: &Value, out: &mut Output) -> Result<(), Failure> {
+    let call = format!("{} {}", text(used, "tool"), text(used, "args"));
+    block("tool", Some(&call.into()), out)?;
+    block(text(used, "status"), used.get("output"), out)
+}
+
+fn block(name: &str, value: Option<&Value>, out: &mut Output) -> Result<(), Failure> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(()) };
+    let words = match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    let name = out.style().paint(Look::Dim, format_args!("    {name}:"));
+    out.line(format_args!("{name} {}", clean(&words).replace('\n', "\n    ")))
+}

@@ -1,0 +1,442 @@
+//! Follows a task to its end: shows how it goes on, asks what it asks, and stops it at Ctrl-C.
+
+use super::{
+    look_of,
+    progress::{Progress, said},
+    took,
+    waiting::{Waiting, asked_below},
+};
+use crate::{
+    asks::Ask,
+    client::Client,
+    failure::{Exit, Failure},
+    follow::{Event, Follower, Told},
+    input::{Lines, unless_interrupted},
+    output::{Look, Output, clean},
+    value::{list, text},
+};
+use domain::Timestamp;
+use flow::policy::is_like;
+use serde_json::{Value, json};
+use std::{
+    collections::{HashSet, VecDeque},
+    io::{self, IsTerminal},
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{Instant, Interval, MissedTickBehavior, interval},
+};
+
+/// A second Ctrl-C within this time leaves.
+const TWICE: Duration = Duration::from_secs(1);
+/// How long a hub is waited for that went away.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often the line that moves is drawn.
+const FRAME: Duration = Duration::from_millis(200);
+/// How often clones and subtasks are looked at that may wait for a person: their events are not the task's.
+const LOOK: Duration = Duration::from_secs(5);
+/// The same for who leaves when they do.
+const LOOK_SOON: Duration = Duration::from_secs(1);
+
+/// Who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// The one who runs it: progress goes to standard error, questions are answered, Ctrl-C stops it.
+    Runner,
+    /// One who looks on: progress is the result, Ctrl-C leaves.
+    Watcher,
+}
+
+/// How a task ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// What that is for a script.
+    pub(crate) exit: Exit,
+    /// What it gave.
+    pub(crate) output: Value,
+}
+
+impl Ended {
+    /// The output on standard output: a text as it is, everything else as JSON. With `--json` the last event has said it.
+    pub(crate) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        match &self.output {
+            Value::Null => Ok(()),
+            _ if out.is_json() => Ok(()),
+            Value::String(text) => out.line(clean(text)),
+            other => out.line(clean(&serde_json::to_string_pretty(other).unwrap_or_default())),
+        }?;
+        out.flush()
+    }
+}
+
+/// A task that is followed.
+pub(crate) struct Watch {
+    client: Client,
+    workspace: String,
+    task: String,
+    manner: Manner,
+    follower: Follower,
+    progress: Progress,
+    asks: VecDeque<Ask>,
+    /// Whether a question is shown and nothing was written after it.
+    prompted: bool,
+    began: Option<Timestamp>,
+    interrupts: Signal,
+    last_interrupt: Option<Instant>,
+    frames: Interval,
+    looks: Interval,
+    /// Descendants that were said to wait, and questions.
+    said: HashSet<String>,
+    /// Whether only what went wrong is said.
+    quiet: bool,
+    /// The events that are said: patterns with `*`; all when there are none.
+    events: Vec<String>,
+    /// Whether to leave when all that is left of it waits for people.
+    leaves: bool,
+    /// Whether something was heard since the clones and subtasks were last looked at.
+    heard: bool,
+}
+
+impl Watch {
+    /// Follows `task` after the event numbered `after`; without it, from its beginning.
+    pub(crate) fn new(
+        client: Client,
+        workspace: String,
+        task: String,
+        after: Option<u64>,
+        manner: Manner,
+        out: &mut Output,
+    ) -> Result<Self, Failure> {
+        let patience = (manner == Manner::Runner).then_some(PATIENCE);
+        let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
+        out.flush()?;
+        // Nobody is there who could answer what subtasks ask.
+        let leaves = manner == Manner::Runner && !io::stdin().is_terminal();
+        Ok(Self {
+            client,
+            workspace,
+            task,
+            manner,
+            follower,
+            progress: Progress::default(),
+            asks: VecDeque::new(),
+            prompted: false,
+            began: None,
+            interrupts: signal(SignalKind::interrupt())?,
+            last_interrupt: None,
+            frames: ticks(FRAME),
+            looks: ticks(if leaves { LOOK_SOON } else { LOOK }),
+            said: HashSet::new(),
+            quiet: false,
+            events: Vec::new(),
+            leaves,
+            heard: true,
+        })
+    }
+
+    /// Follows it only until it waits for a person, if so.
+    pub(crate) fn until_it_waits(mut self, leaves: bool) -> Self {
+        self.leaves = leaves;
+        if leaves {
+            self.looks = ticks(LOOK_SOON);
+        }
+        self
+    }
+
+    /// Says only what went wrong.
+    pub(crate) fn quietly(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
+    /// Says these events only, and what went wrong: patterns with `*`; all when there are none.
+    pub(crate) fn saying(mut self, events: &[String]) -> Self {
+        self.events = events.to_vec();
+        self
+    }
+
+    /// Follows it to its end. `lines` answer what it asks.
+    pub(crate) async fn until_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, Failure> {
+        let runner = self.manner == Manner::Runner;
+        loop {
+            let listening = runner && !self.asks.is_empty() && !lines.ended();
+            if runner && !self.asks.is_empty() && lines.ended() && self.is_asked_still().await? {
+                let hint = self.open().iter().map(|open| format!("answer it with: {}", open.command())).next();
+                out.problem("the task waits for a person, and standard input has no answer", hint.as_deref())?;
+                return Ok(Ended { exit: Exit::Waiting, output: Value::Null });
+            }
+            let is_news = !runner && self.asks.iter().any(|ask| !self.said.contains(ask.id()));
+            if is_news && self.is_asked_still().await? {
+                if self.leaves {
+                    return leave(&self.open(), out);
+                }
+                self.said.extend(self.asks.iter().map(|ask| ask.id().to_owned()));
+                tell(&self.open(), out)?;
+            }
+            if listening {
+                self.prompt(out)?;
+            }
+            tokio::select! {
+                told = self.follower.next() => match told {
+                    Told::Ended => return self.as_it_ended().await,
+                    told => if let Some(ended) = self.hear(told, out)? {
+                        return Ok(ended);
+                    },
+                },
+                line = lines.next(), if listening => {
+                    if std::mem::take(&mut self.prompted) && line.is_none() {
+                        out.prompt("\n")?;
+                    }
+                    if let Some(line) = line {
+                        self.take(&line, out).await?;
+                    }
+                }
+                _ = self.interrupts.recv() => self.interrupt(out).await?,
+                _ = self.frames.tick(), if runner && out.is_live() && !self.prompted => {
+                    match self.progress.live(out.err_style()) {
+                        Some(line) => out.draw(&line)?,
+                        None => out.flush()?,
+                    }
+                }
+                _ = self.looks.tick(), if runner || self.leaves => {
+                    if runner {
+                        self.look(out).await?;
+                    }
+                    let asked = if self.leaves { self.asked_below().await? } else { Vec::new() };
+                    if !asked.is_empty() && runner {
+                        self.notice(&asked, out)?;
+                        out.problem("all that is left of the task waits for people", None)?;
+                        return Ok(Ended { exit: Exit::Waiting, output: Value::Null });
+                    }
+                    if !asked.is_empty() {
+                        return leave(&asked, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How a task ended whose last event was not asked for.
+    async fn as_it_ended(&self) -> Result<Ended, Failure> {
+        let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
+        let was_stopped = text(view.get("error").unwrap_or(&Value::Null), "code") == "CANCELLED";
+        let name = if was_stopped { "stopped" } else { "done" };
+        let last = Event { number: None, name: name.into(), data: view };
+        Ok(ending(&last).unwrap_or(Ended { exit: Exit::Done, output: Value::Null }))
+    }
+
+    /// What the task itself asks.
+    fn open(&self) -> Vec<Waiting> {
+        self.asks.iter().filter_map(|ask| Waiting::of(&self.task, ask)).collect()
+    }
+
+    /// What is asked below the task, once it has been still for a while.
+    async fn asked_below(&mut self) -> Result<Vec<Waiting>, Failure> {
+        if std::mem::take(&mut self.heard) || !self.progress.has_children() {
+            return Ok(Vec::new());
+        }
+        asked_below(&self.client, &self.workspace, &self.task).await
+    }
+
+    fn say(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        match self.manner {
+            Manner::Runner => out.progress(line),
+            Manner::Watcher => {
+                out.line(line)?;
+                out.flush()
+            }
+        }
+    }
+
+    fn hear(&mut self, told: Told, out: &mut Output) -> Result<Option<Ended>, Failure> {
+        let event = match told {
+            Told::Event(event) => {
+                self.heard = true;
+                event
+            }
+            Told::Ready | Told::Ended => return Ok(None),
+            Told::Over(failure) => return Err(failure),
+            Told::Lost(failure) => return out.notice(format_args!("{failure}; trying again")).map(|()| None),
+            Told::Back => return out.notice("the hub is back").map(|()| None),
+        };
+        if event.name == "task_started" {
+            self.began = text(&event.data, "at").parse().ok();
+        }
+        self.asks.retain(|ask| !ask.is_settled_by(&event));
+        self.asks.extend(Ask::of(&event));
+        let ended = ending(&event);
+        if out.is_json() {
+            out.json(&event.json())?;
+            return Ok(ended);
+        }
+        let (live, style) = match self.manner {
+            Manner::Runner => (out.is_live(), out.err_style()),
+            Manner::Watcher => (false, out.style()),
+        };
+        let line = match (&ended, event.name.as_str()) {
+            (Some(_), "done" | "stopped") => {
+                let since = text(&event.data, "at")
+                    .parse()
+                    .ok()
+                    .zip(self.began)
+                    .map(|(at, began): (Timestamp, _)| at.since(began));
+                let seconds = since.map(|since| format!(" in {}", took(u64::try_from(since.as_millis()).unwrap_or(0))));
+                let status = if event.name == "stopped" { "stopped" } else { text(&event.data, "status") };
+                let why = event.data.get("error").map(|error| format!(": {}", said(error))).unwrap_or_default();
+                Some(style.paint(look_of(status), format_args!("{status}{}{why}", seconds.unwrap_or_default())))
+            }
+            _ => self.progress.event(&event, live, style),
+        };
+        let wrong = event.name == "error" || ended.as_ref().is_some_and(|ended| ended.exit != Exit::Done);
+        let shown = self.events.is_empty() || self.events.iter().any(|pattern| is_like(pattern, &event.name));
+        if let Some(line) = line.filter(|_| wrong || (shown && !self.quiet)) {
+            self.say(&line, out)?;
+        }
+        if event.name == "paused" && self.manner == Manner::Runner {
+            let task = &self.task;
+            let hint = format!("  go on with: buildscale task step {task}, or buildscale task resume {task}");
+            self.say(&hint.clone(), out)?;
+        }
+        Ok(ended)
+    }
+
+    /// What a joined stream repeats may have been answered long ago.
+    async fn is_asked_still(&mut self) -> Result<bool, Failure> {
+        let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
+        let asked = list(&view, "waiting_for");
+        let is_open =
+            |ask: &Ask| asked.iter().any(|one| text(one.get("data").unwrap_or(one), "question_id") == ask.id());
+        self.asks.retain(is_open);
+        Ok(!self.asks.is_empty())
+    }
+
+    fn prompt(&mut self, out: &mut Output) -> Result<(), Failure> {
+        if let (false, Some(ask)) = (self.prompted, self.asks.front()) {
+            out.prompt(ask.shown())?;
+            out.prompt(ask.prompt())?;
+            self.prompted = true;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, line: &str, out: &mut Output) -> Result<(), Failure> {
+        let Some(ask) = self.asks.front_mut() else { return Ok(()) };
+        let reply = match ask.take(line) {
+            Err(wrong) => return out.notice(wrong),
+            Ok(None) => return Ok(()),
+            Ok(Some(reply)) => reply,
+        };
+        let path = ["workspaces", &self.workspace, "tasks", &self.task, &reply.path[0], &reply.path[1]];
+        match unless_interrupted(&mut self.interrupts, self.client.post(&path, &reply.body)).await {
+            Ok(_) => drop(self.asks.pop_front()),
+            Err(failure) if failure.exit() == Exit::Conflict => {
+                self.asks.pop_front();
+                out.notice("it was answered already, or is not asked any more")?;
+            }
+            Err(failure) if failure.exit() == Exit::Usage => {
+                ask.reset();
+                out.problem(&failure.to_string(), failure.hint())?;
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// Ctrl-C: stops the task; twice leaves.
+    async fn interrupt(&mut self, out: &mut Output) -> Result<(), Failure> {
+        let before = self.last_interrupt.replace(Instant::now());
+        if self.manner == Manner::Watcher || before.is_some_and(|before| before.elapsed() < TWICE) {
+            return Err(Failure::Interrupted);
+        }
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        out.notice("stopping the task (Ctrl-C again leaves)")?;
+        let path = ["workspaces", &self.workspace, "tasks", &self.task, "stop"];
+        match unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({}))).await {
+            Err(failure) if matches!(failure.exit(), Exit::NotFound | Exit::Conflict) => out.notice("it has ended"),
+            result => result.map(drop),
+        }
+    }
+
+    /// Says once which clones and subtasks wait for a person.
+    async fn look(&mut self, out: &mut Output) -> Result<(), Failure> {
+        if !self.progress.has_children() {
+            return Ok(());
+        }
+        let query = [("parent", self.task.as_str()), ("phase", "suspended"), ("limit", "20")];
+        // It is only a service: the stream tells when the hub is gone.
+        let Ok(page) = self.client.get(&["workspaces", &self.workspace, "tasks"], &query).await else { return Ok(()) };
+        let asked: Vec<Waiting> = list(&page, "tasks").iter().flat_map(Waiting::in_view).collect();
+        self.notice(&asked, out)
+    }
+
+    fn notice(&mut self, asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
+        for one in asked {
+            if self.said.insert(one.task.clone()) {
+                out.notice(format_args!("  one of them waits for a person: {}", one.command()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says what is asked, and how to answer. Programs have heard the question.
+fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
+    if !out.is_json() {
+        for line in asked.iter().flat_map(Waiting::lines) {
+            out.line(out.style().paint(Look::Ask, line))?;
+        }
+    }
+    out.flush()
+}
+
+/// Leaves it to those who are asked.
+fn leave(asked: &[Waiting], out: &mut Output) -> Result<Ended, Failure> {
+    tell(asked, out)?;
+    if out.is_json() {
+        asked.iter().try_for_each(|one| out.json(&one.json()))?;
+    }
+    Ok(Ended { exit: Exit::Waiting, output: Value::Null })
+}
+
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// How a task ended, if `event` says so.
+fn ending(event: &Event) -> Option<Ended> {
+    let exit = match (event.name.as_str(), text(&event.data, "status")) {
+        ("done", "success") | ("went_up", _) => Exit::Done,
+        ("done", "partial") => Exit::Partial,
+        ("done", _) => Exit::Failed,
+        ("stopped", _) => Exit::Stopped,
+        _ => return None,
+    };
+    Some(Ended { exit, output: event.data.get("output").cloned().unwrap_or(Value::Null) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_their_exit_codes() {
+        let check = |name: &str, data, expected: Option<Exit>| {
+            let event = Event { number: Some(1), name: name.into(), data };
+            assert_eq!(ending(&event).map(|ended| ended.exit), expected, "{event:?}");
+        };
+        check("done", json!({ "status": "success" }), Some(Exit::Done));
+        check("done", json!({ "status": "partial" }), Some(Exit::Partial));
+        check("done", json!({ "status": "failure" }), Some(Exit::Failed));
+        check("done", json!({ "status": "something new" }), Some(Exit::Failed));
+        check("stopped", json!({ "status": "failure" }), Some(Exit::Stopped));
+        check("node_finished", json!({ "status": "failure" }), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Files and folders to this machine and back, and what changed in them. A content goes through [`Files::content`] and
+//! [`Files::save`], which know how long ones travel.
+
+use crate::{
+    failure::Failure,
+    files::{Files, is_folder},
+    output::{Look, Output, clean, one_line},
+    value::{number, text},
+};
+use domain::Sha256;
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+/// How a folder is made like another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sync {
+    /// Whether what is not here goes into the trash.
+    pub(crate) delete: bool,
+    /// Whether it is only told.
+    pub(crate) dry_run: bool,
+}
+
+impl Files {
+    /// The paths of files below a folder, some thousand at most.
+    pub(crate) async fn paths(&self, folder: &str, most: usize) -> Result<Vec<String>, Failure> {
+        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        // What a hub keeps for itself is no help to a person who types a path.
+        while let Some(folder) = folders.pop().filter(|_| found.len() < most) {
+            for entry in self.client.list(&self.at(&[]), "entries", &[("path", &folder)], most).await? {
+                let path = text(&entry, "path").to_owned();
+                match is_folder(&entry) {
+                    true if !["/chats", "/tasks"].contains(&path.as_str()) => folders.push(path),
+                    true => {}
+                    false => found.push(path),
+                }
+            }
+        }
+        found.sort();
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// Brings a file or a folder here.
+    pub(crate) async fn get(&self, path: &str, local: Option<&Path>, out: &mut Output) -> Result<(), Failure> {
+        let found = self.find(path).await?;
+        if local == Some(Path::new("-")) {
+            return out.bytes(&self.content(path).await?);
+        }
+        let name = text(&found, "name").to_owned();
+        if !is_folder(&found) {
+            let to = match local {
+                Some(local) if local.is_dir() => local.join(&name),
+                Some(local) => local.to_owned(),
+                None => PathBuf::from(&name),
+            };
+            write(&to, &self.content(path).await?)?;
+            return told(&[to.display().to_string()], "wrote", out);
+        }
+        let to = local.map_or_else(|| PathBuf::from(if name.is_empty() { "workspace" } else { &name }), Path::to_owned);
+        let mut written = Vec::new();
+        for file in self.tree(path).await? {
+            let from = text(&file, "path");
+            let Some(rest) = below(from, path) else { continue };
+            let place = to.join(rest);
+            if fs::read(&place).is_ok_and(|old| Sha256::of(&old).to_string() == text(&file, "sha256")) {
+                continue;
+            }
+            write(&place, &self.content(from).await?)?;
+            written.push(place.display().to_string());
+        }
+        told(&written, "wrote", out)
+    }
+
+    /// Makes a folder of the workspace as one here is.
+    pub(crate) async fn sync(&self, local: &Path, path: &str, how: Sync, out: &mut Output) -> Result<(), Failure> {
+        let root = path.trim_end_matches('/');
+        let mut there: HashMap<String, Value> =
+            self.tree(path).await?.into_iter().map(|file| (text(&file, "path").to_owned(), file)).collect();
+        let mut changed = Vec::new();
+        for (rest, place) in walk(local)? {
+            let to = format!("{root}/{rest}");
+            let failed = |source| Failure::Local { path: place.display().to_string(), source };
+            let content = fs::read(&place).map_err(failed)?;
+            let hash = Sha256::of(&content).to_string();
+            if there.remove(&to).is_some_and(|file| text(&file, "sha256") == hash) {
+                continue;
+            }
+            if !how.dry_run {
+                self.save(&to, content, None).await?;
+            }
+            changed.push(to);
+        }
+        told(&changed, if how.dry_run { "would write" } else { "wrote" }, out)?;
+        if !how.delete {
+            return Ok(());
+        }
+        let mut gone: Vec<(String, Value)> = there.into_iter().collect();
+        gone.sort_by(|a, b| a.0.cmp(&b.0));
+        for (_, file) in gone.iter().filter(|_| !how.dry_run) {
+            self.remove(file).await?;
+        }
+        let gone: Vec<String> = gone.into_iter().map(|(path, _)| path).collect();
+        told(&gone, if how.dry_run { "would remove" } else { "removed" }, out)
+    }
+
+    /// Shows what changed between two versions.
+    pub(crate) async fn diff(
+        &self,
+        path: &str,
+        from: Option<u64>,
+        to: Option<u64>,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        let file = self.find(path).await?;
+        let to = to.unwrap_or_else(|| number(&file, "v"));
+        let Some(from) = from.or_else(|| to.checked_sub(1).filter(|from| *from > 0)) else {
+            return Err(Failure::Usage(format!("{path} has one version: there is nothing to compare it with")));
+        };
+        let answer = self.compare(&file, from, to).await?;
+        if out.is_json() {
+            return out.json(&answer);
+        }
+        match answer.get("diff").and_then(Value::as_str) {
+            Some(diff) => paint(diff, out),
+            None => out.notice("one of the versions is no text, or too long to compare"),
+        }
+    }
+
+    async fn compare(&self, file: &Value, from: u64, to: u64) -> Result<Value, Failure> {
+        let (from, to) = (from.to_string(), to.to_string());
+        self.client.get(&self.at(&[text(file, "file_id"), "diff"]), &[("from", &from), ("to", &to)]).await
+    }
+
+    /// Shows what changed in a file: between these versions, else in the last one. A new file is shown as such.
+    pub(crate) async fn show_diff(
+        &self,
+        path: &str,
+        versions: Option<(u64, u64)>,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        let file = self.find(path).await?;
+        let v = number(&file, "v");
+        let (from, to) = versions.unwrap_or((v.saturating_sub(1), v));
+        if from == 0 || to == 0 {
+            return out.notice(format_args!("{}  new, v{v}", one_line(path, 400)));
+        }
+        let answer = self.compare(&file, from, to).await?;
+        out.notice(format_args!("{}  v{from} → v{to}", one_line(path, 400)))?;
+        paint(text(&answer, "diff"), out)
+    }
+}
+
+fn paint(diff: &str, out: &mut Output) -> Result<(), Failure> {
+    for line in diff.lines() {
+        let look = match line.as_bytes().first() {
+            Some(b'+') => Some(Look::Good),
+            Some(b'-') => Some(Look::Bad),
+            Some(b'@') => Some(Look::Dim),
+            _ => None,
+        };
+        let line = clean(line);
+        out.line(look.map_or_else(|| line.clone(), |look| out.style().paint(look, &line)))?;
+    }
+    Ok(())
+}
+
+fn told(paths: &[String], what: &str, out: &mut Output) -> Result<(), Failure> {
+    if out.is_json() {
+        return out.json(&json!({ "done": what, "paths": paths }));
+    }
+    paths.iter().try_for_each(|path| out.line(format_args!("{what} {}", one_line(path, 4096))))?;
+    if paths.is_empty() && what.ends_with("wrote") { out.notice("nothing differs") } else { Ok(()) }
+}
+
+/// The path of a file below a folder, if it stays below one here.
+fn below<'a>(path: &'a str, folder: &str) -> Option<&'a Path> {
+    let rest = Path::new(path.strip_prefix(folder.trim_end_matches('/'))?.trim_start_matches('/'));
+    let stays = rest.components().all(|part| matches!(part, Component::Normal(_)));
+    Some(rest).filter(|rest| stays && !rest.as_os_str().is_empty())
+}
+
+fn write(to: &Path, content: &[u8]) -> Result<(), Failure> {
+    let failed = |source| Failure::Local { path: to.display().to_string(), source };
+    if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    fs::write(to, content).map_err(failed)
+}
+
+/// The files of a folder here, by their paths in it, without hidden ones and links.
+fn walk(folder: &Path) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let (mut files, mut open) = (Vec::new(), vec![(folder.to_path_buf(), String::new())]);
+    while let Some((place, above)) = open.pop() {
+        let failed = |source| Failure::Local { path: place.display().to_string(), source };
+        for entry in fs::read_dir(&place).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (name, kind) = (entry.file_name().to_string_lossy().into_owned(), entry.file_type().map_err(failed)?);
+            if name.starts_with('.') {
+                continue;
+            }
+            if kind.is_dir() {
+                open.push((entry.path(), format!("{above}{name}/")));
+            } else if kind.is_file() {
+                files.push((format!("{above}{name}"), entry.path()));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_brought_here_stays_below_the_folder() {
+        assert_eq!(below("/a/b/c.md", "/a"), Some(Path::new("b/c.md")));
+        assert_eq!(below("/a.md", "/"), Some(Path::new("a.md")));
+        assert_eq!(below("/a/../../etc/passwd", "/a"), None);
+        assert_eq!(below("/a", "/a"), None);
+    }
+
+    #[test]
+    fn hidden_files_and_links_stay_here() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        fs::create_dir_all(folder.path().join("src/.git"))?;
+        for name in ["a.md", ".env", "src/b.rs", "src/.git/config"] {
+            fs::write(folder.path().join(name), "x")?;
+        }
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link"))?;
+        let found = walk(folder.path()).map(|files| files.into_iter().map(|(path, _)| path).collect::<Vec<_>>());
+        assert!(found.is_ok_and(|found| found == ["a.md", "src/b.rs"]));
+        Ok(())
+    }
+}

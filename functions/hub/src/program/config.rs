@@ -1,0 +1,185 @@
+//! `buildscale config` and `buildscale doctor`: what a hub here would be configured with, and whether it would start.
+
+use super::{environment, failed};
+use assembly::{Config, Sources};
+use clap::{Args, Subcommand};
+use cli::{Connection, Exit, Failure, Look, Output};
+use serde_json::json;
+use std::{
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+/// Every key with what it is, none of them set; written from the sources.
+const TEMPLATE: &str = include_str!("../../../../docs/reference/buildscale.toml");
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Where a hub's configuration is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Place {
+    /// Where the hub keeps everything
+    #[arg(long, global = true, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
+    pub(crate) data_dir: PathBuf,
+    /// The configuration file [default: buildscale.toml in the data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show what is set, each value with where it is from; secrets are hidden
+    Show,
+    /// Say what is wrong, with file, line and key; exit code 1 when something is
+    Check,
+    /// Write a configuration file to begin with, in which everything is a comment
+    Init,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// `buildscale config`.
+pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), Failure> {
+    match args.command {
+        ConfigCommand::Show => show(&args.place, out),
+        ConfigCommand::Check => {
+            let notes = checked(&args.place)?.1;
+            if out.is_json() {
+                return out.json(&json!({ "ok": true, "notes": notes }));
+            }
+            notes.iter().try_for_each(|note| out.line(format_args!("note: {note}")))?;
+            out.notice("nothing is wrong")
+        }
+        ConfigCommand::Init => init(&args.place, out),
+    }
+}
+
+fn sources(place: &Place) -> Result<Sources, Failure> {
+    Sources::find(place.config.as_deref(), &place.data_dir, &environment()).map_err(failed)
+}
+
+/// The configuration as a hub would take it, and what is odd about it.
+fn checked(place: &Place) -> Result<(Config, Vec<String>), Failure> {
+    let environment = environment();
+    let config = sources(place)?.read().map_err(failed)?;
+    let mut notes = assembly::unknown_variables(&environment);
+    let models = models::Router::new(config.ai.models(&environment).map_err(failed)?).map_err(failed)?;
+    notes.extend(hub::serve::checked(&config, &models).map_err(failed)?);
+    Ok((config, notes))
+}
+
+fn show(place: &Place, out: &mut Output) -> Result<(), Failure> {
+    let sources = sources(place)?;
+    let settings = sources.settings().map_err(failed)?;
+    if out.is_json() {
+        let rows = settings.iter().map(
+            |one| json!({ "key": one.key, "value": one.value, "origin": one.origin.as_ref().map(ToString::to_string) }),
+        );
+        let file = sources.file().map(|file| file.display().to_string());
+        return out.json(&json!({ "file": file, "settings": rows.collect::<Vec<_>>() }));
+    }
+    for setting in &settings {
+        let origin = setting.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+        let origin = out.style().paint(Look::Dim, format_args!("# {origin}"));
+        out.line(format_args!("{} = {}  {origin}", setting.key, setting.value))?;
+    }
+    match sources.file() {
+        Some(file) => out.notice(format_args!("{}; what is not shown has its default", file.display())),
+        None => out.notice("there is no file; what is not shown has its default"),
+    }
+}
+
+fn init(place: &Place, out: &mut Output) -> Result<(), Failure> {
+    let path = place.config.clone().unwrap_or_else(|| place.data_dir.join("buildscale.toml"));
+    let wrong = |source| Failure::Local { path: path.display().to_string(), source };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(wrong)?;
+    }
+    // A file that is there is somebody's.
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(wrong)?;
+    file.write_all(TEMPLATE.as_bytes()).map_err(wrong)?;
+    // Keys go into it.
+    file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(wrong)?;
+    out.line(path.display())
+}
+
+/// `buildscale doctor`: exit code 1 when something would not work.
+pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, Failure> {
+    let mut found = Vec::new();
+    let told = |failure: &Failure| match failure.hint() {
+        Some(hint) => format!("{failure}; {hint}"),
+        None => failure.to_string(),
+    };
+    match checked(&args.place) {
+        Ok((_, notes)) if notes.is_empty() => found.push(("configuration", "ok", "nothing is wrong".to_owned())),
+        Ok((_, notes)) => found.extend(notes.into_iter().map(|note| ("configuration", "note", note))),
+        Err(failure) => found.push(("configuration", "wrong", told(&failure))),
+    }
+    found.push(data(&args.place.data_dir));
+    match cli::reach(&args.connection).await {
+        Ok(model) => found.push(("hub", "ok", format!("{} answers, model {model}", args.connection.url))),
+        Err(failure) => found.push(("hub", "wrong", told(&failure))),
+    }
+    let is_well = found.iter().all(|(_, state, _)| *state != "wrong");
+    if out.is_json() {
+        let checks = found.iter().map(|(what, state, why)| json!({ "what": what, "state": state, "why": why }));
+        out.json(&json!({ "ok": is_well, "checks": checks.collect::<Vec<_>>() }))?;
+    } else {
+        for (what, state, why) in &found {
+            let look = match *state {
+                "ok" => Look::Good,
+                "note" => Look::Ask,
+                _ => Look::Bad,
+            };
+            out.line(format_args!("{}  {what}: {why}", out.style().paint(look, format_args!("{state:5}"))))?;
+        }
+    }
+    Ok(if is_well { Exit::Done } else { Exit::Failed })
+}
+
+fn data(folder: &Path) -> (&'static str, &'static str, String) {
+    let shown = folder.display();
+    match std::fs::metadata(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            ("data", "note", format!("{shown} is not there; the hub makes it"))
+        }
+        Err(error) => ("data", "wrong", format!("{shown}: {error}")),
+        Ok(metadata) if !metadata.is_dir() => ("data", "wrong", format!("{shown} is no folder")),
+        Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
+            ("data", "note", format!("other users of this machine can look into {shown}: chmod 700 {shown}"))
+        }
+        Ok(_) => ("data", "ok", format!("{shown} is yours alone")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_to_begin_with_sets_nothing() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("buildscale.toml"), TEMPLATE)?;
+        let sources = Sources::find(None, folder.path(), &[])?;
+        sources.read()?;
+        assert_eq!(sources.settings()?, []);
+        assert!(TEMPLATE.contains("# listen = "));
+        Ok(())
+    }
+}

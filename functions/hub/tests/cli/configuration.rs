@@ -1,0 +1,142 @@
+//! The configuration of a hub: its faults name their place, and what counts can be looked at.
+
+use crate::support::{ANYWHERE, command, hub, text};
+use serde_json::Value;
+use std::{path::Path, process::Output};
+
+/// What `serve` says that does not start.
+fn refused(data: &Path, more: &[&str], environment: &[(&str, &str)]) -> Output {
+    let serve = ["serve", "--listen", ANYWHERE, "--data-dir", data.to_str().unwrap()];
+    command(&[&serve, more].concat()).envs(environment.iter().copied()).output().unwrap()
+}
+
+#[test]
+fn a_hub_does_not_start_without_the_file_that_is_named() {
+    let data = tempfile::tempdir().unwrap();
+    let output = refused(data.path(), &["--config", "nope.toml"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("nope.toml: there is no such file"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_could_never_work_is_refused_before_the_hub_starts() {
+    let data = tempfile::tempdir().unwrap();
+    for (variable, value, told) in [
+        ("BUILDSCALE__AI__MODEL", "opnai/gpt-5", "unknown model \"opnai/gpt-5\""),
+        ("BUILDSCALE__SERVER__CORS_ORIGINS", "*", "server.cors_origins.0: \"*\" is no origin"),
+        ("BUILDSCALE__SANDBOX__READABLE", "/nowhere/at/all", "there is no such folder"),
+        ("BUILDSCALE__AI__MODLE", "x", "BUILDSCALE__AI__MODLE: ai.modle: there is no such key; did you mean model?"),
+    ] {
+        let output = refused(data.path(), &[], &[(variable, value)]);
+        assert_eq!(output.status.code(), Some(1), "{variable}");
+        assert!(text(&output.stderr).contains(told), "{told}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn an_error_of_the_store_says_why() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("buildscale.sqlite3"), "this is no database, whatever its name says\n".repeat(99))
+        .unwrap();
+    let output = refused(data.path(), &[], &[]);
+    assert!(text(&output.stderr).contains("not a database"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_configuration_is_begun_checked_and_shown() {
+    let data = tempfile::tempdir().unwrap();
+    let run = |args: &[&str], environment: &[(&str, &str)]| {
+        let output = command(&[args, &["--data-dir", data.path().to_str().unwrap()]].concat())
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(run(&["config", "init"], &[]).0, Some(0));
+    assert_eq!(run(&["config", "init"], &[]).0, Some(1), "a file that is there stays");
+    assert_eq!(run(&["config", "check"], &[]).0, Some(0));
+    let file = data.path().join("buildscale.toml");
+    std::fs::write(&file, "[ai]\nmodel = \"openai/gpt-5\"\n[server]\nauth_token = \"hunter2-hunter2\"\n").unwrap();
+
+    let (code, said, _) = run(&["config", "check"], &[("BUILDSCALE_SERVER_LISTEN", "x")]);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("openai/gpt-5 cannot be asked yet: set OPENAI_API_KEY"), "{said}");
+    assert!(said.contains("did you mean BUILDSCALE__SERVER__LISTEN?"), "{said}");
+    let (_, shown, _) = run(&["config", "show", "--json"], &[("BUILDSCALE__AI__CONTEXT_TOKENS", "7")]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let of = |key: &str| shown["settings"].as_array().unwrap().iter().find(|one| one["key"] == key).unwrap().clone();
+    assert_eq!(of("server.auth_token")["value"], "(hidden)");
+    assert_eq!(of("server.auth_token")["origin"], format!("{}, line 4", file.display()));
+    assert_eq!(of("ai.context_tokens")["origin"], "BUILDSCALE__AI__CONTEXT_TOKENS");
+
+    std::fs::write(&file, "[ai]\nmodle = \"x\"\n").unwrap();
+    let (code, _, why) = run(&["config", "check"], &[]);
+    assert_eq!(code, Some(1));
+    assert!(why.contains("buildscale.toml, line 2: ai.modle: there is no such key; did you mean model?"), "{why}");
+}
+
+#[test]
+fn a_doctor_says_what_does_not_work() {
+    let (folder, hub) = hub();
+    let args = ["doctor", "--json", "--data-dir", folder.path().to_str().unwrap()];
+    let well: Value = serde_json::from_slice(&hub.run(&args).stdout).unwrap();
+    assert_eq!(well["ok"], true, "{well}");
+    let output = hub.command(&args).env("BUILDSCALE_URL", "http://127.0.0.1:1").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let ill: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&ill["ok"], &ill["checks"][2]["state"]), (&Value::Bool(false), &Value::from("wrong")), "{ill}");
+}
+
+#[test]
+fn manual_pages_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = command(&["man"]).output().unwrap();
+    assert!(text(&page.stdout).to_lowercase().contains(".th buildscale"), "{}", text(&page.stdout));
+    assert!(command(&["man", folder.path().to_str().unwrap()]).status().unwrap().success());
+    assert!(folder.path().join("buildscale-chat.1").exists());
+}
+
+#[test]
+fn a_guarded_hub_says_how_it_is_called() {
+    use std::io::{BufRead, BufReader};
+    let data = tempfile::tempdir().unwrap();
+    let args = ["serve", "--listen", ANYWHERE, "--data-dir", data.path().to_str().unwrap()];
+    let mut serve = command(&args);
+    serve.env("BUILDSCALE__SERVER__AUTH_TOKEN", "the token of this test").stdout(std::process::Stdio::piped());
+    let mut process = serve.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let said = announced(lines);
+    let _ = process.kill();
+    let _ = process.wait();
+    let said = said.join("\n");
+    assert!(
+        said.contains("export BUILDSCALE_TOKEN=") && said.contains("authorization: Bearer $BUILDSCALE_TOKEN"),
+        "{said}"
+    );
+    assert!(!said.contains("the token of this test"), "{said}");
+}
+
+/// Lines up to the one with `curl`, which is the last.
+fn announced(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut told = Vec::new();
+    for line in lines {
+        let last = line.contains("curl");
+        told.push(line);
+        if last {
+            break;
+        }
+    }
+    told
+}
+
+#[test]
+fn logs_are_json_unless_text_is_wanted() {
+    let data = tempfile::tempdir().unwrap();
+    for (format, expected) in [("json", "{\"timestamp\""), ("text", " WARN ")] {
+        let args = ["serve", "--listen", "0.0.0.0:0", "--data-dir", data.path().to_str().unwrap()];
+        let output = command(&args).env("BUILDSCALE_LOG_FORMAT", format).env("BUILDSCALE_LOGS", "x").output().unwrap();
+        let said = text(&output.stderr);
+        let line = said.lines().find(|line| line.contains("BUILDSCALE_LOGS means nothing")).unwrap_or_default();
+        assert!(line.contains(expected), "{format}: {said}");
+    }
+}

@@ -1,0 +1,104 @@
+//! What people do all day: answers in pipes, short ids, folders, what was used.
+
+use crate::support::{hub, text};
+
+#[test]
+fn a_pipe_gets_the_answer_alone() {
+    let (_folder, hub) = hub();
+    let asked = hub.run_with_input(&["chat", "ask me"], b"blue\n");
+    let (answer, beside) = (text(&asked.stdout), text(&asked.stderr));
+    assert!(answer.starts_with("Thank you. Your answer was: blue\n\nI wrote it to"), "{answer}");
+    // What it said on its way is no answer.
+    assert!(beside.contains("I have one question before I go on.") && beside.contains("* ask_user"), "{beside}");
+
+    let output = hub.run(&["chat", "write a haiku"]);
+    let (answer, beside) = (text(&output.stdout), text(&output.stderr));
+    assert!(!answer.contains("* write") && !answer.contains("tokens in") && !answer.trim().is_empty(), "{answer}");
+    assert!(beside.contains("* write /projects/demo/hello.md") && beside.contains("tokens in"), "{beside}");
+    assert!(!beside.contains(", hash "), "people read no hashes: {beside}");
+
+    let quiet = hub.run(&["chat", "--quiet", "write a haiku"]);
+    assert_eq!(text(&quiet.stderr), "");
+    assert!(text(&quiet.stdout).lines().count() == answer.lines().count(), "{}", text(&quiet.stdout));
+    let all = text(&hub.run(&["chat", "--events", "write a haiku"]).stdout);
+    assert!(all.contains("* write /projects/demo/hello.md") && all.contains("tokens in"), "{all}");
+    // A message comes from standard input where none is typed.
+    let piped = hub.run_with_input(&["chat", "--once"], b"write a haiku\n");
+    assert_eq!(text(&piped.stdout).lines().count(), answer.lines().count(), "{}", text(&piped.stderr));
+}
+
+#[test]
+fn chats_go_by_the_beginning_of_their_id_or_as_the_last_one() {
+    let (folder, hub) = hub();
+    assert!(hub.run(&["chat", "write a haiku"]).status.success());
+    let id = hub.json(0, &["chats", "--json"])[0]["chats"][0]["chat_id"].as_str().unwrap().to_owned();
+    for given in [id.as_str(), &id[..8], "-"] {
+        let output = hub.run(&["tail", given, "--after", "0", "--until-idle"]);
+        assert!(text(&output.stdout).contains("> write a haiku"), "{given}: {}", text(&output.stderr));
+    }
+    let unknown = if id.starts_with('0') { "1111" } else { "0000" };
+    let missing = hub.run(&["tail", unknown]);
+    assert_eq!(missing.status.code(), Some(3), "{}", text(&missing.stderr));
+    // One that nothing runs in says so, and how its past is seen.
+    let idle = hub.run(&["tail", "-", "--until-idle"]);
+    assert_eq!(idle.status.code(), Some(0));
+
+    let file = folder.path().join("chat.md");
+    assert!(hub.run(&["chats", "export", "-", "-o", file.to_str().unwrap()]).status.success());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("write a haiku"));
+    let exported = hub.json(0, &["chats", "export", "-", "--json"]);
+    assert!(exported[0]["messages"].as_array().unwrap().len() > 2, "{exported:?}");
+    assert_eq!(text(&hub.run(&["chats", "rm", &id[..8]]).stdout), "removed\n");
+    assert_eq!(text(&hub.run(&["chats"]).stdout), "");
+}
+
+#[test]
+fn workspaces_are_renamed_and_removed() {
+    let (_folder, hub) = hub();
+    let id = text(&hub.run(&["workspaces", "create", "Research"]).stdout).trim().to_owned();
+    let near = hub.run(&["chats", "-w", "Reserach"]);
+    assert!(text(&near.stderr).contains("did you mean \"Research\"?"), "{}", text(&near.stderr));
+    assert!(hub.run(&["workspaces", "rename", "Research", "Archive"]).status.success());
+    assert!(text(&hub.run(&["workspaces"]).stdout).ends_with("  Archive\n"));
+    assert_eq!(hub.run(&["workspaces", "rm", &id[..13]]).status.code(), Some(2), "nobody said yes");
+    assert!(hub.run_with_input(&["workspaces", "rm", "Archive"], b"y\n").status.success());
+    assert_eq!(text(&hub.run(&["workspaces"]).stdout), "");
+}
+
+#[test]
+fn folders_go_there_and_come_back() {
+    let (folder, hub) = hub();
+    let here = folder.path().join("site");
+    std::fs::create_dir_all(here.join("docs")).unwrap();
+    std::fs::write(here.join("index.md"), "one\n").unwrap();
+    std::fs::write(here.join("docs/a.md"), "a\n").unwrap();
+    std::fs::write(here.join(".env"), "SECRET=1\n").unwrap();
+    let here = here.to_str().unwrap();
+    let sync = |more: &[&str]| text(&hub.run(&[&["files", "sync", here, "/projects/site"], more].concat()).stdout);
+    assert_eq!(sync(&["--dry-run"]), "would write /projects/site/docs/a.md\nwould write /projects/site/index.md\n");
+    assert_eq!(sync(&[]), "wrote /projects/site/docs/a.md\nwrote /projects/site/index.md\n");
+    assert_eq!(sync(&[]), "", "what is the same makes no version");
+    std::fs::write(format!("{here}/index.md"), "two\n").unwrap();
+    std::fs::remove_file(format!("{here}/docs/a.md")).unwrap();
+    assert_eq!(sync(&["--delete"]), "wrote /projects/site/index.md\nremoved /projects/site/docs/a.md\n");
+
+    let diff = text(&hub.run(&["files", "diff", "/projects/site/index.md"]).stdout);
+    assert!(diff.contains("-one\n+two\n"), "{diff}");
+    let back = folder.path().join("back");
+    let got = hub.run(&["files", "get", "/projects/site", back.to_str().unwrap()]);
+    assert!(got.status.success(), "{}", text(&got.stderr));
+    assert_eq!(std::fs::read_to_string(back.join("index.md")).unwrap(), "two\n");
+    assert_eq!(text(&hub.run(&["files", "get", "/projects/site/index.md", "-"]).stdout), "two\n");
+}
+
+#[test]
+fn what_was_used_and_who_one_is() {
+    let (_folder, hub) = hub();
+    assert!(hub.run(&["chat", "write a haiku"]).status.success());
+    let used = hub.json(0, &["usage", "--json"]);
+    assert_eq!(used[0]["total"]["turns"], 1);
+    assert!(text(&hub.run(&["usage"]).stdout).starts_with("20"));
+    let status = hub.run(&["auth", "status"]);
+    assert!(text(&status.stdout).contains("wants no token"), "{}", text(&status.stderr));
+    assert!(text(&status.stdout).contains("owner"), "{}", text(&status.stdout));
+}

@@ -85,7 +85,7 @@ fn line(cells: &[Cell], columns: &[usize], cut: bool, out: &mut Output) -> Resul
 /// A time for a column: how long ago it was on a terminal, the moment elsewhere.
 pub(crate) fn when(time: &str, out: &Output) -> String {
     match (out.width(), time.parse::<Timestamp>()) {
-        (Some(_), Ok(at)) => ago(u64::try_from(SystemClock.now().since(at).as_secs()).unwrap_or(0)),
+        (Some(_), Ok(at)) => ago(SystemClock.now().since(at).as_secs()),
         _ => crate::lists::moment(time),
     }
 }

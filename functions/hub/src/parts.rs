@@ -10,9 +10,8 @@ use assembly::{
 use domain::WorkspaceId;
 use embedded::Store;
 use ports::Bus;
-use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::{
-    fs::Mode,
+    fs::{Access, AtFlags, CWD, Mode, accessat},
     process::{geteuid, umask},
 };
 use sandbox::Outer;
@@ -138,6 +137,7 @@ pub(crate) fn counters(store: &Arc<Store>) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assembly::Sources;
 
     #[test]
     fn a_folder_that_is_gone_or_shut_is_not_ready() -> io::Result<()> {

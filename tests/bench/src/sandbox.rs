@@ -51,7 +51,7 @@ fn local(home: &Path, workspace: WorkspaceId, outer: Outer) -> Result<Local> {
 async fn run(local: &Local, workspace: WorkspaceId) -> Result<(Duration, Duration)> {
     let sandbox = local.ready(workspace).await?.ok_or("there is no sandbox")?;
     let call = CallId::from(Uuid::now_v7());
-    let Place::Granted(grant) = sandbox.reserve(Reserve { call, priority: 0, wait: PATIENCE }).await? else {
+    let Place::Granted(grant) = sandbox.reserve(Reserve { call, direct: true, wait: PATIENCE }).await? else {
         return Err("there is no place".into());
     };
     let command = Exec {

@@ -236,7 +236,7 @@ impl Hub {
     }
 
     pub async fn answer(&self, task: TaskId, node: &str, answers: Value) {
-        let answers = answers.as_object().unwrap().clone();
+        let answers = flow::Answers { answers: answers.as_object().unwrap().clone(), may_approve: true };
         self.tasks.answer(self.workspace, task, node, answers, self.command(), &self.by).await.unwrap();
     }
 

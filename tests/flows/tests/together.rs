@@ -77,7 +77,8 @@ edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: end}]
     let task = hub.create("asks", json!(1)).await.unwrap();
     hub.answer(task, "one", json!({ "approved": true })).await;
     hub.until(task, |view| view.node.as_ref().is_some_and(|node| node.as_str() == "two")).await;
-    let again = serde_json::Map::from_iter([("approved".to_owned(), json!(false))]);
+    let answers = serde_json::Map::from_iter([("approved".to_owned(), json!(false))]);
+    let again = flow::Answers { answers, may_approve: true };
     let refused = hub.tasks.answer(hub.workspace, task, "one", again, hub.command(), &hub.by).await.unwrap_err();
     assert_eq!(refused.code, Code::Conflict);
     hub.answer(task, "two", json!({ "approved": true })).await;

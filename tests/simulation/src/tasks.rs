@@ -10,7 +10,7 @@ use crate::{
 };
 use actor::Entry;
 use domain::{Code, CommandId, Error, FilePath, Principal, Status, TaskEvent, TaskId, TaskPhase};
-use flow::{NewTask, Tasks};
+use flow::{Answers, NewTask, Tasks};
 use ports::{Clock as _, Item};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -273,6 +273,7 @@ impl Person {
                 Wait(phase) => self.wait(phase).await,
                 Approve(node) => {
                     let answers = Map::from_iter([("approved".to_owned(), Value::Bool(true))]);
+                    let answers = Answers { answers, may_approve: true };
                     let answer =
                         async |tasks: &Tasks| tasks.answer(workspace, task, node, answers.clone(), command, &by).await;
                     self.until_seen(answer).await;

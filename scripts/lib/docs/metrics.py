@@ -28,7 +28,7 @@ def families():
         for name, help_ in re.findall(rf'family\(\s*"(buildscale_[a-z_]+)",\s*{STRING}', text):
             add(name, "counter", "sweep", help_, path)
         for name, kind, help_, labels in re.findall(rf'[A-Z_]+ "\w+" "(buildscale_[a-z_]+)" (\w+) {STRING} \[([^\]]*)\];', text):
-            sort = {"Gauge": "gauge", "Counter": "counter", "Seconds": "histogram", "Tokens": "histogram"}[kind]
+            sort = {"Gauge": "gauge", "Counter": "counter", "Seconds": "histogram", "Tokens": "histogram", "Bytes": "histogram"}[kind]
             add(name, sort, ", ".join(re.findall(r'"(\w+)"', labels)), help_, path)
         # Names that are put together elsewhere in the same file.
         for name in re.findall(r'let name = "(buildscale_[a-z_]+)";', text):

@@ -26,6 +26,7 @@ mod places;
 mod prompt;
 mod reading;
 mod report;
+mod resume;
 mod size;
 mod slots;
 mod state;

@@ -5,7 +5,7 @@ use crate::{
     approve::check_mode,
     ask, cancel,
     phase::Phase,
-    report,
+    report, resume,
     state::{ChatState, QueuedTurn},
     turn,
 };
@@ -214,7 +214,7 @@ impl Machine for ChatMachine {
         let mut decision = match input {
             Input::Command { id, by, at, command } => self.command(state, id, &by, at, command, stamp),
             Input::Report(report) => turn::effect_reported(self, state, report, stamp),
-            Input::Resume => turn::resume(self, state, stamp),
+            Input::Resume => resume::resume(self, state, stamp),
             Input::Stop(request) => cancel::stop(self, state, &request, stamp),
             Input::Halt(request) => cancel::halt(self, state, &request, stamp),
             // A node that executes ends first, and its agent with it.

@@ -249,7 +249,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn s16_12_a_secret_is_found_in_the_forms_that_programs_give_it() {
+    fn a_secret_is_found_in_the_forms_that_programs_give_it() {
         let secret = "pa/ss <w&rd>+'\"ä=hunter2";
         let redactor = Redactor::new([&Secret::new(secret)]);
         let (standard, url) = (general_purpose::STANDARD, general_purpose::URL_SAFE_NO_PAD);

@@ -198,7 +198,7 @@ pub const ALONE: &[Plant] = &[
         "  - id: second\n    kind: deterministic\n    role: linear\n",
         "  - «id: second\n    kind: deterministic\n",
         "missing_key",
-        "task",
+        "role in the graph",
     ),
     (
         FLOW,

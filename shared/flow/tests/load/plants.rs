@@ -261,7 +261,7 @@ pub const ALONE: &[Plant] = &[
     ),
     (FLOW, "  - id: begin_again\n", "  - id: [begin]\n", "wrong_type", "unique"),
     (FLOW, "default_start: true", "default_start: false", "no_default_start", "default_start: true"),
-    (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", "What is done"),
+    (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", "The nodes"),
     (FLOW, "version: 1\n", "version: [1\n", "malformed", "bracket"),
     (FLOW, "edges:\n", "edges: «all\nx-edges:\n", "wrong_type", "no other ways"),
     (FLOW, "name: base\n", "name: base\n«name: other\n", "duplicate_key", "in line 2"),

@@ -13,12 +13,18 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{ChatId, Error, TaskId, Timestamp, UserId, WorkspaceId};
 use hmac::{Hmac, Mac};
 use ports::Secret;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::time::Duration;
 
-const PREFIX: &str = "bst_";
-/// What is signed begins with this, so that no other signature under the same secret is one of these.
-const DOMAIN: &[u8] = b"buildscale stream ticket 1\n";
+/// One kind of tickets.
+pub(crate) struct TicketKind {
+    /// The beginning of each.
+    pub prefix: &'static str,
+    /// The beginning of the signed text, so that no other signature under the same secret is one of these.
+    pub domain: &'static [u8],
+}
+
+const KIND: TicketKind = TicketKind { prefix: "bst_", domain: b"buildscale stream ticket 1\n" };
 /// How long a ticket is good.
 pub const TICKET_LIFE: Duration = Duration::from_secs(60);
 
@@ -91,23 +97,14 @@ impl Tickets {
     ) -> Result<(String, Timestamp)> {
         let until = now + TICKET_LIFE;
         let claims = Claims { workspace, stream, user, expires: until.as_millis() };
-        let claims = URL_SAFE_NO_PAD.encode(json(&claims)?);
-        let signature = URL_SAFE_NO_PAD.encode(sign(&self.signs, DOMAIN, &claims));
-        Ok((format!("{PREFIX}{claims}.{signature}"), until))
+        Ok((self.seal(&KIND, &claims)?, until))
     }
 
     /// For whom this ticket opens this stream now; else `UNAUTHORIZED`, in the same words whatever is wrong with it, but for
     /// one that was good a moment ago.
     pub fn verify(&self, ticket: &str, workspace: WorkspaceId, stream: Stream, now: Timestamp) -> Result<UserId> {
         let refusal = || unauthorized("the ticket is not valid for this stream", "ask for a new one");
-        let parts = ticket.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
-        let (claims, signature) = parts.ok_or_else(refusal)?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refusal())?;
-        if !self.keys().any(|key| same(&signature, &sign(key, DOMAIN, claims))) {
-            return Err(refusal());
-        }
-        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refusal())?;
-        let claims: Claims = serde_json::from_slice(&claims).map_err(|_| refusal())?;
+        let claims: Claims = self.unseal(&KIND, ticket).ok_or_else(refusal)?;
         if claims.workspace != workspace || claims.stream != stream {
             return Err(refusal());
         }
@@ -117,18 +114,26 @@ impl Tickets {
         Ok(claims.user)
     }
 
-    /// The key that signs.
-    pub(crate) fn signs(&self) -> &[u8] {
-        &self.signs
+    /// These claims as a ticket of a kind, signed.
+    pub(crate) fn seal(&self, kind: &TicketKind, claims: &impl Serialize) -> Result<String> {
+        let claims = URL_SAFE_NO_PAD.encode(json(claims)?);
+        let signature = URL_SAFE_NO_PAD.encode(sign(&self.signs, kind.domain, &claims));
+        Ok(format!("{}{claims}.{signature}", kind.prefix))
     }
 
-    /// All keys whose signatures are good.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        std::iter::once(&self.signs).chain(&self.also_good).map(Vec::as_slice)
+    /// The claims of a ticket of this kind; none where one of the keys has not signed it.
+    pub(crate) fn unseal<C: DeserializeOwned>(&self, kind: &TicketKind, ticket: &str) -> Option<C> {
+        let (claims, signature) = ticket.strip_prefix(kind.prefix)?.split_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let mut keys = std::iter::once(&self.signs).chain(&self.also_good);
+        if !keys.any(|key| same(&signature, &sign(key, kind.domain, claims))) {
+            return None;
+        }
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
     }
 }
 
-pub(crate) fn sign(key: &[u8], domain: &[u8], claims: &str) -> Vec<u8> {
+fn sign(key: &[u8], domain: &[u8], claims: &str) -> Vec<u8> {
     // HMAC takes keys of any length; the type cannot say so.
     let Ok(mac) = Hmac::<sha2::Sha256>::new_from_slice(key) else { return Vec::new() };
     mac.chain_update(domain).chain_update(claims).finalize().into_bytes().to_vec()

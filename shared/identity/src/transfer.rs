@@ -4,18 +4,14 @@
 
 use crate::{
     Tickets,
-    error::{Result, json, unauthorized},
-    random::same,
-    ticket::sign,
+    error::{Result, unauthorized},
+    ticket::TicketKind,
 };
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{Sha256, Timestamp, UserId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-const PREFIX: &str = "bsc_";
-/// What is signed begins with this, so that no other signature under the same secret is one of these.
-const DOMAIN: &[u8] = b"buildscale content ticket 1\n";
+const KIND: TicketKind = TicketKind { prefix: "bsc_", domain: b"buildscale content ticket 1\n" };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,9 +50,7 @@ impl Tickets {
         until: Timestamp,
     ) -> Result<String> {
         let claims = TransferClaims { workspace, digest, writes, user, expires: until.as_millis() };
-        let claims = URL_SAFE_NO_PAD.encode(json(&claims)?);
-        let signature = URL_SAFE_NO_PAD.encode(sign(self.signs(), DOMAIN, &claims));
-        Ok(format!("{PREFIX}{claims}.{signature}"))
+        self.seal(&KIND, &claims)
     }
 
     /// What this ticket allows with this content now; else `UNAUTHORIZED`, in the same words whatever is wrong with it, but for one that
@@ -69,14 +63,7 @@ impl Tickets {
         now: Timestamp,
     ) -> Result<Leave> {
         let refusal = || unauthorized("the address is not valid for this content", "ask for a new one");
-        let parts = ticket.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
-        let (claims, signature) = parts.ok_or_else(refusal)?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refusal())?;
-        if !self.keys().any(|key| same(&signature, &sign(key, DOMAIN, claims))) {
-            return Err(refusal());
-        }
-        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refusal())?;
-        let claims: TransferClaims = serde_json::from_slice(&claims).map_err(|_| refusal())?;
+        let claims: TransferClaims = self.unseal(&KIND, ticket).ok_or_else(refusal)?;
         if claims.workspace != workspace || claims.digest != digest {
             return Err(refusal());
         }
@@ -119,7 +106,7 @@ mod tests {
                 assert!(refused.unwrap_err().message.contains("not valid for this content"));
             }
             // Every single character counts.
-            for position in PREFIX.len()..ticket.len() {
+            for position in KIND.prefix.len()..ticket.len() {
                 let mut changed = ticket.clone().into_bytes();
                 changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
                 let changed = String::from_utf8(changed).unwrap();
@@ -128,7 +115,7 @@ mod tests {
         }
         let stream = Stream::Chat(ChatId(Uuid::from_u128(3)));
         let (of_stream, _) = tickets.issue(user, workspace, stream, now).unwrap();
-        let disguised = of_stream.replacen("bst_", PREFIX, 1);
+        let disguised = of_stream.replacen("bst_", KIND.prefix, 1);
         assert!(tickets.verify_transfer(&disguised, workspace, digest, now).is_err());
     }
 }

@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,49 +67,54 @@ def skip_string(text, at):
     return at + 1
 
 
+def code(text, at=0):
+    """Each character from `at` on with its position, but for those in texts and comments."""
+    while at < len(text):
+        if text[at] in "\"'":
+            at = skip_string(text, at)
+        elif text.startswith("//", at):
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+        else:
+            yield at, text[at]
+            at += 1
+
+
 def balanced(text, at):
     """The position after the bracket that closes the one at `at`; angle brackets are not counted."""
     depth = 0
-    while at < len(text):
-        char = text[at]
-        if char in "\"'":
-            at = skip_string(text, at)
-            continue
-        if text.startswith("//", at):
-            at = text.find("\n", at)
-            continue
+    for at, char in code(text, at):
         if char in "([{":
             depth += 1
         elif char in ")]}":
             depth -= 1
             if depth == 0:
                 return at + 1
-        at += 1
     raise Fault("a bracket is not closed")
 
 
-def split(text, separator=","):
-    """The parts of `text` between separators that are in no bracket and in no string."""
-    parts, depth, begin, at = [], 0, 0, 0
-    while at < len(text):
-        char = text[at]
-        if char in "\"'":
-            at = skip_string(text, at)
-            continue
-        if text.startswith("//", at):
-            end = text.find("\n", at)
-            at = len(text) if end < 0 else end
-            continue
+def separators(text, separator=","):
+    """The positions of the separators that are in no bracket and in no text."""
+    depth = 0
+    for at, char in code(text):
         if char in OPEN:
             depth += 1
         elif char in CLOSE and not (char == ">" and text[at - 1] in "-="):
             depth -= 1
         elif char == separator and depth == 0:
-            parts.append(text[begin:at])
-            begin = at + 1
-        at += 1
-    parts.append(text[begin:])
-    return [part.strip() for part in parts if part.strip()]
+            yield at
+
+
+def split(text, separator=","):
+    """The parts of `text` between its separators."""
+    bounds = pairwise([-1, *separators(text, separator), len(text)])
+    parts = [text[begin + 1 : end].strip() for begin, end in bounds]
+    return [part for part in parts if part]
+
+
+def split_first(text):
+    """The part of `text` before its first comma."""
+    return text[: next(separators(text), len(text))]
 
 
 def unquote(literal):
@@ -153,26 +159,6 @@ class Members:
             at += len(rest) + 1
             yield name, rest.strip(), paragraph(doc), attrs
             doc, attrs = [], []
-
-
-def split_first(text):
-    depth, at = 0, 0
-    while at < len(text):
-        char = text[at]
-        if char in "\"'":
-            at = skip_string(text, at)
-            continue
-        if text.startswith("//", at):
-            at = text.find("\n", at)
-            continue
-        if char in OPEN:
-            depth += 1
-        elif char in CLOSE and not (char == ">" and text[at - 1] in "-="):
-            depth -= 1
-        elif char == "," and depth == 0:
-            return text[:at]
-        at += 1
-    return text
 
 
 def paragraph(lines):

@@ -211,7 +211,7 @@ fn from_this_machine(headers: &HeaderMap, origins: &[String]) -> Result<Caller, 
     }
     match text(header::ORIGIN) {
         // A browser sends no origin with an image or a form of GET, but says that another site asks (W3C Fetch Metadata).
-        // Whoever follows a link comes from another site, too, and is a person.
+        // A person who follows a link comes from another site, too.
         None if text(SITE) == Some("cross-site") && text(MODE) != Some("navigate") => {
             Err(Error::new(Code::Forbidden, "web pages of other sites may not call this server")
                 .hint("allow the origin where the server is configured"))
@@ -254,7 +254,7 @@ struct Named {
     sought: Option<Sought>,
 }
 
-/// What a ticket can open.
+/// The routes that a ticket opens.
 #[derive(Clone, Copy)]
 enum Sought {
     Stream(Stream),

@@ -142,7 +142,7 @@ pub(crate) async fn respond(
     let kind = type_of(name);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    // What people and models write is not code of this origin: not as a page, not in a frame.
+    // A content of people or models is no code of this origin: not as a page, not in a frame.
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     let place = if ACTIVE.iter().any(|active| kind.starts_with(active)) { "attachment" } else { "inline" };

@@ -168,7 +168,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The slowest body, in bytes a second.
 const SLOWEST: u64 = 16 * 1024;
 
-/// A body that comes in piece by piece. One that comes slower than [`SLOWEST`] holds its connection for [`PATIENCE`] and no longer.
+/// A body that arrives piece by piece. A body slower than [`SLOWEST`] holds its connection for [`PATIENCE`] and no longer.
 pub(crate) struct Pieces {
     frames: BodyDataStream,
     begun: Instant,

@@ -158,8 +158,8 @@ pub(crate) async fn get_task(
     Ok(axum::Json(context.tasks.get(at.workspace_id, at.task_id).await?))
 }
 
-/// Gives a task, and its clones and subtasks, another priority where they wait: for a worker and for slots. An agent that is asked
-/// already keeps the one that it was asked with. `CONFLICT` when the task has ended, or when its flow takes tasks in their order
+/// Gives a task, and its clones and subtasks, another priority where they wait: for a worker, for slots and for places of commands. An
+/// agent that is asked gets it, too. `CONFLICT` when the task has ended, or when its flow takes tasks in their order
 /// (`queue_policy: fifo`).
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
     request_body = TaskChange, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]

@@ -1,8 +1,8 @@
 //! Threads of a runtime that a computation holds: nobody else's work goes on there meanwhile, and nothing else tells of it.
 //!
 //! What is driven says where it is while it is polled ([`watched`]). A [`Watchdog`] looks at all threads from one of its own, several
-//! times within its bound, and tells of each poll that is still the same after it. To be watched costs two additions a poll, and no
-//! clock.
+//! times within its bound, and tells of each poll that is still the same after it. To be watched costs two additions and two locks per
+//! poll, which only the watchdog contends for, and no clock.
 
 use std::{
     cell::Cell,

@@ -196,7 +196,7 @@ async fn a_task_that_has_ended_is_stopped_and_watched_no_more() {
     door.put_task_view(&task, json!({ "phase": "finished" })).await;
     let stopped = door.json("POST", &format!("{task}/stop"), json!({})).await.is(200);
     assert_eq!(stopped.text("status"), "finished");
-    // Whoever has the last event is told to stay away; everybody else gets a stream that ends.
+    // A client with the last event is told to stay away; each other client gets a stream that ends.
     let watch = format!("{task}/events");
     for after in ["2", "3"] {
         door.get(&format!("{watch}?after={after}")).await.is(204);

@@ -32,7 +32,7 @@ const OTHERS: [&str; 12] = [
     "BUILDSCALE_JOURNEY",
 ];
 
-/// What a configuration is made of: the text of its file, and the environment on top of it.
+/// The sources of a configuration: the text of its file, and the environment on top of it.
 #[derive(Debug)]
 pub struct Sources {
     path: PathBuf,

@@ -6,8 +6,8 @@ use domain::{Code, CommandId, Error, Principal, StopId, TaskCommand, TaskId, Tas
 use ports::{Expect, Write};
 
 impl Tasks {
-    /// Gives a task, and all below it, another priority where they wait: for a worker and for slots. An agent that is asked already
-    /// keeps the one that it was asked with. `CONFLICT` when the task has ended, or its flow takes tasks in their order.
+    /// Gives a task, and all below it, another priority where they wait: for a worker, for slots and for places of commands. An agent
+    /// that is asked gets it, too. `CONFLICT` when the task has ended, or its flow takes tasks in their order.
     pub async fn prioritize(
         &self,
         workspace: WorkspaceId,

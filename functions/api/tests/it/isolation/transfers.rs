@@ -63,7 +63,7 @@ async fn an_address_opens_one_content_one_way_and_only_for_members() {
     assert_eq!(world.call(None, "GET", &from, "").await.is(200).bytes, content(&ann));
     assert_eq!(put(&world, &from, content(&ann)).await, 403, "it only reads");
 
-    // Whoever is no member any more has no address either.
+    // A former member has no address either.
     let gone = user_id(&format!("{}-of-ann", Role::Editor));
     world.call(Some(&ann.token), "DELETE", &format!("{}/members/{gone}", ann.workspace), "").await;
     world.call(None, "GET", &from, "").await.refuses(404, "NOT_FOUND");

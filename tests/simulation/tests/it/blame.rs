@@ -2,10 +2,7 @@
 
 use crate::common::on_all_cores;
 use simulation::{Life, Plan, play, scenario};
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 use testkit::{Random, crash::Side, fakes::Faults};
 
 /// In each of these something runs that takes a while.
@@ -13,33 +10,31 @@ const LONG: [&str; 4] = ["queued", "files", "two_chats", "stop_tool"];
 const DEATHS: u64 = 30;
 const SEEDS: u64 = 120;
 
+/// Every sixth life is long enough to come out of a computation: nothing tells a poison from an actor in whose computation all of six lives
+/// end (ARCHITECTURE.md, *A crash is not the actor's fault*; `actor::trial` has the test of that limit).
 fn deaths(seed: u64) -> Plan {
     let mut random = Random::new(seed ^ 0xdead);
-    let mut dies = || {
+    let mut dies = |life: u64| {
         let side = if random.chance(0.5) { Side::Before } else { Side::After };
-        Life::Dies(10 + random.below(110), side)
+        let calls = 10 + random.below(110);
+        Life::Dies(if life % 6 == 5 { 120 + calls } else { calls }, side)
     };
-    let lives = (0..DEATHS).map(|_| dies()).collect();
+    let lives = (0..DEATHS).map(&mut dies).collect();
     Plan { seed, faults: Faults::none(), lives, restless: false, without: None }
 }
 
 #[test]
 fn processes_that_die_again_and_again_pause_nobody() {
     let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
-    let paused = AtomicU64::new(0);
     on_all_cores(
         0..SEEDS,
         |seed| format!("the seed {seed} ({})", scenario(*seed).name),
         |seed| {
             let outcome = play(scenario(*seed), &deaths(*seed));
-            paused.fetch_add(u64::from(outcome.pauses > 0), Ordering::Relaxed);
-            (!outcome.violations.is_empty()).then(|| outcome.to_string())
+            let is_wrong = outcome.pauses > 0 || !outcome.violations.is_empty();
+            is_wrong.then(|| format!("{} pauses\n{outcome}", outcome.pauses))
         },
     );
-    // Six deaths in one computation, with none that comes out of it in between, are told from a poison by nothing (ARCHITECTURE.md,
-    // *A crash is not the actor's fault*). Chance brings that about now and then; a message frees such a chat.
-    let paused = paused.into_inner();
-    assert!(paused <= SEEDS / 100, "{paused} of {SEEDS} plans paused somebody");
 }
 
 #[test]

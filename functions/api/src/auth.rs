@@ -28,6 +28,7 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// How a browser makes a request (W3C Fetch Metadata §2.2).
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The streams that a ticket can open.
+const WORKSPACE_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/events";
 const CHAT_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events";
 const TASK_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events";
 /// The contents that one can.
@@ -268,6 +269,7 @@ impl Named {
         let Ok(parameters) = RawPathParams::from_request_parts(parts, &()).await else { return Self::default() };
         let value = |name| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
         let sought = match route.as_ref().map(MatchedPath::as_str) {
+            Some(WORKSPACE_EVENTS) => Some(Sought::Stream(Stream::Workspace)),
             Some(CHAT_EVENTS) => value("chat_id").and_then(|id| id.parse().ok()).map(Stream::Chat).map(Sought::Stream),
             Some(TASK_EVENTS) => value("task_id").and_then(|id| id.parse().ok()).map(Stream::Task).map(Sought::Stream),
             Some(CONTENTS) => value("sha256").and_then(|digest| digest.parse().ok()).map(Sought::Content),

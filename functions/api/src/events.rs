@@ -7,6 +7,7 @@ use crate::{
     error::Answer,
     extract::Query,
     tasks::InTask,
+    workspaces::InWorkspace,
 };
 use actor::{ActorId, next_number, read_after};
 use async_trait::async_trait;
@@ -14,7 +15,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Error, TaskEvent, TaskPhase, task_native};
+use domain::{Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
 use http::{HeaderMap, StatusCode};
 use ports::Table;
 use serde::Deserialize;
@@ -30,6 +31,14 @@ pub trait Streams: Send + Sync {
         &self,
         actor: &ActorId,
         first: u64,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response>;
+
+    /// Answers with the changes of a workspace: after the request's `Last-Event-ID`, else after `after`, else those to come.
+    async fn open_changes(
+        &self,
+        workspace: WorkspaceId,
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response>;
@@ -97,6 +106,41 @@ pub(crate) async fn watch_task(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(context.streams.open(&actor, 1, &headers, watch.after.as_deref()).await?)
+}
+
+/// How to watch a workspace.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WatchChanges {
+    /// Changes after this cursor, the `id:` of an event: a time in milliseconds since 1970. 0 is for all that are kept, 30 days.
+    /// `Last-Event-ID` comes before it. Without either, the stream begins with the next change.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+    /// The wire format: `native`.
+    #[param(default = "native")]
+    protocol: Option<String>,
+    /// A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
+    #[expect(dead_code, reason = "it is part of the description")]
+    ticket: Option<String>,
+}
+
+/// The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.
+/// Changes come at least once: after a reconnect those of the last seconds may come again. To show a workspace, open the stream, then
+/// load the lists.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/events", tag = "workspaces",
+    params(InWorkspace, WatchChanges, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    responses((status = 200, description = "Changes, until the client goes.", body = String,
+        content_type = "text/event-stream",
+        example = json!("id: 1763891000123\nevent: file_updated\ndata: {\"path\":\"/src/auth.rs\",\"v\":4,…}\n\n"))))]
+pub(crate) async fn watch_workspace(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Read, InWorkspace>,
+    Query(watch): Query<WatchChanges>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    check_protocol(watch.protocol)?;
+    context.workspaces.get(at.workspace_id).await?;
+    Ok(context.streams.open_changes(at.workspace_id, &headers, watch.after.as_deref()).await?)
 }
 
 /// The number after which a client wants events, if it names one.

@@ -55,6 +55,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(members::change_member, members::remove_member))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::revoke_key))
+        .routes(routes!(events::watch_workspace))
         .routes(routes!(tickets::create_ticket))
         .routes(routes!(chats::create_chat, chats::list_chats))
         .routes(routes!(turns::post_message, chats::get_chat, chats::configure_chat, chats::delete_chat))
@@ -121,6 +122,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
 /// Those of a server that only holds streams.
 pub(crate) fn streams() -> OpenApiRouter<Arc<Context>> {
     OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(events::watch_workspace))
         .routes(routes!(events::watch_chat))
         .routes(routes!(events::watch_task))
         .routes(routes!(health::health))

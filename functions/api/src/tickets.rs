@@ -17,7 +17,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// Which stream: that of a chat or that of a task.
+/// The stream to open: that of a chat or of a task; without either, the changes of the workspace.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamToOpen {
@@ -41,17 +41,20 @@ pub(crate) async fn create_ticket(
     let (stream, place) = match (wanted.chat_id, wanted.task_id) {
         (Some(chat), None) => {
             context.chats.get(at.workspace_id, chat).await?;
-            (Stream::Chat(chat), format!("chats/{chat}"))
+            (Stream::Chat(chat), format!("/chats/{chat}"))
         }
         (None, Some(task)) => {
             context.tasks.get(at.workspace_id, task).await?;
-            (Stream::Task(task), format!("tasks/{task}"))
+            (Stream::Task(task), format!("/tasks/{task}"))
         }
-        _ => return Err(Error::invalid("chat_id", "give either a chat_id or a task_id").into()),
+        (None, None) => (Stream::Workspace, String::new()),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("chat_id", "one ticket opens one stream: give a chat_id or a task_id").into());
+        }
     };
     let now = context.clock.now();
     let (ticket, expires_at) = context.auth.ticket_office().issue(caller.user, at.workspace_id, stream, now)?;
-    let url = format!("/api/v1/workspaces/{}/{place}/events?ticket={ticket}", at.workspace_id);
+    let url = format!("/api/v1/workspaces/{}{place}/events?ticket={ticket}", at.workspace_id);
     let made = schema::Ticket { ticket, url, expires_at: expires_at.to_string() };
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(made)))
 }

@@ -1,16 +1,17 @@
 //! The front: the HTTP of a deployable, the same in both worlds. What differs is where streams come from, who may come in, what has
 //! to answer, and what is counted.
 
-use crate::{Config, Ways, secrets};
+use crate::{Config, Ways, changes::WorkspaceChanges, secrets};
 use actor::ActorId;
 use api::{Auth, Counters, HasRoom, Probe, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
+use domain::WorkspaceId;
 use flow::observe::TaskMetrics;
 use http::HeaderMap;
 use ports::{KnownSecrets, ModelInfo};
 use std::sync::Arc;
-use stream::{Feeds, Start};
+use stream::{Cursor, Feeds, Start};
 use tools::Registry;
 
 /// What a deployable adds to its ways.
@@ -84,7 +85,12 @@ impl Front {
 }
 
 /// Streams out of this process's own feeds.
-pub struct OwnFeeds(pub Feeds);
+pub struct OwnFeeds {
+    /// The feeds.
+    pub feeds: Feeds,
+    /// The files, chats and tasks whose changes are streamed.
+    pub ways: Ways,
+}
 
 #[async_trait]
 impl Streams for OwnFeeds {
@@ -95,6 +101,15 @@ impl Streams for OwnFeeds {
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
-        stream::events(&self.0, actor, Start::Turn(first), headers, after).await
+        stream::events(&self.feeds, actor, Start::Turn(first), headers, after).await
+    }
+    async fn open_changes(
+        &self,
+        workspace: WorkspaceId,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> ports::Result<Response> {
+        let changes = Arc::new(WorkspaceChanges { workspace, ways: self.ways.clone() });
+        self.feeds.changes(changes, Cursor::from_request(headers, after)).await
     }
 }

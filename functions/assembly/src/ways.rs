@@ -119,7 +119,7 @@ impl Ways {
 
     fn over(base: Base, settings: Settings, known: Known, sandboxes: Option<Arc<dyn Sandboxes>>, play: Play) -> Self {
         let Base { table, queue, bus, blobs, clock, files, keeps_mirrors } = base.clone();
-        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files);
+        let mut workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), files).announcing(bus.clone());
         if !keeps_mirrors {
             workspaces = workspaces.caching(workspace::Budget::default());
         }

@@ -159,7 +159,7 @@ impl Account {
         let (table, bus, metrics) = (ways.base.table.clone(), ways.base.bus.clone(), Arc::<stream::Metrics>::default());
         let feeds = Feeds::new(table.clone(), bus.clone(), options, metrics.clone(), shutdown);
         let outside = Outside {
-            streams: Arc::new(OwnFeeds(feeds)),
+            streams: Arc::new(OwnFeeds { feeds, ways: ways.clone() }),
             auth: self.config.auth.guarded_door(self.clock.clone())?,
             ready: vec![probes::table(table), probes::bus(bus)],
             has_room: Box::new(|| true),

@@ -116,7 +116,7 @@ pub fn assemble(
         sweeps.counters(),
     ];
     let outside = Outside {
-        streams: Arc::new(OwnFeeds(feeds.clone())),
+        streams: Arc::new(OwnFeeds { feeds: feeds.clone(), ways: engine.ways.clone() }),
         auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),

@@ -6,6 +6,7 @@ use crate::{
     frame::{self, Event, Kind},
     lock,
     metrics::{count, uncount},
+    pulse::Pulse,
     waiters::Waiters,
     window::{Read, Window},
 };
@@ -30,8 +31,6 @@ use tokio::{
 const BATCH: usize = 64;
 /// Entries read at once while healing.
 const PAGE: usize = 128;
-/// Beats without a message between two checks of the log: 1, 2, 4, ... up to this many (one minute by default).
-const MOST_BEATS_UNCHECKED: u32 = 12;
 /// Beats without a message after which the window is dropped: who comes back to an idle actor reads its log.
 const BEATS_TO_FORGET: u32 = 12;
 
@@ -308,36 +307,5 @@ impl Drop for Feed {
     fn drop(&mut self) {
         uncount(&self.shared.metrics.feeds);
         self.shared.dropped(&self.actor);
-    }
-}
-
-/// What a feed's task remembers from beat to beat.
-#[derive(Default)]
-struct Pulse {
-    /// Beats since something came.
-    silent: u32,
-    /// At which silent beat the log is looked at next: its last message may have been lost, and no other one will tell.
-    check_at: u32,
-    /// The log is known to have more.
-    behind: bool,
-    /// The bus has ended the subscription.
-    deaf: bool,
-    /// Nobody was subscribed at the last beat.
-    alone: bool,
-}
-
-impl Pulse {
-    fn heard(&mut self) {
-        (self.silent, self.check_at) = (0, 0);
-    }
-
-    /// Counts a beat, and tells whether to look at the log.
-    fn check_is_due(&mut self) -> bool {
-        self.silent = self.silent.saturating_add(1);
-        let due = self.silent > self.check_at;
-        if due {
-            self.check_at = self.silent + self.silent.min(MOST_BEATS_UNCHECKED);
-        }
-        due || self.behind || self.deaf
     }
 }

@@ -49,6 +49,18 @@ impl Feeds {
         &self.0.metrics
     }
 
+    pub(crate) fn options(&self) -> &FeedOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn bus(&self) -> &Arc<dyn Bus> {
+        &self.0.bus
+    }
+
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.0.shutdown
+    }
+
     /// A stream of the events of `actor` after `cursor`; without a cursor of use, from `start` on. A cursor that is unknown
     /// or too old is no error: the stream then begins with a `reset` event. Fails when the bus or the table does not answer.
     pub async fn subscribe(&self, actor: &ActorId, cursor: Cursor, start: Start) -> ports::Result<Subscription> {

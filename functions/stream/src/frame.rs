@@ -2,7 +2,7 @@
 
 use actor::{ActorId, Entry};
 use bytes::Bytes;
-use domain::{ChatEvent, TaskEvent, TaskId, native, task_native};
+use domain::{ChatEvent, TaskEvent, TaskId, WorkspaceEvent, native, task_native};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{io::Write, time::Duration};
@@ -67,6 +67,12 @@ pub(crate) fn render<E: Event>(out: &mut Vec<u8>, number: u64, event: &E) -> boo
     // JSON text escapes line ends, so the data is one line. Writing to memory does not fail.
     let _ = write!(out, "id: {number}\nevent: {name}\ndata: {data}\n\n");
     true
+}
+
+/// A change of a workspace as a frame. `cursor` is the cursor from which a stream misses nothing after it.
+pub(crate) fn render_change(cursor: u64, event: &WorkspaceEvent) -> Bytes {
+    let (name, data) = domain::change::encode(event);
+    Bytes::from(format!("id: {cursor}\nevent: {name}\ndata: {data}\n\n"))
 }
 
 /// The visible events of `entry` numbered `from` or above, each as one frame.

@@ -23,6 +23,7 @@
 //! or accept commands.
 
 mod block;
+mod changes;
 mod cursor;
 mod feed;
 mod feeds;
@@ -30,6 +31,7 @@ mod frame;
 mod handover;
 mod metrics;
 mod options;
+mod pulse;
 mod pump;
 mod respond;
 mod serve;
@@ -38,6 +40,7 @@ mod subscription;
 mod waiters;
 mod window;
 
+pub use changes::{Changes, Records};
 pub use cursor::{Cursor, Start};
 pub use feeds::Feeds;
 pub use metrics::{Counts, Metrics};

@@ -23,13 +23,19 @@ pub async fn events(
 ) -> ports::Result<Response> {
     let subscription = feeds.subscribe(actor, Cursor::from_request(headers, after), start).await?;
     let handover = Handover::new(subscription);
-    let mut response = Response::new(Body::new(SseBody(handover.clone())));
+    let mut response = answer(Body::new(SseBody(handover.clone())));
     response.extensions_mut().insert(handover);
+    Ok(response)
+}
+
+/// An answer with this event stream.
+pub(crate) fn answer(stream: Body) -> Response {
+    let mut response = Response::new(stream);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// An event stream as the body of a response.

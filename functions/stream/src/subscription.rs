@@ -18,9 +18,9 @@ use std::{
 };
 
 /// After so many beats without a byte a comment is due.
-const SILENT_BEATS: u8 = 2;
+pub(crate) const SILENT_BEATS: u8 = 2;
 /// Clients come back within this time after a shutdown.
-const RETURN_WITHIN_MS: u64 = 4096;
+pub(crate) const RETURN_WITHIN_MS: u64 = 4096;
 
 /// The bytes of one event stream: frames of the events after a cursor, in order and each once, and comments between them.
 ///

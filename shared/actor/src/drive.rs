@@ -3,7 +3,7 @@
 mod take;
 
 use crate::{
-    ActorId, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, StopRequest, Target, Tree, View, clean,
+    ActorId, Announcement, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, StopRequest, Target, Tree, View, clean,
     draft::Draft,
     effect::{Reported, Running},
     load::Loaded,
@@ -304,17 +304,34 @@ impl<'a, M: Machine> Drive<'a, M> {
         }));
         self.commit_once(writes, entry).await?;
         self.committed += 1;
-        if view.is_some() {
+        let has_new_view = view.is_some();
+        if has_new_view {
             self.loaded.view = view;
         }
-        // The bus is a hint: whoever misses it reads the log.
+        // The bus is a hint: a subscriber that misses it reads the log.
         if let Err(error) = self.ports.bus.publish(self.actor.as_str(), Bytes::from(body)).await {
             tracing::warn!(actor = %self.actor, %error, "an entry was not published");
+        }
+        if has_new_view {
+            self.announce().await;
         }
         if !entry.outbox.is_empty() {
             while_unavailable(|| self.ports.queue.send(entry.outbox.clone())).await?;
         }
         Ok(())
+    }
+
+    async fn announce(&mut self) {
+        let news = M::announce(&self.loaded.state);
+        if news.is_none() || news == self.loaded.announced {
+            return;
+        }
+        if let Some(Announcement { channel, message }) = &news
+            && let Err(error) = self.ports.bus.publish(channel, message.clone()).await
+        {
+            tracing::warn!(actor = %self.actor, %error, "a change of state was not announced");
+        }
+        self.loaded.announced = news;
     }
 
     /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours.

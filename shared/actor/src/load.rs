@@ -1,6 +1,6 @@
 //! Rehydration: the newest snapshot and the log after it, folded into a state; and the way back, a snapshot.
 
-use crate::{ActorId, Entry, Machine, View, log};
+use crate::{ActorId, Announcement, Entry, Machine, View, log};
 use domain::{CommandId, Timestamp};
 use ports::{Expect, Outgoing, Result, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub(crate) struct Loaded<M: Machine> {
     pub unsettled_outbox: Vec<Outgoing>,
     /// The view as it was last written, once that is known.
     pub view: Option<View>,
+    /// The announcement that was sent last, once that is known.
+    pub announced: Option<Announcement>,
     /// When the newest entry was written.
     pub newest_at: Timestamp,
     /// Bytes of log since the newest snapshot, and the size of that.
@@ -132,6 +134,7 @@ impl<M: Machine> Loaded<M> {
             parked: false,
             unsettled_outbox: Vec::new(),
             view: None,
+            announced: None,
             newest_at: Timestamp::default(),
             logged_bytes: 0,
             snapshot_bytes: 0,

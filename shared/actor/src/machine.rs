@@ -2,7 +2,10 @@
 
 use crate::{ActorId, Entry};
 use async_trait::async_trait;
-use domain::{CommandId, Principal, Stamp, StopId, Timestamp};
+use bytes::Bytes;
+use domain::{
+    Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel,
+};
 use ports::Key;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -70,6 +73,12 @@ pub trait Machine: Send + Sync + Sized + 'static {
     }
     /// The actor as lists show it, kept in the table along with the entries that change it.
     fn view(state: &Self::State) -> Option<View>;
+    /// The message that tells watchers of the actor's surroundings about its present state, with its bus channel. It is a hint, sent
+    /// after the commit of a view that changed, if it differs from the last one.
+    fn announce(state: &Self::State) -> Option<Announcement> {
+        let _ = state;
+        None
+    }
     /// A record to keep for good beside the log because of `event`, such as what a turn cost. `state` is the one before it.
     fn record(state: &Self::State, event: &Self::Event) -> Option<View> {
         let _ = (state, event);
@@ -231,6 +240,23 @@ pub struct Letter {
 /// One attempt of one effect, such as `model/<message>/1`. Also its idempotency key towards the outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EffectKey(pub String);
+
+/// A message for a bus channel other than the actor's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The channel.
+    pub channel: String,
+    /// The message, as its subscribers read it.
+    pub message: Bytes,
+}
+
+impl Announcement {
+    /// Of a change in a workspace, on the channel of its changes.
+    pub fn of_workspace(workspace: WorkspaceId, event: WorkspaceEvent) -> Option<Self> {
+        let message = serde_json::to_vec(&Announced { id: None, event }).ok()?.into();
+        Some(Self { channel: changes_channel(workspace), message })
+    }
+}
 
 /// One item beside the log, written with the entry that it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]

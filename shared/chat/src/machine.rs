@@ -9,11 +9,11 @@ use crate::{
     state::{ChatState, QueuedTurn},
     turn,
 };
-use actor::{ActorId, Decision, EffectKey, Input, Machine, Target, Tree, View};
+use actor::{ActorId, Announcement, Decision, EffectKey, Input, Machine, Target, Tree, View};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, CommandId, Error, FileId,
     FilePath, MessageId, Mode, Principal, Sha256, Stamp, StopId, TaskId, Timestamp, ToolCall, Usage, UserId,
-    WorkspaceId, event::StopReason, native,
+    WorkspaceEvent, WorkspaceId, event::StopReason, native,
 };
 use ports::{Key, ModelRequest};
 use serde_json::Value;
@@ -280,6 +280,15 @@ impl Machine for ChatMachine {
         }
         let body = Some(serde_json::to_string(&view(state, config)).ok()?);
         Some(View { key, index: Some(view_index(config, state.active_at)), body })
+    }
+
+    fn announce(state: &ChatState) -> Option<Announcement> {
+        let config = state.config.as_ref()?;
+        let event = match state.deleted {
+            true => config.agent.is_none().then_some(WorkspaceEvent::ChatDeleted { chat_id: config.chat })?,
+            false => view(state, config).event()?,
+        };
+        Announcement::of_workspace(config.workspace, event)
     }
 
     fn record(state: &ChatState, event: &ChatEvent) -> Option<View> {

@@ -2,7 +2,7 @@
 
 use crate::{
     CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp,
-    TurnId, Usage, UserId, WorkspaceId, event, task::FlowRef,
+    TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -450,4 +450,18 @@ pub struct ChatView {
     pub created_at: Timestamp,
     /// When it last began or ended an interaction.
     pub active_at: Timestamp,
+}
+
+impl ChatView {
+    /// The event that tells a workspace's clients of this state; none for the chat of a task's agent, which is on no list of people.
+    pub fn event(&self) -> Option<WorkspaceEvent> {
+        self.task_id.is_none().then(|| WorkspaceEvent::ChatUpdated {
+            chat_id: self.chat_id,
+            title: self.title.clone(),
+            status: self.status,
+            turn_id: self.turn_id,
+            waiting_for: self.waiting_for.len() as u64,
+            active_at: self.active_at,
+        })
+    }
 }

@@ -4,6 +4,7 @@
 //! other crate can speak it and no test needs a fake for it.
 
 mod address;
+pub mod change;
 pub mod chat;
 mod digest;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod task_native;
 mod time;
 
 pub use address::is_public;
+pub use change::{Announced, FileKind, FileOp, WorkspaceEvent, changes_channel};
 pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatStatus, ChatView, Limits, Mode, OnBusy,
     PlanFile, QueuedMessage,

@@ -22,10 +22,10 @@ pub use state::{Execution, Given, Mode, TaskState};
 
 use crate::{cache::FlowCache, perform::runs_command, router::Router, tasks::admission};
 use ::slots::Places;
-use actor::{ActorId, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
+use actor::{ActorId, Announcement, Decision, EffectKey, Input, Letter, Machine, StopRequest, Tree, View};
 use domain::{
     CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    TaskPhase, TaskView, Timestamp, WorkspaceId,
+    TaskPhase, TaskView, Timestamp, WorkspaceEvent, WorkspaceId,
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
@@ -265,6 +265,15 @@ impl Machine for TaskMachine {
         }
         let body = Some(serde_json::to_string(&view(state, config)).ok()?);
         Some(View { key, index: Some(view_index(config)), body })
+    }
+
+    fn announce(state: &TaskState) -> Option<Announcement> {
+        let config = state.config.as_ref()?;
+        let event = match state.deleted {
+            true => config.origin.is_none().then_some(WorkspaceEvent::TaskDeleted { task_id: config.task })?,
+            false => view(state, config).event()?,
+        };
+        Announcement::of_workspace(config.workspace, event)
     }
 }
 

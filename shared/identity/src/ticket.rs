@@ -36,6 +36,8 @@ pub enum Stream {
     Chat(ChatId),
     /// The events of a task.
     Task(TaskId),
+    /// The changes of the workspace.
+    Workspace,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,7 +1,9 @@
 //! What every change has in common: its locks, its one commit, and how it runs to its end.
 
 use crate::{
-    Change, Result, Workspace, Writer, error,
+    Change, Result, Workspace, Writer,
+    changes::LATE,
+    error,
     model::{Entry, Node},
 };
 use domain::{CallId, Code, FileId, FilePath, Timestamp};
@@ -15,8 +17,8 @@ use std::{
 
 /// How long the result of a tool call is remembered.
 const CALLS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the repair can make up for: with an older mark it compares everything.
-pub(crate) const CHANGES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long records of changes are kept. With an older mark, the repair compares everything.
+pub const CHANGES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a change is decided anew after another writer was faster.
 pub(crate) const ATTEMPTS: u32 = 16;
 
@@ -114,11 +116,24 @@ impl Workspace {
             let record = Write::put(self.0.keys.call(call), body.clone(), Expect::Absent);
             writes.push(record.expiring(change.at + CALLS_KEPT));
         }
-        let record = Write::put(self.0.keys.change(self.0.clock.id()), body, Expect::Absent);
-        writes.push(record.expiring(change.at + CHANGES_KEPT));
+        let stamp = self.0.clock.stamp();
+        let record = |id| {
+            Write::put(self.0.keys.change(id), body.clone(), Expect::Absent).expiring(change.at + CHANGES_KEPT)
+        };
+        writes.push(record(stamp.id));
         self.touched();
         match self.0.table.commit(writes).await {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.announce(stamp.id, change).await;
+                if self.0.clock.now().since(stamp.at) > LATE {
+                    // Readers of changes have passed its id.
+                    let again = record(self.0.clock.id());
+                    if let Err(error) = self.0.table.commit(vec![again]).await {
+                        tracing::warn!(workspace = %self.0.id, %error, "a change was committed late, and watchers may miss it");
+                    }
+                }
+                Ok(true)
+            }
             Err(ports::Error::Conflict { .. }) => Ok(false),
             Err(error) => {
                 // It may have taken effect, and nobody flushes it: the mark must not pass it.

@@ -18,10 +18,11 @@
 //! has it [hydrated](Workspace::hydrate) before.
 //!
 //! What this crate does not do: it decides no permissions beyond the workspace's own invariants (the taxonomy stays, only
-//! the chat writes its chat file), and it publishes no events: a [`Change`] has what an event needs.
+//! the chat writes its chat file), and it holds no event streams: it only announces each [`Change`] on the bus.
 
 mod archive;
 pub mod blocking;
+mod changes;
 mod commit;
 mod damage;
 mod error;
@@ -49,6 +50,8 @@ mod versions;
 mod workspaces;
 mod write;
 
+pub use changes::{ChangePage, LATE};
+pub use commit::CHANGES_KEPT;
 pub use damage::{Damage, DamageCounts, Damaged};
 pub use hydrate::{Budget, Hydrated};
 pub use large::Given;

@@ -1,20 +1,10 @@
 //! The data of a workspace: what the index keeps and what callers get.
 
 use bytes::Bytes;
-use domain::{CallId, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
+use domain::{CallId, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A file with versions.
-    File,
-    /// A folder.
-    Folder,
-    /// A file whose history is kept elsewhere, such as a chat's: it has an identity, but no versions.
-    Projection,
-}
+pub use domain::{FileKind as Kind, FileOp as Op};
 
 /// What is current under one name of one folder; the body of the index's entry.
 ///
@@ -124,24 +114,6 @@ pub struct Trashed {
     pub at: Timestamp,
 }
 
-/// What a change did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Op {
-    /// A folder, or a projection, was made.
-    Made,
-    /// A version was written, or was found to be current already.
-    Written,
-    /// It has another path.
-    Moved,
-    /// It is in the trash.
-    Removed,
-    /// It came back from the trash.
-    Restored,
-    /// It is gone for good.
-    Purged,
-}
-
 /// What one operation did: its result, what is remembered under its call id, what the repair replays, and what a
 /// `file_updated` event is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,6 +143,20 @@ pub struct Change {
 }
 
 impl Change {
+    /// The event that tells clients of it.
+    pub fn event(&self) -> WorkspaceEvent {
+        WorkspaceEvent::FileUpdated {
+            path: self.path.clone(),
+            v: self.v,
+            file_id: self.file_id,
+            kind: self.kind,
+            op: self.op,
+            from: self.from.clone(),
+            author: self.author.clone(),
+            at: self.at,
+        }
+    }
+
     pub(crate) fn of(op: Op, entry: &Entry, path: FilePath, writer: &Writer, at: Timestamp) -> Self {
         Self {
             op,

@@ -13,7 +13,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use domain::{Code, Error, FilePath, Principal, WorkspaceId};
-use ports::{Blobs, Clock, Expect, Query, Table, Write};
+use ports::{Blobs, Bus, Clock, Expect, Query, Table, Write};
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// Where sandboxes are configured.
     pub nearby: OnceLock<Arc<Nearby>>,
     pub damages: Damages,
+    /// The bus on which changes are announced.
+    pub bus: OnceLock<Arc<dyn Bus>>,
 }
 
 /// Brings projections up to date where nobody does so as their log grows: on a machine whose `latest/` does not last.
@@ -111,6 +113,7 @@ impl Workspaces {
             cache,
             nearby,
             damages: Damages::default(),
+            bus: OnceLock::new(),
         }))
     }
 

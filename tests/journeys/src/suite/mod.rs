@@ -82,6 +82,7 @@ pub const JOURNEYS: &[Journey] = {
         streams::a_stream_goes_on_wherever_it_was_left [];
         streams::one_connection_sees_turn_after_turn [Script];
         streams::a_ticket_opens_its_stream_and_nothing_else [];
+        streams::a_workspace_tells_its_watchers_of_every_change [Script];
         tasks::a_task_takes_its_way_and_tells_it [];
         tasks::a_task_waits_for_a_person_and_is_stopped [];
         tasks::a_task_is_paused_and_stepped [];

@@ -76,3 +76,72 @@ pub(super) async fn a_ticket_opens_its_stream_and_nothing_else(stage: Stage) -> 
     assert_eq!(nothing.status, StatusCode::BAD_REQUEST);
     Ok(())
 }
+
+pub(super) async fn a_workspace_tells_its_watchers_of_every_change(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let before = client.file(&place, "/projects/before.md", "there before").await?;
+    // As a page does: it opens the stream, and then loads what there is.
+    let watch = client.watch_live(&place).await?;
+    let told = |name: &'static str, of: Value| {
+        move |event: &Event| {
+            let fits = |(key, value): (&String, &Value)| event.data[key] == *value;
+            event.name == name && of.as_object().is_some_and(|of| of.iter().all(fits))
+        }
+    };
+
+    // A person changes files.
+    let file = client.file(&place, "/projects/a.md", "first").await?;
+    let id = file.rsplit('/').next().unwrap_or_default().to_owned();
+    let is_written = told("file_updated", json!({ "path": "/projects/a.md", "v": 1, "op": "written", "file_id": id }));
+    watch.until(|events| events.iter().any(&is_written)).await?;
+    client.ask(Method::PATCH, &file, json!({ "path": "/projects/b.md" })).await?.is(200)?;
+    let is_moved = told("file_updated", json!({ "path": "/projects/b.md", "from": "/projects/a.md", "op": "moved" }));
+    watch.until(|events| events.iter().any(&is_moved)).await?;
+    client.ask(Method::DELETE, &before, Value::Null).await?.is(204)?;
+    let is_removed = told("file_updated", json!({ "path": "/projects/before.md", "v": 0, "op": "removed" }));
+    watch.until(|events| events.iter().any(&is_removed)).await?;
+
+    // An agent does, in a chat that the client does not watch.
+    let chat = client.chat(&place, "watched").await?;
+    let chat_id = chat.rsplit('/').next().unwrap_or_default().to_owned();
+    let by_agent = told("file_updated", json!({ "path": "/projects/watched/a.md", "v": 2, "kind": "file" }));
+    let is_running = told("chat_updated", json!({ "chat_id": chat_id, "status": "running" }));
+    let is_idle = told("chat_updated", json!({ "chat_id": chat_id, "status": "idle", "waiting_for": 0 }));
+    watch
+        .until(|events| {
+            let first = |fits: &dyn Fn(&Event) -> bool| events.iter().position(fits);
+            first(&by_agent).is_some() && first(&is_running).zip(first(&is_idle)).is_some_and(|(run, idle)| run < idle)
+        })
+        .await?;
+
+    // A task runs.
+    client.flow(&place, "choice", &[("workflow.yaml", testkit::flows::CHOICE)]).await?;
+    let task = client.run(&place, "choice", json!({ "good": true })).await?;
+    let is_finished = told("task_updated", json!({ "task_id": task["task_id"], "flow": "choice", "phase": "finished" }));
+    watch.until(|events| events.iter().any(&is_finished)).await?;
+
+    client.ask(Method::DELETE, &chat, Value::Null).await?;
+    let is_deleted = told("chat_deleted", json!({ "chat_id": chat_id }));
+    watch.until(|events| events.iter().any(&is_deleted)).await?;
+
+    // A client that was away hears what it missed; what it had heard may come again.
+    let seen = watch.events();
+    let left = seen.iter().position(&is_moved).ok_or("not told")?;
+    let missed = client.watch_after(&place, seen[left].id);
+    missed.until(|events| events.iter().any(&is_removed) && events.iter().any(&by_agent)).await?;
+    let all = client.open(&format!("{place}/events?after=0")).await?.until(|all| all.iter().any(&by_agent)).await?;
+    let versions = all.iter().filter(|event| is_written(event)).count();
+    assert_eq!(versions, 1, "in one stream each change comes once: {all:#?}");
+    assert!(all.iter().any(told("file_updated", json!({ "path": "/projects/before.md", "v": 1 }))), "{all:#?}");
+    let odd = client.open(&format!("{place}/events?after=99999999999999")).await?.until_event("reset").await?;
+    assert_eq!(odd.last().map(|event| &event.data["reason"]), Some(&json!("unknown_cursor")));
+
+    // A page has no token in its stream's headers.
+    let made = client.ask(Method::POST, &format!("{place}/stream-tickets"), json!({})).await?.is(201)?.json()?;
+    let url = made["url"].as_str().ok_or("no url")?;
+    let browser = client.with_token(None);
+    browser.open(&format!("{url}&after=0")).await?.until(|events| events.iter().any(&is_moved)).await?;
+    assert_eq!(browser.look(&format!("{place}/events")).await?.status, StatusCode::UNAUTHORIZED);
+    Ok(())
+}

@@ -125,6 +125,7 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"plan_id": "{plan_id}", "v": 1}"#,
         ),
+        row("GET /api/v1/workspaces/{workspace_id}/events", In(Read), "after=0", ""),
         row("POST /api/v1/workspaces/{workspace_id}/stream-tickets", In(Read), "", r#"{"chat_id": "{chat_id}"}"#),
         // Files.
         row("GET /api/v1/workspaces/{workspace_id}/files", In(Read), "", ""),

@@ -1,0 +1,53 @@
+//! The changes of a workspace out of its parts: records of files, and the lists of chats and tasks.
+
+use crate::Ways;
+use async_trait::async_trait;
+use domain::{ChatView, Code, TaskView, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
+use flow::tasks::TaskFilter;
+use std::time::Duration;
+use stream::{Changes, Records};
+
+/// The chats that were active last, and the newest tasks, whose states a stream compares with what it has told. It hears of the others
+/// by the bus alone.
+const LISTED: usize = 100;
+
+/// The changes of one workspace.
+pub(crate) struct WorkspaceChanges {
+    pub workspace: WorkspaceId,
+    pub ways: Ways,
+}
+
+#[async_trait]
+impl Changes for WorkspaceChanges {
+    fn channel(&self) -> String {
+        changes_channel(self.workspace)
+    }
+    fn now(&self) -> Timestamp {
+        self.ways.base.clock.now()
+    }
+    fn late(&self) -> Duration {
+        workspace::LATE
+    }
+    fn kept(&self) -> Duration {
+        workspace::CHANGES_KEPT
+    }
+    async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records> {
+        let files = self.ways.workspaces.open(self.workspace).await.map_err(unreadable)?;
+        let page = files.changes_from(from, cursor).await.map_err(unreadable)?;
+        Ok((page.changes, page.next))
+    }
+    async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
+        let chats = self.ways.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;
+        let tasks = self.ways.tasks.list(self.workspace, &TaskFilter::default(), LISTED, None).await.map_err(unreadable)?;
+        let chats = chats.chats.iter().filter_map(ChatView::event);
+        Ok(chats.chain(tasks.tasks.iter().filter_map(TaskView::event)).collect())
+    }
+}
+
+/// The cause is in the log already; a workspace that is gone ends its streams.
+fn unreadable(error: domain::Error) -> ports::Error {
+    match error.code {
+        Code::NotFound => ports::Error::Invalid(error.message),
+        _ => ports::Error::unavailable("the changes of a workspace", error),
+    }
+}

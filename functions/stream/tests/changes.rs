@@ -1,0 +1,310 @@
+//! The changes of a workspace, whatever the bus does to their announcements.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use async_trait::async_trait;
+use axum::body::BodyDataStream;
+use domain::{
+    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent,
+};
+use futures::StreamExt;
+use ports::Bus;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+use stream::{Changes, Cursor, FeedOptions, Feeds, Metrics, Records};
+use support::{Faults, MemoryBus, MemoryTable, Random};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// The moment at which a test begins, in milliseconds since 1970.
+const BEGIN: i64 = 1_800_000_000_000;
+const LATE: Duration = Duration::from_secs(30);
+const PAGE: usize = 8;
+const CHANNEL: &str = "changes/w";
+
+/// A workspace in memory, on the clock of the test.
+struct Workspace {
+    began: Instant,
+    records: Mutex<BTreeMap<Uuid, WorkspaceEvent>>,
+    chats: Mutex<Vec<WorkspaceEvent>>,
+    bus: Arc<MemoryBus>,
+    serial: AtomicUsize,
+    reads: AtomicUsize,
+    is_gone: AtomicBool,
+}
+
+#[async_trait]
+impl Changes for Workspace {
+    fn channel(&self) -> String {
+        CHANNEL.into()
+    }
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(BEGIN) + self.began.elapsed()
+    }
+    fn late(&self) -> Duration {
+        LATE
+    }
+    fn kept(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+    async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records> {
+        self.reads.fetch_add(1, SeqCst);
+        if self.is_gone.load(SeqCst) {
+            return Err(ports::Error::Invalid("the workspace is gone".into()));
+        }
+        let from = cursor.map_or_else(|| id(from, 0), |cursor| cursor.parse().unwrap());
+        let records = self.records.lock().unwrap();
+        let mut rest = records.range(from..).map(|(id, event)| (*id, event.clone()));
+        let page: Vec<_> = rest.by_ref().take(PAGE).collect();
+        Ok((page, rest.next().map(|(id, _)| id.to_string())))
+    }
+    async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
+        Ok(self.chats.lock().unwrap().clone())
+    }
+}
+
+fn id(at: Timestamp, serial: usize) -> Uuid {
+    Uuid::from_u128((u128::try_from(at.as_millis()).unwrap() << 80) | serial as u128)
+}
+
+fn path(name: &str) -> FilePath {
+    FilePath::parse(&format!("/{name}")).unwrap()
+}
+
+impl Workspace {
+    fn new(bus: &Arc<MemoryBus>) -> Arc<Self> {
+        let (records, chats) = (Mutex::default(), Mutex::default());
+        let (serial, reads, is_gone) = (AtomicUsize::new(1), AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { began: Instant::now(), records, chats, bus: bus.clone(), serial, reads, is_gone })
+    }
+
+    /// Commits a change of a file whose id was drawn `ago`, and announces it.
+    async fn write(&self, name: &str, ago: Duration) {
+        let drawn = Timestamp::from_millis(self.now().as_millis() - i64::try_from(ago.as_millis()).unwrap());
+        let event = WorkspaceEvent::FileUpdated {
+            path: path(name),
+            v: 1,
+            file_id: FileId(Uuid::nil()),
+            kind: FileKind::File,
+            op: FileOp::Written,
+            from: None,
+            author: "user:ann".into(),
+            at: drawn,
+        };
+        let id = id(drawn, self.serial.fetch_add(1, SeqCst));
+        self.records.lock().unwrap().insert(id, event.clone());
+        self.announce(&Announced { id: Some(id), event }).await;
+    }
+
+    async fn chat(&self, title: &str, status: ChatStatus) {
+        let event = WorkspaceEvent::ChatUpdated {
+            chat_id: ChatId(Uuid::from_u128(7)),
+            title: title.into(),
+            status,
+            turn_id: None,
+            waiting_for: 0,
+            active_at: self.now(),
+        };
+        *self.chats.lock().unwrap() = vec![event.clone()];
+        self.announce(&Announced { id: None, event }).await;
+    }
+
+    async fn announce(&self, announced: &Announced) {
+        self.bus.publish(CHANNEL, serde_json::to_vec(announced).unwrap().into()).await.unwrap();
+    }
+}
+
+struct World {
+    bus: Arc<MemoryBus>,
+    workspace: Arc<Workspace>,
+    feeds: Feeds,
+    shutdown: CancellationToken,
+}
+
+fn world(seed: u64, faults: Faults) -> World {
+    let bus = Arc::new(MemoryBus::new(seed, faults));
+    let shutdown = CancellationToken::new();
+    let (table, metrics) = (Arc::new(MemoryTable::default()), Arc::<Metrics>::default());
+    let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), metrics, shutdown.clone());
+    World { workspace: Workspace::new(&bus), bus, feeds, shutdown }
+}
+
+/// A client: what it has read, as `name of file or title and status`, each with its cursor.
+struct Client {
+    body: BodyDataStream,
+    text: String,
+    seen: Vec<(u64, String)>,
+}
+
+impl World {
+    async fn watch(&self, cursor: Cursor) -> Client {
+        let answer = self.feeds.changes(self.workspace.clone(), cursor).await.unwrap();
+        Client { body: answer.into_body().into_data_stream(), text: String::new(), seen: Vec::new() }
+    }
+}
+
+impl Client {
+    /// Reads on until `fits`, for ten minutes of the test's clock at most; false when the stream ends before.
+    async fn until(&mut self, fits: impl Fn(&Self) -> bool) -> bool {
+        while !fits(self) {
+            let bytes = timeout(Duration::from_secs(600), self.body.next()).await;
+            let Some(bytes) = bytes.unwrap_or_else(|_| panic!("nothing more comes: {:?}", self.seen)) else {
+                return false;
+            };
+            self.text.push_str(std::str::from_utf8(&bytes.unwrap()).unwrap());
+            while let Some((frame, rest)) = self.text.split_once("\n\n") {
+                let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
+                    let data: serde_json::Value = serde_json::from_str(&data).unwrap();
+                    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+                    let what = [text("path"), text("title"), text("status"), text("reason")].concat();
+                    self.seen.push((id.parse().unwrap(), what));
+                }
+                self.text = rest.to_owned();
+            }
+        }
+        true
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.seen.iter().map(|(_, what)| what.as_str()).collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.seen.iter().any(|(_, what)| what == name)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_hears_what_comes_and_nothing_from_before() {
+    let world = world(1, Faults::default());
+    world.workspace.write("before", Duration::ZERO).await;
+    world.workspace.chat("old", ChatStatus::Idle).await;
+    let mut client = world.watch(Cursor::None).await;
+    world.workspace.write("a", Duration::ZERO).await;
+    world.workspace.chat("old", ChatStatus::Running).await;
+    world.workspace.write("b", Duration::ZERO).await;
+    assert!(client.until(|client| client.has("/b")).await);
+    assert_eq!(client.names(), ["/a", "oldrunning", "/b"]);
+    // The checks of a minute find nothing new.
+    world.workspace.write("c", Duration::from_secs(3)).await;
+    assert!(client.until(|client| client.has("/c")).await);
+    assert_eq!(client.names(), ["/a", "oldrunning", "/b", "/c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_bus_loses_comes_with_a_check_and_once() {
+    for seed in 0..32 {
+        let faults = Faults { lost: 40, doubled: 20, garbled: 10, ..Faults::default() };
+        let world = world(seed, faults);
+        let mut random = Random(seed * 2 + 1);
+        let mut client = world.watch(Cursor::None).await;
+        let mut expected = Vec::new();
+        for n in 0..60 {
+            let ago = Duration::from_millis(random.below(LATE.as_millis() as u64 - 1000));
+            world.workspace.write(&n.to_string(), ago).await;
+            expected.push(format!("/{n}"));
+            if random.below(3) == 0 {
+                tokio::time::advance(Duration::from_millis(random.below(9000))).await;
+            }
+        }
+        world.workspace.chat("end", ChatStatus::Idle).await;
+        assert!(client.until(|client| client.seen.len() > expected.len()).await);
+        let mut names = client.names();
+        names.sort_unstable();
+        expected.push("endidle".into());
+        expected.sort_unstable();
+        assert_eq!(names, expected, "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_misses_nothing_wherever_it_left() {
+    let world = world(3, Faults { lost: 50, ..Faults::default() });
+    let mut first = world.watch(Cursor::After(0)).await;
+    let mut random = Random(11);
+    for n in 0..40 {
+        let ago = Duration::from_millis(random.below(20_000));
+        world.workspace.write(&n.to_string(), ago).await;
+        world.workspace.chat(&format!("t{n}"), ChatStatus::Running).await;
+        tokio::time::advance(Duration::from_millis(random.below(20_000))).await;
+        let told = first.seen.len();
+        assert!(first.until(|client| client.seen.len() > told).await);
+    }
+    assert!(first.until(|client| (0..40).all(|n| client.has(&format!("/{n}")))).await);
+    for left in 0..first.seen.len() {
+        let mut again = world.watch(Cursor::After(first.seen[left].0)).await;
+        let missed: Vec<_> = first.seen[left + 1..].iter().filter(|(_, what)| what.starts_with('/')).collect();
+        assert!(again.until(|client| missed.iter().all(|(_, what)| client.has(what))).await, "left at {left}");
+        assert!(again.until(|client| client.has("t39running")).await, "left at {left}: the state of the chat");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cursors_that_are_of_no_use_begin_anew() {
+    let world = world(4, Faults::default());
+    let hour = 3_600_000;
+    for (cursor, reason) in [
+        (Cursor::Unknown, "unknown_cursor"),
+        (Cursor::After(BEGIN as u64 + hour), "unknown_cursor"),
+        (Cursor::After(u64::MAX), "unknown_cursor"),
+        (Cursor::After(BEGIN as u64 - hour - 1), "cursor_too_old"),
+    ] {
+        let mut client = world.watch(cursor).await;
+        assert!(client.until(|client| client.has(reason)).await, "{cursor:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_a_bus_looks_at_every_beat() {
+    let world = world(5, Faults { away: true, ..Faults::default() });
+    let mut client = world.watch(Cursor::None).await;
+    world.workspace.write("a", Duration::ZERO).await;
+    assert!(client.until(|client| client.has("/a")).await);
+    world.bus.set(Faults::default());
+    world.workspace.write("b", Duration::ZERO).await;
+    assert!(client.until(|client| client.has("/b")).await);
+    world.bus.hang_up();
+    world.workspace.write("c", Duration::ZERO).await;
+    assert!(client.until(|client| client.has("/c")).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_says_that_it_lives_and_ends_with_the_server_and_with_its_workspace() {
+    let world = world(6, Faults::default());
+    let mut client = world.watch(Cursor::None).await;
+    assert!(client.until(|client| client.text.contains(": keep-alive")).await);
+    assert_eq!(world.feeds.metrics().counts().subscriptions, 1);
+    let mut other = world.watch(Cursor::None).await;
+    world.workspace.is_gone.store(true, SeqCst);
+    assert!(!other.until(|_| false).await, "a workspace that is gone has no changes");
+    world.workspace.is_gone.store(false, SeqCst);
+    let mut last = world.watch(Cursor::None).await;
+    world.shutdown.cancel();
+    assert!(!last.until(|_| false).await);
+    assert!(last.text.contains("retry: "), "{}", last.text);
+    drop((client, other, last));
+    assert_eq!(world.feeds.metrics().counts().subscriptions, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_costs_no_reads_of_the_table() {
+    let world = world(7, Faults::default());
+    let mut client = world.watch(Cursor::None).await;
+    let before = world.workspace.reads.load(SeqCst);
+    for n in 0..100 {
+        world.workspace.write(&n.to_string(), Duration::ZERO).await;
+        tokio::time::advance(Duration::from_secs(5)).await;
+    }
+    assert_eq!(world.workspace.reads.load(SeqCst), before);
+    assert!(client.until(|client| client.has("/99")).await);
+    assert_eq!(client.seen.len(), 100);
+}

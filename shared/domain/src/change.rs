@@ -1,0 +1,177 @@
+//! Changes in a workspace: of its files, and of the state of its chats and tasks. Their stream lets a client refresh a view
+//! that it loaded before.
+
+use crate::{ChatId, ChatStatus, FileId, FilePath, NodeId, Status, TaskId, TaskPhase, Timestamp, TurnId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The kind of an entry of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A file with versions.
+    File,
+    /// A folder.
+    Folder,
+    /// A file whose history is kept elsewhere, such as a chat's: it has an identity, but no versions.
+    Projection,
+}
+
+/// The effect of a change on a file or folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOp {
+    /// A folder, or a projection, was made.
+    Made,
+    /// A version was written, or was found to be current already.
+    Written,
+    /// It has another path.
+    Moved,
+    /// It is in the trash.
+    Removed,
+    /// It came back from the trash.
+    Restored,
+    /// It is gone for good.
+    Purged,
+}
+
+/// One change in a workspace. Those of chats and tasks carry their state after the change, so only the latest one counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WorkspaceEvent {
+    /// A file or folder was made, written, moved, removed or restored, by anybody: a person, an agent of a chat, or a task.
+    FileUpdated {
+        /// Its path after the change; the last one, if it is gone.
+        path: FilePath,
+        /// Its current version; 0 for a folder, for a chat's own file, and for one that is gone.
+        v: u64,
+        /// Its identity.
+        file_id: FileId,
+        /// Its kind.
+        kind: FileKind,
+        /// The effect of the change.
+        op: FileOp,
+        /// Its path before the change, if it was moved.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<FilePath>,
+        /// The author: `user:…`, `agent:…` or `system`.
+        author: String,
+        /// The time of the change.
+        at: Timestamp,
+    },
+    /// A chat was made, has another status or title, or began or ended a turn.
+    ChatUpdated {
+        /// The chat.
+        chat_id: ChatId,
+        /// Its title.
+        title: String,
+        /// Its status.
+        status: ChatStatus,
+        /// The turn that runs or waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn_id: Option<TurnId>,
+        /// The number of open questions and requests for permission.
+        waiting_for: u64,
+        /// The time at which it last began or ended a turn.
+        active_at: Timestamp,
+    },
+    /// A chat was deleted.
+    ChatDeleted {
+        /// The chat.
+        chat_id: ChatId,
+    },
+    /// A task was made, or has another phase or status. Clones and subtasks are not told: the task's own stream has them.
+    TaskUpdated {
+        /// The task.
+        task_id: TaskId,
+        /// The name of its flow.
+        flow: String,
+        /// Its phase.
+        phase: TaskPhase,
+        /// Its status.
+        status: Status,
+        /// The node that waits for a person, if one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asks: Option<NodeId>,
+        /// The time at which it ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finished_at: Option<Timestamp>,
+    },
+    /// A task was deleted.
+    TaskDeleted {
+        /// The task.
+        task_id: TaskId,
+    },
+}
+
+/// The bus channel on which changes of a workspace are announced, each as the JSON of an [`Announced`].
+pub fn changes_channel(workspace: WorkspaceId) -> String {
+    format!("changes/{workspace}")
+}
+
+/// A message on [`changes_channel`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Announced {
+    /// The record of the change, for a change of a file: a version 7 UUID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<uuid::Uuid>,
+    /// The change.
+    #[serde(flatten)]
+    pub event: WorkspaceEvent,
+}
+
+impl WorkspaceEvent {
+    /// The time of the change, where it says one.
+    pub fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::FileUpdated { at, .. } | Self::ChatUpdated { active_at: at, .. } => Some(*at),
+            Self::TaskUpdated { finished_at, .. } => *finished_at,
+            Self::ChatDeleted { .. } | Self::TaskDeleted { .. } => None,
+        }
+    }
+
+    /// The chat or task whose state it is, as a key of its own; none for a change of a file.
+    pub fn subject(&self) -> Option<String> {
+        match self {
+            Self::FileUpdated { .. } => None,
+            Self::ChatUpdated { chat_id, .. } | Self::ChatDeleted { chat_id } => Some(format!("chat/{chat_id}")),
+            Self::TaskUpdated { task_id, .. } | Self::TaskDeleted { task_id } => Some(format!("task/{task_id}")),
+        }
+    }
+}
+
+/// The name and the data of `event` on the wire.
+pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
+    match event {
+        WorkspaceEvent::FileUpdated { path, v, file_id, kind, op, from, author, at } => {
+            let mut data = json!({
+                "path": path, "v": v, "file_id": file_id, "kind": kind, "op": op, "author": author, "at": at,
+            });
+            if let Some(from) = from {
+                data["from"] = json!(from);
+            }
+            ("file_updated", data)
+        }
+        WorkspaceEvent::ChatUpdated { chat_id, title, status, turn_id, waiting_for, active_at } => {
+            let mut data = json!({
+                "chat_id": chat_id, "title": title, "status": status, "waiting_for": waiting_for, "active_at": active_at,
+            });
+            if let Some(turn_id) = turn_id {
+                data["turn_id"] = json!(turn_id);
+            }
+            ("chat_updated", data)
+        }
+        WorkspaceEvent::ChatDeleted { chat_id } => ("chat_deleted", json!({ "chat_id": chat_id })),
+        WorkspaceEvent::TaskUpdated { task_id, flow, phase, status, asks, finished_at } => {
+            let mut data = json!({ "task_id": task_id, "flow": flow, "phase": phase, "status": status });
+            if let Some(asks) = asks {
+                data["asks"] = json!(asks);
+            }
+            if let Some(finished_at) = finished_at {
+                data["finished_at"] = json!(finished_at);
+            }
+            ("task_updated", data)
+        }
+        WorkspaceEvent::TaskDeleted { task_id } => ("task_deleted", json!({ "task_id": task_id })),
+    }
+}

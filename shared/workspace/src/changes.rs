@@ -1,0 +1,60 @@
+//! The changes of a workspace's files, for clients that refresh their view: the records that every commit writes, in the order of
+//! their ids, and an announcement of each on the bus.
+
+use crate::{Change, Result, Workspace, Workspaces, error, keys::Keys};
+use domain::{Announced, Timestamp, WorkspaceEvent, changes_channel};
+use ports::{Bus, Query};
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// The longest time between the drawing of a change's id and its commit. A reader that has read up to some moment looks this far
+/// before it for changes that were committed late. A commit that takes longer writes a second record, with a new id.
+pub const LATE: Duration = Duration::from_secs(30);
+
+/// Records read at once.
+const PAGE: usize = 500;
+
+/// A page of changes.
+#[derive(Debug, Default)]
+pub struct ChangePage {
+    /// The changes with the ids of their records, in the order of the ids.
+    pub changes: Vec<(Uuid, WorkspaceEvent)>,
+    /// The cursor of the next page; none at the end.
+    pub next: Option<String>,
+}
+
+impl Workspaces {
+    /// Announces changes on this bus from now on; the first bus counts.
+    #[must_use]
+    pub fn announcing(self, bus: Arc<dyn Bus>) -> Self {
+        drop(self.0.bus.set(bus));
+        self
+    }
+}
+
+impl Workspace {
+    /// The changes of files whose records were made at `from` or later. Records are kept for 30 days.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer.
+    pub async fn changes_from(&self, from: Timestamp, cursor: Option<String>) -> Result<ChangePage> {
+        let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), PAGE) };
+        let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
+        let mut changes = Vec::with_capacity(page.items.len());
+        for item in &page.items {
+            let Ok(id) = item.key.sk.parse() else { continue };
+            changes.push((id, error::parse::<Change>(&item.body)?.event()));
+        }
+        Ok(ChangePage { changes, next: page.next })
+    }
+
+    /// Tells watchers of a change that was committed. It is a hint: a watcher that misses it reads the record.
+    pub(crate) async fn announce(&self, id: Uuid, change: &Change) {
+        let Some(bus) = self.0.shared.upgrade().and_then(|shared| shared.bus.get().cloned()) else { return };
+        let announced = Announced { id: Some(id), event: change.event() };
+        let Ok(message) = serde_json::to_vec(&announced) else { return };
+        if let Err(error) = bus.publish(&changes_channel(self.0.id), message.into()).await {
+            tracing::warn!(workspace = %self.0.id, %error, "a change of a file was not announced");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-"""reference/chat-events.md and reference/task-events.md: from the enums of events and from the functions that put them on the wire."""
+"""reference/chat-events.md, task-events.md and workspace-events.md: from the enums of events and from the functions that put them on the wire."""
 
 import re
 
@@ -201,11 +201,17 @@ def page(enum_name, title, intro):
             out.append(table(["field", "type", "present", "is"], rows) if rows else "No fields.\n")
             objects |= {each for row in rows for each in re.findall(r"object, `(\w+)`", row[1])}
     out += described(objects)
+    if not hidden:
+        return finished(enum, path, title, names_on_wire, out)
     out.append("## Facts without an event\n")
     out.append("The log also holds facts that only the state machine needs. They have numbers, so clients see gaps in `id:`.\n")
     out.append(table(["fact", "is"], [(f"`{rust.cased(v.name, 'snake_case')}`" + (" (again, after a crash)" if v.name in seen else ""), v.doc) for v in hidden]))
-    sources = f"`{enum.path}` and `{path}`"
-    text = re.sub(rf"`(?:{enum_name}::)?([A-Z]\w+)`", lambda match: f"`{names_on_wire.get(match.group(1), match.group(1))}`", "\n".join(out))
+    return finished(enum, path, title, names_on_wire, out)
+
+
+def finished(enum, path, title, names_on_wire, out):
+    sources = " and ".join(f"`{each}`" for each in dict.fromkeys([enum.path, path]))
+    text = re.sub(rf"`(?:{enum.name}::)?([A-Z]\w+)`", lambda match: f"`{names_on_wire.get(match.group(1), match.group(1))}`", "\n".join(out))
     return rust.generated(title, sources, text)
 
 
@@ -263,7 +269,18 @@ The events of a task come from `GET /api/v1/workspaces/{{workspace_id}}/tasks/{{
 the task's beginning. The last event is `done` or `stopped`; for a clone or subtask that continues in a merge above it, `went_up`.
 Clones and subtasks are tasks with streams of their own. The chat of an agent node is a chat; `agent_asked` names it.
 """
+    workspace = """Every event is one block of Server-Sent Events: `id:` is a cursor, `event:` its name, `data:` one JSON object.
+
+The changes of a workspace come from `GET /api/v1/workspaces/{workspace_id}/events`: files that anybody changed, and the chats and tasks
+that began, ended or wait. Without a cursor the stream begins with the next change. To show a workspace, open the stream first, and then
+load the lists.
+
+A change comes at least once. A client that reconnects sends the last `id:` in the header `Last-Event-ID`, or in `?after=`, and may see the
+changes of the last seconds again. Chats and tasks are told by their present state: a state that was replaced in the meantime is not told.
+[The stream itself](streams.md) has more.
+"""
     return {
+        "reference/workspace-events.md": page("WorkspaceEvent", "Events of workspaces", workspace),
         "reference/chat-events.md": page("ChatEvent", "Events of chats", chat),
         "reference/task-events.md": page("TaskEvent", "Events of tasks", task),
     }

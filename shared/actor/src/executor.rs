@@ -1,4 +1,4 @@
-//! Where deliveries and their effects run: a few runners of the async runtime poll them, lane by lane.
+//! Polls deliveries and their effects lane by lane, on a few runners of the async runtime.
 //!
 //! The queue of the async runtime is first come, first served. A future of one tenant that is ready would wait there behind
 //! every ready future of another tenant, at each of its awaits. Here a future that is woken waits among those of its lane, and
@@ -30,7 +30,7 @@ struct Ready {
     runners: usize,
 }
 
-/// A future, and where it stands.
+/// A future with its lane and its state.
 struct Task {
     lane: Arc<str>,
     executor: Executor,
@@ -42,7 +42,7 @@ struct Slot {
     /// Not here while it is polled, and gone when it is over.
     future: Option<BoxFuture<'static, ()>>,
     state: State,
-    /// Who waits for the end.
+    /// The waker of the task that waits for the end.
     waits: Option<Waker>,
 }
 
@@ -59,7 +59,7 @@ enum State {
     Over,
 }
 
-/// A future that runs. It is aborted when this is dropped; as a future itself, this ends when that has ended, in whatever way.
+/// A running future. Dropping this aborts it; as a future, this ends when that one has ended, was aborted or has panicked.
 #[must_use = "dropping it aborts the future"]
 #[derive(Debug)]
 pub struct Job {
@@ -155,7 +155,7 @@ impl Task {
         }
     }
 
-    /// It is over: what is left of it is dropped, and who waits for it is told.
+    /// Ends it: drops the rest of the future and wakes the task that waits for it.
     fn end(&self) {
         let mut slot = lock(&self.slot);
         slot.state = State::Over;
@@ -169,7 +169,7 @@ impl Task {
 }
 
 impl Job {
-    /// Lets it run to its end, whether or not anybody waits for that.
+    /// Lets it run to its end without an owner.
     pub fn detach(mut self) {
         self.detached = true;
     }

@@ -1,4 +1,4 @@
-//! The bus's suite: what a bus promises is little, so most of it is about what it must not do.
+//! The bus's suite: a bus promises little, so most checks are for forbidden behaviour.
 
 use super::{Env, table::ok};
 use bytes::Bytes;

@@ -5,7 +5,7 @@ use domain::{CommandId, Principal, Stamp, Timestamp};
 use ports::{MAX_BATCH, MAX_WRITES, Outgoing, Result};
 use uuid::Uuid;
 
-/// A draft with so many bytes of commands and letters is full: entries stay well below what the table keeps itself.
+/// A draft with so many bytes of commands and letters is full: entries stay well below the table's limit for its own bodies.
 const BYTES: usize = 32 * 1024;
 
 /// Decisions that the log does not have yet. Their events are in the state already, so that each step decides on the result of the one before it; if

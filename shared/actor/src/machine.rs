@@ -80,7 +80,7 @@ pub trait Machine: Send + Sync + Sized + 'static {
 /// Follows the commits of actors on the machine that drives them: a projection, such as the chat's file.
 #[async_trait]
 pub trait Follow<M: Machine>: Send + Sync {
-    /// The actor was read from its log, because a worker may have died between a commit and what follows it.
+    /// The actor was read from its log, because a worker may have died between a commit and the calls after it.
     async fn loaded(&self, actor: &ActorId, state: &M::State);
     /// An entry was committed; `state` is the one after it. Called in order, before the worker goes on.
     async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);

@@ -288,7 +288,7 @@ async fn an_effect_that_panics_each_time_pauses_its_actor_and_others_go_on_besid
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_the_machine_gives_up_pauses_nobody() {
+async fn a_command_that_the_machine_gives_up_pauses_no_actor() {
     let world = world();
     let process = world.process();
     let impossible = world.work(1, Work::Impossible);

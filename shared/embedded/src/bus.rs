@@ -139,7 +139,7 @@ mod tests {
     use futures::FutureExt as _;
 
     #[tokio::test]
-    async fn a_slow_subscriber_keeps_the_newest_and_holds_up_nobody() {
+    async fn a_slow_subscriber_keeps_the_newest_and_holds_up_no_other() {
         let bus = LocalBus::new();
         let mut slow = bus.subscribe("c").await.unwrap();
         for n in 0..2000_u32 {

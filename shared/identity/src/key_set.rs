@@ -1,7 +1,7 @@
 //! The keys that an issuer publishes (a JWK set, RFC 7517), and how they change.
 //!
-//! - A key that is not known may be new: the set is fetched again, but not more often than every [`ASK_AGAIN`], whatever
-//!   tokens say; else anybody could have us call the issuer as often as they call us.
+//! - A key that is not known may be new: the set is fetched again, but not more often than every [`ASK_AGAIN`], with any
+//!   tokens; else anybody could have us call the issuer as often as they call us.
 //! - A key that is known may have been taken back: a set older than [`FRESH`] is fetched again, by one request, while the others
 //!   go on with the old one. A set older than [`STALE`] is good for nothing.
 //! - A fetched set replaces the known one, as a whole.

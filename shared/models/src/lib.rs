@@ -10,7 +10,7 @@
 //! - An answer is whole or it is an error: a stream that the provider cut off never looks finished.
 //! - Keys appear in no error, no log and no debug output, not even when a provider repeats one in its answer.
 //!
-//! What this crate does not do: it keeps no state between requests, runs no tool, and decides nothing about a turn.
+//! This crate keeps no state between requests, runs no tool, and decides nothing about a turn.
 
 mod adapters;
 mod answer;

@@ -20,8 +20,8 @@ pub fn tenant(group: &str) -> &str {
     group.split('/').nth(1).unwrap_or(group)
 }
 
-/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, whatever message is first in
-/// the group. Above every priority that people can give.
+/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, with any message in front of
+/// it. Above every priority that people can give.
 pub const URGENT: i8 = i8::MAX;
 
 /// How much waiting one point of priority stands for. A hundred points are a quarter of an hour.

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_11_a_secret_shows_itself_to_nobody() {
+    fn s10_11_a_secret_is_never_shown() {
         let secret = Secret::new("hunter2-hunter2");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "[redacted] [redacted] Some([redacted])");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"[redacted]\"");

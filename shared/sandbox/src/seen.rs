@@ -15,9 +15,7 @@ pub(crate) fn hint(errors: &str, is_in_world: bool, latest: &Path) -> Option<Str
     }
     let complaints = errors.lines().filter(|line| line.contains("No such file") || line.contains("not found"));
     let outside = complaints.flat_map(paths).find(|path| leads_out(path, latest))?;
-    Some(format!(
-        "commands do not see {outside}: they see the workspace's files in {WORKSPACE}, {TMP}, and programs"
-    ))
+    Some(format!("commands do not see {outside}: they see the workspace's files in {WORKSPACE}, {TMP}, and programs"))
 }
 
 /// The words of a line that look like a path.

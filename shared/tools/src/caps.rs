@@ -22,7 +22,7 @@ pub(crate) fn cap(mut text: String) -> (String, bool) {
     (text, true)
 }
 
-/// A line, cut where it is too long.
+/// A line, cut if it is too long.
 pub(crate) fn line(text: &str, max: usize) -> std::borrow::Cow<'_, str> {
     if text.len() <= max {
         return text.into();

@@ -92,7 +92,7 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error.code, Code::ContentDamaged | Code::ContentMissing)
 }
 
-/// The same error with its place, where it is about a content.
+/// The same error with its place, if it is about a content.
 pub(crate) fn at(error: Error, path: Option<&FilePath>, file_id: FileId, v: u64) -> Error {
     if !is_damage(&error) {
         return error;

@@ -1,4 +1,4 @@
-//! How the errors of ports and disks become what a client reads.
+//! Turns errors of ports and disks into errors for clients.
 
 use crate::Result;
 use domain::{Code, Error, FilePath};

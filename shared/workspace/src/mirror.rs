@@ -1,8 +1,8 @@
 //! The mirror: a workspace's folder on disk, `{root}/{workspace_id}`, with `latest/`, `trash/`, `tmp/` and the mark.
 //!
-//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with
-//! `O_NOFOLLOW`, relative to the folder opened before, so that a link planted in `latest/` (by a tool with a shell, say)
-//! leads nowhere, not even when it is planted while we walk. Where the index has a folder, a link in its place is replaced.
+//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with `O_NOFOLLOW`, relative to the
+//! folder opened before, so that a link planted in `latest/` (by a tool with a shell, say) leads nowhere, not even when it is planted during
+//! the walk. If the index has a folder, a link in its place is replaced.
 //!
 //! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
 

@@ -31,7 +31,7 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     Ok(unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
 }
 
-/// Opens a folder, through no link, and for its owner also where its mode says no.
+/// Opens a folder, through no link, and for its owner also if its mode forbids it.
 ///
 /// # Errors
 /// `NOTDIR` or `LOOP` when it is not a folder; else the disk's error.
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn links_locks_and_odd_names_are_in_nobodys_way() {
+    fn links_locks_and_odd_names_do_not_stop_a_removal() {
         let home = tempfile::tempdir().unwrap();
         let (kept, at) = (home.path().join("kept"), home.path().join("at"));
         fs::create_dir_all(at.join("a/b/c/d")).unwrap();

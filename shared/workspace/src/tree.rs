@@ -1,4 +1,4 @@
-//! Moves entries: one commit, whatever the size of the folder.
+//! Moves entries: one commit, for a folder of any size.
 
 use crate::{
     Change, Op, Result, Workspace, Writer,

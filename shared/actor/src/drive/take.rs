@@ -127,7 +127,7 @@ impl<M: Machine> Drive<'_, M> {
         let Content::Command { body: command } = mail.content else { return Ok(1) };
         // A failed preparation does not keep the actor from its end.
         if let Err(error) = self.prepare(Some(&command)).await {
-            tracing::warn!(actor = %self.actor, %error, "an actor ends without what it decides by");
+            tracing::warn!(actor = %self.actor, %error, "an actor ends without its prepared data");
         }
         let (stamp, mut draft) = self.draft();
         draft.consume(mail.id, 0);

@@ -2,7 +2,7 @@
 //!
 //! Two filters, of which the stricter answer counts. The first knows every call up to a certain number, and says of all others that
 //! there is no such call: those of newer kernels, those of the x32 way into x86-64, and a few that programs have an older call for.
-//! The second refuses what a command has no business with.
+//! The second refuses calls that a command does not need.
 
 use crate::run::Refusal;
 use libc::{ENOSYS, EPERM};
@@ -52,10 +52,10 @@ const REFUSED: &[i64] = &[
     libc::SYS_reboot, libc::SYS_swapon, libc::SYS_swapoff, libc::SYS_acct, libc::SYS_syslog, libc::SYS_vhangup,
     libc::SYS_sethostname, libc::SYS_setdomainname, libc::SYS_settimeofday, libc::SYS_clock_settime, libc::SYS_adjtimex,
     libc::SYS_clock_adjtime, libc::SYS_nfsservctl,
-    // attributes of files, lists of who may read them among those: Landlock does not know of them
+    // attributes of files, lists of their readers among those: Landlock does not know of them
     libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr, libc::SYS_removexattr, libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
-    // watches of other processes' files: they tell names of folders that nobody may list
+    // watches of other processes' files: they tell names of folders that the command may not list
     libc::SYS_inotify_add_watch,
 ];
 #[cfg(target_arch = "x86_64")]

@@ -5,15 +5,15 @@
 //! of this on itself, starts the command, and ends: a thread of process 1 of the command's own [world](crate::world), or of the host if the
 //! command is among the host's processes.
 //!
-//! | from | what keeps it away |
+//! | from | kept away by |
 //! |---|---|
 //! | files | Landlock: the system's folders and one folder of the workspace can be read, scratch can be written to |
 //! | other processes: memory, environment, files | Landlock (`ptrace` and `/proc/<pid>`), no capabilities, a host that [cannot be looked into](harden) |
-//! | signals to others | Landlock's scope where the kernel has it; in any case none to the host |
+//! | signals to others | Landlock's scope if the kernel has it; in any case none to the host |
 //! | its own end | among the host's processes it cannot leave its process group, by which it is ended |
 //! | the network, sockets of services | seccomp: without `network` there is no socket but pairs, with it only those of the internet |
 //! | the kernel's wider surface | seccomp: no mounts, namespaces, keys, BPF, io_uring, ...; calls that are newer than this list do not exist |
-//! | what others do | seccomp: no watching of files, no leases on them |
+//! | other processes' work on files | seccomp: no watching of files, no leases on them |
 //! | becoming somebody else | `no_new_privs`; capabilities are dropped, so that root is only the owner of its files |
 //!
 //! This wall alone leaves open, among the host's processes: names and sizes of files anywhere can be asked for (not listed, not read), and of

@@ -17,7 +17,7 @@
 //! | pid | its own processes, in a `/proc` of its own |
 //! | net | nothing; with `network` a loopback, on which a [forwarder](crate::forward) goes to public addresses |
 //! | ipc, cgroup | its own |
-//! | user | one user: the workspace's own where root starts it, else the host's; nobody to become |
+//! | user | one user: the workspace's own if root starts it, else the host's; no other user to become |
 
 mod channel;
 mod first;

@@ -154,7 +154,7 @@ async fn changes(hands: &Hands, tool: &str, args: &Value) -> Result<usize, Strin
     };
     let others = before.iter().filter(|(path, digest)| after.get(*path) != Some(*digest)).map(|(path, _)| path);
     let changed: Vec<&FilePath> = others.chain(after.keys().filter(|path| !before.contains_key(*path))).collect();
-    // Folders above are made where they are missing.
+    // Missing folders above are made.
     let is_declared =
         |path: &&&FilePath| effects.changed().any(|declared| path.is_within(declared) || declared.is_within(path));
     match changed.iter().find(|path| !is_declared(path)) {

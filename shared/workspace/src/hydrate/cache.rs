@@ -20,13 +20,13 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// For a disk of 512 MiB, which is what a Lambda has.
+    /// For the disk of a Lambda, which has 512 MiB.
     fn default() -> Self {
         Self { files: 20_000, bytes: 160 << 20, kept: 256 << 20 }
     }
 }
 
-/// Keeps what was hydrated on disk: hold it while you walk there.
+/// Keeps hydrated files on disk: hold it while you walk there.
 #[derive(Debug, Default)]
 pub struct Hydrated {
     _held: Option<OwnedRwLockReadGuard<()>>,

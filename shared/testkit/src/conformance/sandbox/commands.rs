@@ -148,7 +148,11 @@ async fn it_ends_when_its_time_is_up_and_when_it_is_killed(sandbox: &dyn Sandbox
     is_gone(sandbox, did.output.trim()).await;
 
     let did = run(sandbox, script("sleep 1000 & echo $!")).await;
-    assert_eq!((did.end.code, did.end.timed_out), (Some(0), false), "processes that it leaves behind do not hold it up");
+    assert_eq!(
+        (did.end.code, did.end.timed_out),
+        (Some(0), false),
+        "processes that it leaves behind do not hold it up"
+    );
     is_gone(sandbox, did.output.trim()).await;
     ok(sandbox.kill(call()).await);
 }

@@ -187,7 +187,7 @@ fn error_response() -> Response {
     content.example = Some(json!({ "error": {
         "code": "STALE_VERSION",
         "message": "/projects/notes.md has changed: it is now version 4, written by agent:assistant",
-        "hint": "read the file again and base the write on what it says now",
+        "hint": "read the file again and base the write on its current content",
         "request_id": "019bf537-f228-7cd3-aa1c-3da8af302e12",
         "details": { "current_v": 4 },
     } }));

@@ -17,7 +17,7 @@ pub(crate) fn decision<M: Machine>(decision: &mut Decision<M>, redactor: &Redact
 }
 
 fn event<E: Serialize + DeserializeOwned>(event: &mut E, redactor: &Redactor) {
-    // Nearly no event has one: its text tells with the least effort. What is a number there is no secret, though.
+    // Nearly no event has a secret, and a search of its JSON text is the cheapest test. Secrets are texts: a number is never one.
     let Ok(text) = serde_json::to_string(event) else { return };
     if matches!(redactor.text(&text), Cow::Borrowed(_)) {
         return;

@@ -1,15 +1,15 @@
-//! An entry in the making: what one step decides, or several that need nothing from outside in between.
+//! A log entry in the making: the decisions of one step, or of several that need nothing from outside in between.
 
 use crate::{ActorId, Content, Decision, EffectKey, Entry, Letter, Machine, Mail, Parking, View};
 use domain::{CommandId, Principal, Stamp, Timestamp};
 use ports::{MAX_BATCH, MAX_WRITES, Outgoing, Result};
 use uuid::Uuid;
 
-/// A draft with so many bytes of commands and letters is full: entries stay well below what the table keeps itself.
+/// A draft with so many bytes of commands and letters is full: entries stay well below the table's limit for its own bodies.
 const BYTES: usize = 32 * 1024;
 
-/// What steps have decided and the log does not have yet. Their events are in the state already, so that each step decides on
-/// what the one before it left; should the write fail, the state is thrown away.
+/// Decisions that the log does not have yet. Their events are in the state already, so that each step decides on the result of the one before it; if
+/// the write fails, the state is thrown away.
 pub(crate) struct Draft<M: Machine> {
     first: u64,
     at: Timestamp,
@@ -17,13 +17,13 @@ pub(crate) struct Draft<M: Machine> {
     /// The commands that it consumes.
     pub commands: Vec<CommandId>,
     events: Vec<M::Event>,
-    /// What is to be sent: the letters of the steps, and mail that was put aside.
+    /// Messages to send: the letters of the steps, and mail that was put aside.
     pub outbox: Vec<Outgoing>,
-    /// What it says about the actor being paused.
+    /// The change of the actor's pause, if any.
     pub parking: Option<Parking>,
     /// Records to keep beside the log.
     pub records: Vec<View>,
-    /// What to run once it is durable.
+    /// Effects to start once the entry is durable.
     pub effects: Vec<(EffectKey, M::Effect)>,
     letters: usize,
     /// Of commands and letters.
@@ -48,7 +48,7 @@ impl<M: Machine> Draft<M> {
         }
     }
 
-    /// Takes in what a step decided, except for what it cancels.
+    /// Takes in the decision of a step, except for the effects that it cancels.
     pub fn add(&mut self, actor: &ActorId, state: &mut M::State, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
         let Decision { events, send, effects, cancel: _, gives_up: _ } = decision;
         for letter in send {
@@ -66,7 +66,7 @@ impl<M: Machine> Draft<M> {
         Ok(())
     }
 
-    /// Whether it has room for what a command of `bytes` bytes decides.
+    /// Whether it has room for the decision on a command of `bytes` bytes.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.commands.len() < MAX_BATCH && self.records.len() < MAX_WRITES / 2 && self.bytes + bytes <= BYTES
     }

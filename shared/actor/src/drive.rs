@@ -1,4 +1,4 @@
-//! Driving one actor to rest: decide, commit, publish, send, run effects, and again with what they report.
+//! Drives one actor to rest: decide, commit, publish, send, run effects, and again with their reports.
 
 mod take;
 
@@ -53,7 +53,7 @@ impl Failure {
     pub fn is_own(&self) -> bool {
         match self {
             Self::Panicked(_) | Self::Stranded | Self::Port(Error::Invalid(_) | Error::Conflict { .. }) => true,
-            // What cannot be read pauses the actor at once.
+            // Unreadable data pauses the actor at once.
             Self::Poison(_) | Self::Lost | Self::Newer(_) => false,
             Self::Port(Error::Unavailable { .. } | Error::Damaged(_)) => false,
         }
@@ -65,7 +65,7 @@ impl Failure {
     }
 }
 
-/// What is asked of the tree that an actor works in.
+/// The requests to stop or hold the tree that an actor works in.
 #[derive(Default)]
 struct AskedOfTree {
     /// To stop.
@@ -79,7 +79,7 @@ struct AskedOfTree {
 pub(crate) enum Ended {
     /// Nothing is in flight.
     AtRest,
-    /// It was cut short. What was in flight goes on with a message of the actor to itself; what was not begun comes again.
+    /// It was cut short. Work in flight goes on with a message of the actor to itself; a delivery that was not begun comes again.
     CutShort,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Drive<'a, M: Machine> {
     pub done: usize,
     /// Entries committed so far.
     pub committed: u32,
-    /// Whose fault it is when this fails.
+    /// Decides whether a failure is the actor's own.
     trial: &'a mut Trial,
     stops_seen: HashSet<StopId>,
     holds_seen: HashSet<uuid::Uuid>,
@@ -129,7 +129,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         Ok(Ended::AtRest)
     }
 
-    /// Feeds the machine with what its effects report, until none is running.
+    /// Feeds the machine with reports of effects, until no effect runs.
     async fn run_effects(&mut self, cut: &CancellationToken) -> Result<Ended, Failure> {
         if self.running.is_empty() {
             return self.rest();
@@ -176,12 +176,12 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     fn rest(&self) -> Result<Ended, Failure> {
-        // What was in flight when the actor was paused stays so until somebody resumes it.
+        // Work that was in flight when the actor was paused stays so until the actor is resumed.
         let is_stranded = M::in_flight(&self.loaded.state) && !self.loaded.parked;
         if is_stranded { Err(Failure::Stranded) } else { Ok(Ended::AtRest) }
     }
 
-    /// Gives up what runs and tells the actor to continue in another delivery; what was in flight becomes a new attempt.
+    /// Aborts running effects and tells the actor to continue in another delivery; work in flight becomes a new attempt.
     async fn checkpoint(&mut self) -> Result<Ended, Failure> {
         let id = CommandId::from_key(self.actor.as_str(), &format!("continue/{}", self.loaded.next));
         let mail = Mail::<M::Command> {
@@ -217,8 +217,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
     }
 
-    /// What is asked of the actor together with what it works for. One read for each delivery of an actor that works in a tree,
-    /// and none for any other.
+    /// Reads the requests to stop or hold the actor's tree. One read for each delivery of an actor that works in a tree, and none for any other.
     async fn asked_of_tree(&mut self, next: Option<&M::Command>) -> Result<AskedOfTree, Failure> {
         if self.tree.is_none() {
             self.tree = M::tree(&self.loaded.state, next);
@@ -268,7 +267,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         self.commit(draft).await
     }
 
-    /// Makes what was decided durable with one conditional write, then carries it out.
+    /// Makes the decisions durable with one conditional write, then carries them out.
     async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), Failure> {
         let entry = draft.entry();
         if let Some(entry) = &entry {
@@ -278,7 +277,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             let waits = self.ports.machine.waits(&effect);
             self.running.start(key, effect, waits);
         }
-        // Last: a file that shows what was said keeps neither the model nor a tool waiting.
+        // Last, so that the update of a projection delays neither the model nor a tool.
         if let Some(entry) = entry.filter(|entry| !is_transient::<M>(entry)) {
             self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
         }
@@ -351,8 +350,8 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
     }
 
-    /// Clients may have seen numbers whose transient entries have expired since. Numbers never come twice, so an entry
-    /// without events takes the next one and skips beyond all that may have been seen.
+    /// Clients may have seen numbers whose transient entries have expired since. Numbers never come twice, so an entry without events takes the next
+    /// one and skips all numbers that clients may have seen.
     async fn skip_expired_numbers(&mut self) -> Result<(), Failure> {
         let stamp = self.ports.clock.stamp();
         if stamp.at.since(self.loaded.newest_at) < TRANSIENT_KEPT / 2 {

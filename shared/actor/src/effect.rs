@@ -1,4 +1,4 @@
-//! Running effects: what a machine wants done outside, each in a task of its own, each with a way to report.
+//! Runs the effects of a machine, each in a task of its own that can report.
 
 use crate::{ActorId, EffectKey, Executor, Job, Machine, held::watched};
 use async_trait::async_trait;
@@ -9,16 +9,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// Does what machines want done.
+/// Carries out the effects of machines.
 #[async_trait]
 pub trait Perform<M: Machine>: Send + Sync {
-    /// Runs one effect to its end. What it returns is its last report. It may be run again after a crash, with a new
-    /// attempt in its key: what it does outside must take that.
+    /// Runs one effect to its end and returns its last report. It may run again after a crash, with a new attempt in its key: so its actions outside
+    /// have to tolerate a repetition.
     async fn perform(&self, effect: M::Effect, context: EffectContext<M>) -> M::Report;
 
-    /// Brings within the machine's reach what its decisions need and cannot wait for: immutable things, found by what `state`
-    /// and `next`, the command that is decided next, say. Called before each command is decided and before work in flight
-    /// is resumed, also for an actor that was in memory, so it has to be quick when there is nothing to do.
+    /// Loads data that the machine's decisions need and cannot wait for: immutable things, named by `state` and by `next`, the command that is
+    /// decided next. Called before each command is decided and before work in flight is resumed, also for an actor that was in memory, so it has to
+    /// be quick when there is nothing to do.
     ///
     /// An error fails the delivery as one of a port does: it comes again, and in the end the actor is paused. So it is not
     /// asked before the inputs that pause and resume an actor, nor before a command that ends it.
@@ -28,11 +28,11 @@ pub trait Perform<M: Machine>: Send + Sync {
     }
 }
 
-/// What a running effect knows and has.
+/// The context of a running effect.
 pub struct EffectContext<M: Machine> {
     /// Which attempt of which effect.
     pub key: EffectKey,
-    /// Set when nobody wants its reports any more. An effect that must not be cut short ignores it.
+    /// Set when the reports of the effect are not needed any more. An effect that must not be cut short ignores it.
     pub cancelled: CancellationToken,
     reports: mpsc::Sender<(EffectKey, Message<M>)>,
 }
@@ -58,7 +58,7 @@ struct Task {
     waits: bool,
 }
 
-/// What an effect has to tell, and whether that is its last word.
+/// A report of an effect, and whether it is the last one.
 pub(crate) struct Reported<M: Machine> {
     pub report: M::Report,
     pub is_last: bool,
@@ -90,12 +90,12 @@ impl<M: Machine> Running<M> {
         self.tasks.values().all(|task| task.waits)
     }
 
-    /// Starts an effect. `waits` is what [`Machine::waits`] says of it.
+    /// Starts an effect. `waits` comes from [`Machine::waits`].
     pub fn start(&mut self, key: EffectKey, effect: M::Effect, waits: bool) {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
         let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
-        // What an effect logs names the actor, as the lines of the worker that drives it do.
+        // Log lines of an effect name the actor, as the lines of the worker that drives it do.
         let watched = watched(Arc::<str>::from(self.actor.as_str()), async move {
             let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
             let message = match outcome {
@@ -108,7 +108,7 @@ impl<M: Machine> Running<M> {
         self.tasks.insert(key, Task { job, cancelled, waits });
     }
 
-    /// Cancels an effect; what it still reports is dropped. One that must not be cut short runs to its end.
+    /// Cancels an effect and drops its further reports. One that must not be cut short runs to its end.
     pub fn cancel(&mut self, key: &EffectKey) {
         if let Some(task) = self.tasks.remove(key) {
             task.cancelled.cancel();
@@ -116,7 +116,7 @@ impl<M: Machine> Running<M> {
         }
     }
 
-    /// The next report of an effect that was not cancelled, or what it panicked with. Never ends by itself.
+    /// The next report of an effect that was not cancelled, or the text of its panic. Waits for ever when no effect reports.
     pub async fn next(&mut self) -> Result<Reported<M>, String> {
         loop {
             let Some((key, message)) = self.receiver.recv().await else { std::future::pending().await };

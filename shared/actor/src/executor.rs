@@ -1,10 +1,9 @@
-//! Where deliveries and their effects run: a few runners of the async runtime poll them, lane by lane.
+//! Polls deliveries and their effects lane by lane, on a few runners of the async runtime.
 //!
-//! The queue of the async runtime is first come, first served. A future of one tenant that is ready would wait there behind
-//! every ready future of another tenant, at each of its awaits. Here a future that is woken waits among those of its lane, and
-//! lanes take turns, a poll each. There are as many runners as the runtime has threads, and a runner steps back after each
-//! poll. So a future waits for a poll or two of another lane, and what the runtime does beside it, such as
-//! serving requests, waits for no more.
+//! The queue of the async runtime is first come, first served. A future of one tenant that is ready would wait there behind every ready future
+//! of another tenant, at each of its awaits. Here a future that is woken waits among those of its lane, and lanes take turns, a poll each.
+//! There are as many runners as the runtime has threads, and a runner steps back after each poll. So a future waits for a poll or two of
+//! another lane, and the runtime's other work, such as serving requests, waits for no more.
 //!
 //! A poll is not interrupted: one that computes for long holds up the others for as long.
 
@@ -30,7 +29,7 @@ struct Ready {
     runners: usize,
 }
 
-/// A future, and where it stands.
+/// A future with its lane and its state.
 struct Task {
     lane: Arc<str>,
     executor: Executor,
@@ -42,7 +41,7 @@ struct Slot {
     /// Not here while it is polled, and gone when it is over.
     future: Option<BoxFuture<'static, ()>>,
     state: State,
-    /// Who waits for the end.
+    /// The waker of the task that waits for the end.
     waits: Option<Waker>,
 }
 
@@ -59,7 +58,7 @@ enum State {
     Over,
 }
 
-/// A future that runs. It is aborted when this is dropped; as a future itself, this ends when that has ended, in whatever way.
+/// A running future. Dropping this aborts it; as a future, this ends when that one has ended, was aborted or has panicked.
 #[must_use = "dropping it aborts the future"]
 #[derive(Debug)]
 pub struct Job {
@@ -155,7 +154,7 @@ impl Task {
         }
     }
 
-    /// It is over: what is left of it is dropped, and who waits for it is told.
+    /// Ends it: drops the rest of the future and wakes the task that waits for it.
     fn end(&self) {
         let mut slot = lock(&self.slot);
         slot.state = State::Over;
@@ -169,7 +168,7 @@ impl Task {
 }
 
 impl Job {
-    /// Lets it run to its end, whether or not anybody waits for that.
+    /// Lets it run to its end without an owner.
     pub fn detach(mut self) {
         self.detached = true;
     }

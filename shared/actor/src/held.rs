@@ -1,8 +1,8 @@
-//! Threads of a runtime that a computation holds: nobody else's work goes on there meanwhile, and nothing else tells of it.
+//! Threads of a runtime that a computation holds: other work on them waits meanwhile, and nothing else reports it.
 //!
-//! What is driven says where it is while it is polled ([`watched`]). A [`Watchdog`] looks at all threads from one of its own, several
-//! times within its bound, and tells of each poll that is still the same after it. To be watched costs two additions and two locks per
-//! poll, which only the watchdog contends for, and no clock.
+//! A future of an actor records its name while it is polled ([`watched`]). A [`Watchdog`] reads the records of all threads from a thread of its own,
+//! several times within its bound, and reports each poll that lasts longer. Being watched costs two additions and two locks per poll, which only the
+//! watchdog contends for, and no clock.
 
 use std::{
     cell::Cell,
@@ -19,12 +19,12 @@ use std::{
 /// How often a watchdog looks within its bound.
 const LOOKS: u32 = 4;
 
-/// What a thread is at.
+/// The current poll of a thread.
 #[derive(Default)]
 struct Thread {
     /// Polls that it began and ended: odd while it is in one.
     turns: AtomicU64,
-    /// What the poll is of, the innermost one.
+    /// The name of the innermost future that is polled.
     at: Mutex<Arc<str>>,
 }
 
@@ -93,10 +93,10 @@ struct Found {
 }
 
 impl Watchdog {
-    /// Tells of what holds a thread for longer than about `bound`: once in the log when it does, and once when it ends.
+    /// Reports each computation that holds a thread for longer than about `bound`: once in the log when it passes the bound, and once when it ends.
     ///
     /// # Errors
-    /// When there is no thread for it.
+    /// When its thread cannot be started.
     pub fn start(bound: Duration) -> std::io::Result<Self> {
         let (ends, ended) = channel::<()>();
         let found = Arc::<Found>::default();
@@ -110,7 +110,7 @@ impl Watchdog {
         Ok(Self { found, _ends: ends })
     }
 
-    /// What holds a thread now.
+    /// The names of the futures that hold a thread now.
     pub fn held(&self) -> Vec<Arc<str>> {
         self.found.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -121,7 +121,7 @@ impl Watchdog {
     }
 }
 
-/// What was seen of a thread.
+/// The last look at a thread.
 struct Seen {
     thread: Weak<Thread>,
     turns: u64,
@@ -181,7 +181,7 @@ mod tests {
                 }
             }
         };
-        // What waits holds nothing, and of two the inner one is told.
+        // A waiting future holds nothing, and of two nested ones the inner one is named.
         let waits = tokio::spawn(watched("task/waits", std::future::pending::<()>()));
         let computing = tokio::spawn(watched("chat/outer", async move { watched("task/computes", computes).await }));
         while ours().is_empty() {

@@ -1,4 +1,4 @@
-//! What a worker needs of a runtime, whatever its machine: so that one worker drives chats and tasks alike.
+//! The interface between a worker and a runtime of any machine: so that one worker drives chats and tasks alike.
 
 use crate::{Machine, Runtime, Verdict};
 use async_trait::async_trait;
@@ -6,7 +6,7 @@ use ports::Delivery;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Drives the actors of one kind. [`Runtime`] is what implements it.
+/// Drives the actors of one kind. [`Runtime`] implements it.
 #[async_trait]
 pub trait Kind: Send + Sync {
     /// The first part of its actors' ids, such as `chat`.

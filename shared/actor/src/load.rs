@@ -6,10 +6,10 @@ use ports::{Expect, Outgoing, Result, Table, Write};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashSet, VecDeque};
 
-/// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, the queue delivers
-/// in order, and no more than a batch is unacknowledged at once, so a batch would do; more covers queues that repeat
-/// what was acknowledged, and senders that repeat themselves after the queue forgot. A machine that gets thousands of
-/// commands within minutes, as the parent of a fan-out does, has to take one of them twice all the same.
+/// How many consumed commands an actor remembers. A command comes again only while it was not acknowledged, the queue delivers in order, and no more
+/// than a batch is unacknowledged at once, so a batch would do; more covers queues that repeat acknowledged messages, and senders that repeat
+/// themselves after the queue forgot. A machine that gets thousands of commands within minutes, such as the parent of a fan-out, must tolerate a
+/// command that comes twice all the same.
 const CONSUMED_REMEMBERED: usize = 256;
 const _: () = assert!(CONSUMED_REMEMBERED >= 2 * ports::MAX_BATCH);
 
@@ -24,7 +24,7 @@ pub(crate) struct Loaded<M: Machine> {
     pub parked_mail: Vec<(CommandId, String)>,
     /// Whether the actor is paused.
     pub parked: bool,
-    /// What the entries since the last consumed command sent, or would have sent but for a crash.
+    /// The messages in the outboxes of the entries since the last consumed command; a crash may have kept them from being sent.
     pub unsettled_outbox: Vec<Outgoing>,
     /// The view as it was last written, once that is known.
     pub view: Option<View>,
@@ -37,8 +37,8 @@ pub(crate) struct Loaded<M: Machine> {
     pub snapshot_bytes: usize,
 }
 
-/// Whether the actor is known to have consumed this command: for a sender that never heard what became of it. What it did,
-/// above all to the view, was there before this says yes. Those longer ago than the actor remembers are no longer known.
+/// Whether the actor is known to have consumed this command: for a sender that got no answer. Its effects, above all on the view, are visible before
+/// this says yes. Commands older than the actor's memory count as not consumed.
 pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId) -> Result<bool> {
     Ok(consumed(table, actor, &[command]).await?.contains(&command))
 }
@@ -173,7 +173,7 @@ impl<M: Machine> Loaded<M> {
         self.note(entry, bytes);
     }
 
-    /// Takes in what an entry says beside its events, which are in the state already.
+    /// Takes in the fields of an entry other than its events, which are in the state already.
     pub fn note(&mut self, entry: &Entry<M::Event>, bytes: usize) {
         if !entry.commands.is_empty() {
             self.unsettled_outbox.clear();
@@ -194,8 +194,8 @@ impl<M: Machine> Loaded<M> {
         self.logged_bytes += bytes;
     }
 
-    /// Whether the log has grown so much that reading it costs more than reading a new snapshot. Snapshots double in
-    /// distance as they grow, so that what they cost stays in proportion to what is logged.
+    /// Whether the log has grown so much that reading it costs more than reading a new snapshot. Snapshots double in distance as they grow, so that
+    /// their cost stays in proportion to the log.
     pub fn wants_snapshot(&self) -> bool {
         const SMALLEST: usize = 32 * 1024;
         self.logged_bytes > self.snapshot_bytes.max(SMALLEST)

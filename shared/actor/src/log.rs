@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use uuid::Uuid;
 
-/// What the places of requests to stop or hold a tree begin with.
+/// The prefix of the keys of requests to stop or hold a tree.
 const TREE_CONTROL: &str = "control/tree/";
 
 /// An actor: also its queue group, its partition in the table, and its channel on the bus. Such as `chat/<workspace>/<chat>`.
@@ -35,24 +35,23 @@ impl ActorId {
     pub fn control_channel(&self) -> String {
         format!("{}/control", self.0)
     }
-    /// Where the entry is whose first event has the number `first`.
+    /// The key of the entry whose first event has the number `first`.
     pub fn entry_key(&self, first: u64) -> Key {
         Key::new(&self.0, format!("log/{first:020}"))
     }
-    /// Where the newest snapshot is.
+    /// The key of the newest snapshot.
     pub fn snapshot_key(&self) -> Key {
         Key::new(&self.0, "snapshot")
     }
-    /// Where it is noted that a delivery failed, or was begun in quarantine; see [`crate::Quarantine`].
+    /// The key of the note that a delivery failed, or was begun in quarantine; see [`crate::Quarantine`].
     pub(crate) fn trial_key(&self) -> Key {
         Key::new(&self.0, "trial")
     }
-    /// Where it is noted that this command waits in the mailbox; see [`crate::Mailbox::note`].
+    /// The key of the note that this command waits in the mailbox; see [`crate::Mailbox::note`].
     pub fn waiting_key(&self, command: CommandId) -> Key {
         Key::new(&self.0, format!("waiting/{command}"))
     }
-    /// Where the newest request to stop is that is for `target`. One for everything has a place of its own, so that no later
-    /// request for less takes it away.
+    /// The key of the newest request to stop `target`. A request for everything has a key of its own, so that no later request for less replaces it.
     pub fn control_key(&self, target: Target) -> Key {
         let place = match target {
             Target::Everything => "control/everything",
@@ -60,15 +59,15 @@ impl ActorId {
         };
         Key::new(&self.0, place)
     }
-    /// Where a request to stop `member` and all below it is, in the tree that has this actor as its root.
+    /// The key of a request to stop `member` and all below it, in the tree that has this actor as its root.
     pub(crate) fn tree_control_key(&self, member: Uuid) -> Key {
         Key::new(&self.0, format!("{TREE_CONTROL}{member}"))
     }
-    /// Where a request to hold `member` and all below it is, in the tree that has this actor as its root.
+    /// The key of a request to hold `member` and all below it, in the tree that has this actor as its root.
     pub(crate) fn tree_hold_key(&self, member: Uuid) -> Key {
         Key::new(&self.0, format!("{TREE_CONTROL}{member}/hold"))
     }
-    /// What is asked of parts of the tree that has this actor as its root.
+    /// The requests for parts of the tree that has this actor as its root.
     pub(crate) fn tree_controls(&self) -> Query {
         const NEWEST: usize = 256;
         Query::prefix(&self.0, TREE_CONTROL, NEWEST)
@@ -87,8 +86,8 @@ impl fmt::Debug for ActorId {
     }
 }
 
-/// One entry of a log: what one step decided, or several that needed nothing from outside in between. Its JSON is what the
-/// table keeps and what the bus carries. Whoever finds more in it than it knows leaves the actor to a newer worker.
+/// One entry of a log: the decision of one step, or of several that needed nothing from outside in between. The table keeps it as JSON, and the bus
+/// carries the same JSON. A worker that finds unknown fields in it leaves the actor to a newer worker.
 ///
 /// Events are numbered through: the one at position `i` has the number `first + i`, beginning with 1 for an actor's first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,8 +95,8 @@ impl fmt::Debug for ActorId {
 pub struct Entry<E> {
     /// The number of the first event.
     pub first: u64,
-    /// The number that the next entry begins with. At least `first + 1`, also for an entry without events; larger than
-    /// `first + events.len()` where numbers were skipped.
+    /// The number that the next entry begins with. At least `first + 1`, also for an entry without events; larger than `first + events.len()` if
+    /// numbers were skipped.
     pub next: u64,
     /// When the first of its steps began.
     pub at: Timestamp,
@@ -106,10 +105,10 @@ pub struct Entry<E> {
     /// The commands that this entry consumed, in order: those that came together and were decided one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandId>,
-    /// What happened.
+    /// The events, in order.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<E>,
-    /// What is to be sent because of it; sent again after a crash, under the same ids.
+    /// Messages to send because of it; sent again after a crash, under the same ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbox: Vec<Outgoing>,
     /// Set when the actor was paused or resumed, or mail was put aside while it is paused.
@@ -117,7 +116,7 @@ pub struct Entry<E> {
     pub parking: Option<Parking>,
 }
 
-/// What an entry says about an actor being paused.
+/// The part of an entry that pauses or resumes an actor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parking {
@@ -146,8 +145,7 @@ pub struct LogPage<E> {
 
 /// Reads the entries that hold events numbered above `after`, oldest first, at most `limit` (at least 1) of them.
 ///
-/// Entries of transient events may have expired: numbers can be missing between two entries, and what they told is in
-/// the whole message that follows.
+/// Entries of transient events may have expired: numbers can be missing between two entries, and the whole message that follows has their text.
 pub async fn read_after<E: DeserializeOwned>(
     table: &dyn Table,
     actor: &ActorId,
@@ -191,7 +189,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
     serde_json::from_str(body).map_err(|error| ports::Error::Damaged(error.to_string()))
 }
 
-/// The part of an entry that tells whose it is.
+/// The part of an entry that identifies its writer.
 #[derive(Deserialize)]
 pub(crate) struct Step {
     pub step: Uuid,

@@ -1,4 +1,4 @@
-//! What the runtime asks of a state machine: pure functions only.
+//! The trait that the runtime requires of a state machine: pure functions only.
 
 use crate::{ActorId, Entry};
 use async_trait::async_trait;
@@ -17,22 +17,22 @@ pub trait Machine: Send + Sync + Sized + 'static {
     /// of the state or a new field of an event. A snapshot counts for the version that made it, and is no more than a
     /// saving: a worker of another version folds the log anew. So two versions at work at once take nothing from each other.
     const VERSION: u32 = 1;
-    /// What the log folds to. Its default is an actor that nothing has happened to.
+    /// The fold of the log. Its default is an actor without events.
     type State: Default + Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What it can be told to do.
+    /// The commands of the machine.
     type Command: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What can happen: past-tense facts.
+    /// The events of the machine: past-tense facts.
     type Event: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What it wants done outside.
+    /// The effects of the machine: requests to do something outside.
     type Effect: Send + 'static;
-    /// What an effect has to tell.
+    /// The reports of effects.
     type Report: Send + 'static;
 
-    /// Folds the event with this number into the state. Total: it never fails, whatever the event.
+    /// Folds the event with this number into the state. Total: it fails for no event.
     fn apply(state: &mut Self::State, number: u64, event: &Self::Event);
-    /// Decides what an input means.
+    /// Decides on an input.
     fn handle(&self, state: &Self::State, input: Input<Self>, stamp: &Stamp) -> Decision<Self>;
-    /// Whether effects are in flight: what was decided on and has not reported yet.
+    /// Whether effects are in flight: begun by a decision, and not reported yet.
     fn in_flight(state: &Self::State) -> bool;
     /// Whether the actor has come to its end, and hardly any command comes to it: it is then neither kept in memory nor flushed to a
     /// snapshot.
@@ -48,8 +48,8 @@ pub trait Machine: Send + Sync + Sized + 'static {
     }
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
-    /// Whether the command ends the actor for good. Nothing that came before it matters then: it is taken in before what was
-    /// in flight is resumed, and also while the actor is paused, whose mail is dropped with it.
+    /// Whether the command ends the actor for good. Earlier commands do not matter then: it is taken in before work in flight is resumed, and also
+    /// while the actor is paused, whose mail is dropped with it.
     fn ends(command: &Self::Command) -> bool {
         let _ = command;
         false
@@ -65,8 +65,8 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = command;
         false
     }
-    /// The tree of actors that this one works in, where it works for others: a stop of the tree is a stop of this actor. `next` is
-    /// the command that is decided next; it says so for an actor that nothing has happened to.
+    /// The tree of actors that this one works in, if it works for others: a stop of the tree is a stop of this actor. `next` is the command that is
+    /// decided next; an actor without events finds the tree in it.
     fn tree(state: &Self::State, next: Option<&Self::Command>) -> Option<Tree> {
         let _ = (state, next);
         None
@@ -79,17 +79,17 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = state;
         None
     }
-    /// A record to keep for good beside the log because of `event`, such as what a turn cost. `state` is the one before it.
+    /// A record to keep for good beside the log because of `event`, such as the cost of a turn. `state` is the one before it.
     fn record(state: &Self::State, event: &Self::Event) -> Option<View> {
         let _ = (state, event);
         None
     }
 }
 
-/// Who follows what actors commit, on the machine that drives them: a projection, such as the chat's file.
+/// Follows the commits of actors on the machine that drives them: a projection, such as the chat's file.
 #[async_trait]
 pub trait Follow<M: Machine>: Send + Sync {
-    /// The actor was read from its log, because a worker may have died between a commit and what follows it.
+    /// The actor was read from its log, because a worker may have died between a commit and the calls after it.
     async fn loaded(&self, actor: &ActorId, state: &M::State);
     /// An entry was committed; `state` is the one after it. Called in order, before the worker goes on.
     async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);
@@ -105,43 +105,43 @@ impl<M: Machine> Follow<M> for NobodyFollows {
     async fn committed(&self, _actor: &ActorId, _state: &M::State, _entry: &Entry<M::Event>) {}
 }
 
-/// What a machine decides on.
+/// An input that a machine decides on.
 #[derive(Debug)]
 pub enum Input<M: Machine> {
     /// A command, for the first time.
     Command {
         /// Its id.
         id: CommandId,
-        /// Who.
+        /// The sender.
         by: Principal,
         /// When it was accepted.
         at: Timestamp,
-        /// What.
+        /// The command.
         command: M::Command,
     },
-    /// What a running effect has to tell.
+    /// A report of a running effect.
     Report(M::Report),
     /// The worker that ran the effects in flight is gone: decide to run them again, as a new attempt.
     Resume,
     /// Somebody wants the running work stopped.
     Stop(StopRequest),
-    /// Somebody stopped the tree that the actor works in, and nothing of the actor runs: what it has just decided on was not begun,
-    /// or the worker that ran it is gone. It ends at once.
+    /// The tree that the actor works in was stopped, and nothing of the actor runs: its last decision was not begun, or the worker that ran it is
+    /// gone. It ends at once.
     Halt(StopRequest),
-    /// Somebody holds the tree that the actor works in. It is decided before whatever comes next, and once in a drive at least: the same
-    /// request again means nothing new.
+    /// The tree that the actor works in is held. This is decided before the next input, and once in a drive at least: the same request again changes
+    /// nothing.
     Hold(HoldRequest),
     /// A command failed again and again; nothing more is done until somebody resumes the actor, unless the machine gives it up
     /// ([`Decision::gives_up`]).
     Park {
         /// Why.
         reason: String,
-        /// The command, where it was not taken in: what is in flight is not the reason then.
+        /// The command, if it was not taken in: work in flight is not the reason then.
         command: Option<M::Command>,
     },
-    /// Somebody resumes the actor; with `drop`, what was in flight is given up.
+    /// The actor is resumed; with `drop`, the work that was in flight is given up.
     Unpark {
-        /// Whether what was in flight is given up.
+        /// Whether the work in flight is given up.
         drop: bool,
     },
 }
@@ -151,7 +151,7 @@ pub enum Input<M: Machine> {
 pub struct Tree {
     /// The actor at its root: requests to stop are kept beside its log and announced on its channel.
     pub root: ActorId,
-    /// Those whose stop is this actor's stop: its own and all between it and the root, the root included.
+    /// The members whose stop is this actor's stop: its own and all between it and the root, the root included.
     pub members: Vec<uuid::Uuid>,
 }
 
@@ -161,7 +161,7 @@ pub struct Tree {
 pub struct StopRequest {
     /// The request.
     pub stop_id: StopId,
-    /// What to stop.
+    /// The target of the stop.
     pub target: Target,
     /// When it was asked for.
     pub at: Timestamp,
@@ -181,33 +181,33 @@ pub struct HoldRequest {
     pub at: Timestamp,
 }
 
-/// What a request wants stopped.
+/// The targets of a request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// What was seen running.
+    /// The work with this id, which the requester saw running.
     This(uuid::Uuid),
     /// Nothing was seen running: the first work that was asked for before the request.
     First,
-    /// What runs, what waits and what is still to come: the actor is about to be ended by a command that [`Machine::ends`]
-    /// it, and that command is already in its mailbox.
+    /// All running, waiting and future work: the actor is about to be ended by a command that [`Machine::ends`] it, and that command is already in
+    /// its mailbox.
     Everything,
     /// The actor and all that works for it: see [`Tree`].
     Tree,
 }
 
-/// What a machine decided.
+/// The decision of a machine on one input.
 #[derive(Debug)]
 pub struct Decision<M: Machine> {
-    /// What happened.
+    /// The events.
     pub events: Vec<M::Event>,
-    /// What to send, once the events are durable.
+    /// Letters to send, once the events are durable.
     pub send: Vec<Letter>,
-    /// What to run, once the events are durable, each under a key that no other effect of this actor ever has.
+    /// Effects to run, once the events are durable, each under a key that no other effect of this actor ever has.
     pub effects: Vec<(EffectKey, M::Effect)>,
-    /// Effects whose reports are no longer wanted.
+    /// Effects to cancel; their reports are dropped.
     pub cancel: Vec<EffectKey>,
-    /// Of [`Input::Park`]: what failed is given up, so the actor is not paused and nobody has to resume it.
+    /// For [`Input::Park`]: the failed work is given up, so the actor is not paused and needs no resume.
     pub gives_up: bool,
 }
 
@@ -227,9 +227,9 @@ impl<M: Machine> Decision<M> {
 /// A command to some actor, itself included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Letter {
-    /// To whom.
+    /// The receiver.
     pub to: ActorId,
-    /// What, as JSON.
+    /// The command, as JSON.
     pub command: serde_json::Value,
     /// Not before this time.
     pub deliver_at: Option<Timestamp>,
@@ -261,9 +261,9 @@ impl Announcement {
 /// One item beside the log, written with the entry that it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Where it is kept.
+    /// Its key in the table.
     pub key: Key,
-    /// Where the index has it.
+    /// Its key in the index, if it has one.
     pub index: Option<Key>,
     /// Its JSON; none for one that is to be removed.
     pub body: Option<String>,

@@ -1,4 +1,4 @@
-//! What goes through an actor's mailbox, and the two ways to reach an actor: a command, and a request to stop.
+//! The messages of an actor's mailbox, and the two ways to reach an actor: a command, and a request to stop.
 
 use crate::{ActorId, HoldRequest, StopRequest, log};
 use bytes::Bytes;
@@ -19,16 +19,16 @@ pub struct Mail<C> {
     pub id: CommandId,
     /// When it was accepted.
     pub at: Timestamp,
-    /// Who sent it.
+    /// The sender.
     pub by: Principal,
-    /// What it is.
+    /// The content.
     #[serde(flatten)]
     pub content: Content<C>,
 }
 
-/// What a message of a mailbox is.
+/// The content of a message of a mailbox.
 ///
-/// Mail is consumed once, by whoever gets it: so nothing in it may be overlooked, and what is unknown makes all of it unreadable.
+/// Mail is consumed once, by the worker that receives it: so no part of it may be overlooked, and an unknown field makes all of it unreadable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mail", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Content<C> {
@@ -37,7 +37,7 @@ pub enum Content<C> {
         /// The command.
         body: C,
     },
-    /// A worker ran out of time: go on where it stopped.
+    /// A worker ran out of time: continue at the same point.
     Continue,
     /// Resume an actor that was paused.
     Unpark {
@@ -50,7 +50,7 @@ impl<C: DeserializeOwned> Mail<C> {
     /// Reads the body of a message.
     ///
     /// # Errors
-    /// Says whether it is mail all the same, of a version that knows more; what is not even that is damaged.
+    /// The error says whether the body is mail of a newer version or is damaged.
     pub fn parse(body: &str) -> std::result::Result<Self, Unreadable> {
         #[derive(Deserialize)]
         #[expect(dead_code, reason = "whether they are there is what counts")]
@@ -87,16 +87,16 @@ impl<C: Serialize> Mail<C> {
 /// The outside's way to actors.
 #[derive(Clone)]
 pub struct Mailbox {
-    /// Where commands go.
+    /// The queue for commands.
     pub queue: Arc<dyn Queue>,
-    /// Where requests to stop are kept.
+    /// The table that keeps requests to stop.
     pub table: Arc<dyn Table>,
-    /// Where requests to stop are announced.
+    /// The bus that announces requests to stop.
     pub bus: Arc<dyn Bus>,
 }
 
 impl Mailbox {
-    /// Sends what [`Mail::to`] made. It is durable when this returns, and takes effect once however often it is sent.
+    /// Sends a message of [`Mail::to`]. It is durable when this returns, and takes effect once even when it is sent several times.
     pub async fn send(&self, message: Outgoing) -> Result<()> {
         self.send_all(vec![message]).await
     }
@@ -106,8 +106,8 @@ impl Mailbox {
         self.queue.send(messages).await
     }
 
-    /// Notes beside the log of `actor` that a command waits in its mailbox, for people to see: before the command is sent, by a sender who
-    /// says so in the command ([`crate::Machine::is_noted`]). What is never sent leaves a note, which expires after [`NOTED_FOR`].
+    /// Notes beside the log of `actor` that a command waits in its mailbox, for people to see: before the command is sent, by a sender that says so
+    /// in the command ([`crate::Machine::is_noted`]). If the command is then never sent, the note expires after [`NOTED_FOR`].
     pub async fn note(&self, actor: &ActorId, command: CommandId, now: Timestamp, note: &impl Serialize) -> Result<()> {
         let body = serde_json::to_string(note).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         let put = Write::put(actor.waiting_key(command), body, Expect::Any).expiring(now + NOTED_FOR);
@@ -122,9 +122,8 @@ impl Mailbox {
         page.items.iter().map(|item| log::parse(&item.body)).collect()
     }
 
-    /// Asks the worker that runs `actor` to stop what it does. It does not queue behind the work that it stops: it is kept
-    /// in the table and announced on the bus, and the worker watches both. An actor that no worker runs sees it when it is
-    /// next loaded.
+    /// Asks the worker that runs `actor` to stop its work. It does not queue behind the work that it stops: it is kept in the table and announced on
+    /// the bus, and the worker watches both. An actor that no worker runs sees it when it is next loaded.
     pub async fn stop(&self, actor: &ActorId, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         self.table.commit(vec![Write::put(actor.control_key(request.target), body, Expect::Any)]).await?;
@@ -132,9 +131,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Asks all workers that drive `member`, or anything below it in the tree of `root`, to stop that, and to begin nothing more of it. It
-    /// overtakes whatever waits: it is kept beside the root's log, where each of them looks before it begins something, and
-    /// announced on the root's channel.
+    /// Asks all workers that drive `member`, or anything below it in the tree of `root`, to stop it and to begin nothing more of it. It overtakes
+    /// waiting commands: it is kept beside the root's log, which each worker reads before it begins something, and announced on the root's channel.
     pub async fn stop_tree(&self, root: &ActorId, member: uuid::Uuid, request: &StopRequest) -> Result<()> {
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;
         let put = Write::put(root.tree_control_key(member), body, Expect::Any).expiring(request.at + TREE_CONTROL_KEPT);
@@ -144,7 +142,7 @@ impl Mailbox {
     }
 
     /// Asks all workers that drive the last of `request.path`, or anything below it in the tree of `root`, to begin nothing more of it until
-    /// [`Mailbox::release_tree`]. It overtakes whatever waits, as a stop of the tree does.
+    /// [`Mailbox::release_tree`]. It overtakes waiting commands, as a stop of the tree does.
     pub async fn hold_tree(&self, root: &ActorId, request: &HoldRequest) -> Result<()> {
         let Some(member) = request.path.last() else { return Ok(()) };
         let body = serde_json::to_string(request).map_err(|error| ports::Error::Invalid(error.to_string()))?;

@@ -1,15 +1,15 @@
-//! Setting an actor going again whose message was lost after a commit: a worker died before it had sent what its entry says, and
-//! the delivery that would have made up for it was put aside or purged.
+//! Restarts an actor whose message was lost after a commit: a worker died before it had sent the outbox of its entry, and the delivery that would
+//! have made up for it was put aside or purged.
 
 use crate::{ActorId, Content, Mail, log};
 use domain::{CommandId, Principal, Timestamp};
 use ports::{Clock, Outgoing, Query, Queue, Result, Table};
 use serde::Deserialize;
 
-/// How far back is looked for what a worker may not have sent: more entries than lie between two commands.
+/// How many entries back it searches for unsent messages: more than lie between two commands.
 const LOOKED_AT: usize = 64;
 
-/// The part of an entry that tells what was to be sent.
+/// The part of an entry that has its outbox.
 #[derive(Deserialize)]
 struct Sent {
     next: u64,
@@ -20,10 +20,10 @@ struct Sent {
     outbox: Vec<Outgoing>,
 }
 
-/// Sends again what the entries since its last command say is to be sent, and tells the actor to go on; false when it has moved
-/// since `since`, or has never begun.
+/// Sends the outboxes of the entries since the last command again, and tells the actor to go on; false when it has moved since `since`, or has never
+/// begun.
 ///
-/// Ids make it harmless: what was received is known to its receiver, and an actor with nothing in flight writes nothing.
+/// Ids make it harmless: a receiver knows the messages that it has received, and an actor with nothing in flight writes nothing.
 pub async fn nudge(
     table: &dyn Table,
     queue: &dyn Queue,

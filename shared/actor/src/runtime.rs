@@ -26,16 +26,16 @@ pub struct Verdict {
     pub again: Duration,
 }
 
-/// What became of one delivery.
+/// The result of one delivery.
 enum Settled {
     Done,
     Again(Duration),
 }
 
-/// What came of an attempt. Numbers count the deliveries that all is done for.
+/// The result of an attempt. Numbers count the deliveries that are done.
 enum Attempted {
     Driven(usize, Ended),
-    /// What was in memory was behind the log, and nothing came of it.
+    /// The memory was behind the log, so the attempt had no effect.
     Outdated,
     /// The delivery behind those that are done is to be settled like this.
     Failed(usize, Settled),
@@ -49,7 +49,7 @@ struct Driven {
 }
 
 enum NotDriven {
-    /// What was in memory was behind the log, and nothing came of it.
+    /// The memory was behind the log, so the attempt had no effect.
     Outdated,
     Failed(Failure),
 }
@@ -57,9 +57,9 @@ enum NotDriven {
 /// How the runtime behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::trial`] says what
-    /// counts. The queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are
-    /// not its own, and dead letters are only for what even this could not settle.
+    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::trial`] says which failures count. The
+    /// queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are not its own, and dead letters are only
+    /// for deliveries that even a pause could not settle.
     pub max_attempts: u32,
     /// How long a resting actor stays in memory (spec 000 §3).
     pub inactivity: Duration,
@@ -73,7 +73,7 @@ impl Default for Options {
     }
 }
 
-/// What actors of one kind are driven with.
+/// The ports and settings that actors of one kind are driven with.
 pub(crate) struct Ports<M: Machine> {
     pub machine: M,
     pub perform: Arc<dyn Perform<M>>,
@@ -112,8 +112,8 @@ impl<M: Machine> Runtime<M> {
         Self { ports, warm: Warm::new(options.warm_actors), quarantine: Quarantine::default(), options }
     }
 
-    /// The same, with these secrets taken out of whatever happens before it is written down: so no log, no stream, no view and
-    /// no message has one, and an actor that is read from its log again is the one that was in memory.
+    /// The same, with these secrets redacted from each event before it is written: so no log, stream, view or message has one, and an actor that is
+    /// read from its log again has the same state as the one in memory.
     #[must_use]
     pub fn without(mut self, secrets: KnownSecrets) -> Self {
         self.ports.secrets = secrets;
@@ -183,7 +183,7 @@ impl<M: Machine> Runtime<M> {
         let mut trial = match Trial::open(table, clock, &self.quarantine, actor, first).await {
             Ok(trial) => trial,
             Err(error) => {
-                tracing::warn!(%actor, %error, "what is known about this delivery could not be read");
+                tracing::warn!(%actor, %error, "the note about this delivery could not be read");
                 return Attempted::Failed(0, Settled::Again(Duration::from_secs(1)));
             }
         };
@@ -240,7 +240,7 @@ impl<M: Machine> Runtime<M> {
         let mut drive = Drive::new(&self.ports, actor, loaded, trial);
         let ended = caught(drive.run(deliveries, cut)).await.unwrap_or_else(Err);
         let Drive { mut loaded, done, committed, .. } = drive;
-        // What decided nothing wrote nothing, so no condition has told yet whether the memory is behind the log.
+        // A decision without events wrote nothing, so no condition has told yet whether the memory is behind the log.
         let outdated = match &ended {
             Err(Failure::Lost) => Ok(was_warm && committed == 0),
             _ if was_warm && committed == 0 => self.is_behind(actor, &loaded).await,
@@ -266,7 +266,7 @@ impl<M: Machine> Runtime<M> {
         Driven { done, outcome: outcome.map_err(NotDriven::Failed) }
     }
 
-    /// What becomes of a delivery that could not be driven to its end.
+    /// Settles a delivery that could not be driven to its end.
     async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, trial: &mut Trial) -> Settled {
         if failure.is_for_another_version() {
             return self.leave(actor, delivery, failure, trial).await;
@@ -289,8 +289,8 @@ impl<M: Machine> Runtime<M> {
         }
     }
 
-    /// What becomes of a delivery that this version cannot do: it rests until a worker comes that can. After long enough the
-    /// actor is paused, where its log can be read; else the delivery goes on resting, until the queue puts it aside.
+    /// Settles a delivery that this version cannot handle: it rests until a worker of a newer version comes. After long enough the actor is paused,
+    /// if its log can be read; else the delivery goes on resting, until the queue puts it aside.
     async fn leave(&self, actor: &ActorId, delivery: &Delivery, failure: Failure, trial: &mut Trial) -> Settled {
         if trial.unread() >= newer::PATIENCE {
             return self.park(actor, delivery, failure.to_string(), trial).await;
@@ -376,7 +376,7 @@ impl<M: Machine> Runtime<M> {
     }
 }
 
-/// What comes of `work`, or that it panicked.
+/// The result of `work`, or its panic as an error.
 async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     outcome.map_err(|panic| Failure::Panicked(panic_text(panic.as_ref())))

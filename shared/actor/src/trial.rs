@@ -3,23 +3,23 @@
 //! A delivery comes again after a deploy, a power cut, a time-out of the process, or a crash that another actor caused. None of
 //! these says anything about this actor. Two things do, and only they are counted:
 //!
-//! - **A failure of its own** that the worker lived to see: a panic of its machine or of one of its effects, or a step that the
-//!   stores refuse. A panic is caught where the actor is driven, so it is known whose it is.
+//! - **A failure of its own** that the worker survived: a panic of its machine or of one of its effects, or a step that the
+//!   stores refuse. A panic is caught around the drive of one actor, so its actor is known.
 //! - **A death in quarantine.** An actor whose delivery came [`SUSPECT_FROM`] times computes in quarantine: one such actor of a
 //!   process at a time, and a note in the table says so for as long as it computes. A worker that finds this note knows that the
 //!   process died in the middle of that.
 //!
-//! An actor computes while its log is read and folded, while its machine decides, and while effects run that do their work in
-//! this process. It does not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the
-//! note says so then, and a death is nobody's fault.
+//! An actor computes while its log is read and folded, while its machine decides, and while effects run that do their work in this process. It does
+//! not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the note says so then, and a death does not
+//! count.
 //!
-//! An attempt computes several times: first it is read and decided on, and again when what it waited for has come. Deaths add up
-//! in one of these computations, as long as no attempt comes out of it; one that does shows that they had another reason. A
-//! death in an earlier computation says nothing of the later one.
+//! An attempt computes several times: first it is read and decided on, and again when a report has come from outside. Deaths add up in one of these
+//! computations, as long as no attempt comes out of it; one that does shows that they had another reason. A death in an earlier computation says
+//! nothing of the later one.
 //!
-//! Both counts begin anew with each step forward: when an effect has ended and what it reported is durable, or when the delivery
-//! is done. Attempts are spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it.
-//! An actor that never failed costs nothing of this: the note is first looked for with the second delivery.
+//! Both counts begin anew with each step forward: when an effect has ended and its report is durable, or when the delivery is done. Attempts are
+//! spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it. An actor that never failed costs nothing of
+//! this: the note is first read with the second delivery.
 
 use crate::{ActorId, drive::Failure, log, retry::while_unavailable};
 use domain::Timestamp;
@@ -39,7 +39,7 @@ const SLACK: Duration = Duration::from_millis(30);
 #[derive(Clone, Default)]
 pub struct Quarantine(Arc<Mutex<()>>);
 
-/// What is noted about a delivery that came again.
+/// The note about a delivery that came again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Note {
     /// The delivery. A note of another one says nothing about this one.
@@ -51,7 +51,7 @@ struct Note {
     /// Which computation of an attempt these were in; 1 is the first one.
     #[serde(default)]
     died_in: u32,
-    /// How often the actor was begun in quarantine without an end of any kind: deaths that are nobody's fault, and those above.
+    /// How often the actor was begun in quarantine without an end of any kind: all deaths, including those that do not count.
     begun: u32,
     /// How often a worker could not read it, because a newer version wrote it.
     unread: u32,
@@ -184,7 +184,7 @@ impl Trial {
         self.leaves().await;
     }
 
-    /// The attempt ended without a failure, and without telling anything of what it came for.
+    /// The attempt ended without a failure, and without progress.
     pub async fn leaves(&mut self) {
         if self.alone.is_some() {
             self.note.computes = false;
@@ -193,7 +193,7 @@ impl Trial {
         }
     }
 
-    /// A step forward: what was counted says nothing about the next one.
+    /// A step forward: earlier counts say nothing about the next step.
     pub async fn passed(&mut self) {
         self.suspect = false;
         self.note = Note { delivery: std::mem::take(&mut self.note.delivery), ..Note::default() };
@@ -208,7 +208,7 @@ impl Trial {
 
     /// The attempt at `delivery` ended with a failure that the worker lived to see.
     pub async fn failed(&mut self, delivery: &str, failure: &Failure) {
-        // Another worker drives the actor, and what is noted is its own now.
+        // Another worker drives the actor, and owns the note now.
         if matches!(failure, Failure::Lost) {
             self.alone = None;
             return;
@@ -242,7 +242,7 @@ impl Trial {
         let put = Write::put(self.actor.trial_key(), body, Expect::Any).expiring(self.clock.now() + KEPT);
         let written = while_unavailable(|| self.table.commit(vec![put.clone()])).await;
         if let Err(error) = &written {
-            tracing::warn!(actor = %self.actor, %error, "what is known about a failing delivery was not noted");
+            tracing::warn!(actor = %self.actor, %error, "the note about a failing delivery was not written");
         }
         self.kept = true;
         written
@@ -265,7 +265,7 @@ mod tests {
         golden,
     };
 
-    /// Where a process dies: in a computation of the attempt, or while the actor waits after it.
+    /// The moment of a process's death: in a computation of the attempt, or while the actor waits after it.
     #[derive(Clone, Copy)]
     enum Dies {
         In(u32),

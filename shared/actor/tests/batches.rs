@@ -1,4 +1,4 @@
-//! Deliveries that come together: one entry where nothing is needed from outside, and each its own blame.
+//! Deliveries that come together: one entry if nothing is needed from outside, and separate blame for each.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
@@ -22,7 +22,7 @@ use testkit::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Adds up what it is told, and can be told to do something outside.
+/// Adds up the numbers in its commands, and can be told to do something outside.
 struct Adder;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl Machine for Adder {
     }
 }
 
-/// Runs effects at once, and notes what it is asked to prepare.
+/// Runs effects at once, and records the commands that it prepares.
 #[derive(Default)]
 struct Outside {
     prepared: Mutex<Vec<String>>,
@@ -216,14 +216,14 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
     assert_eq!(world.log(), [(5, 4)]);
     let sent = world.queue.messages();
     let told: Vec<_> = sent.iter().map(|message| (message.body.contains(r#""add":1"#), message.priority)).collect();
-    assert_eq!(told, [(true, 3), (false, 3)], "each decided on what the one before it left");
+    assert_eq!(told, [(true, 3), (false, 3)], "each decided on the result of the one before it");
     assert!(sent[1].body.contains(r#""add":6"#) && sent[0].id != sent[1].id);
     // The acknowledgement was lost; a new process gets them again, one after the other, and sends the letters again.
     let other = runtime(&world.clock, &world.table, &world.queue, &world.outside);
     let again: Vec<_> = mail.iter().map(|delivery| Delivery { attempt: 2, ..delivery.clone() }).collect();
     assert_eq!(other.deliver(&again, &CancellationToken::new()).await, all(&again));
     assert_eq!((world.log().len(), world.queue.messages().len()), (1, 2), "the ids make that harmless");
-    // The first process does not know of what another one wrote meanwhile, and finds out.
+    // The first process does not know the entry that another one wrote meanwhile, and finds out.
     let more = world.mail(&[Add(5)]);
     assert_eq!(other.deliver(&more, &CancellationToken::new()).await, all(&more));
     let more = world.mail(&[Nothing, Add(6), Add(7)]);
@@ -232,7 +232,7 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_needs_the_outside_ends_an_entry_and_the_rest_follows_it() {
+async fn a_command_that_needs_the_outside_ends_an_entry_and_the_rest_follows_it() {
     let world = world();
     let mail = world.mail(&[Add(1), Run, Add(2), Add(3)]);
     assert_eq!(world.deliver(&mail).await, all(&mail));
@@ -296,7 +296,7 @@ async fn a_command_that_panics_is_blamed_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_pauses_the_actor_and_what_is_behind_it_is_kept() {
+async fn unreadable_mail_pauses_the_actor_and_mail_behind_it_is_kept() {
     let world = world();
     let mut mail = world.mail(&[Add(1), Add(2), Add(3)]);
     mail[1].body = "{}".into();
@@ -306,7 +306,7 @@ async fn what_cannot_be_read_pauses_the_actor_and_what_is_behind_it_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_prepared_is_tried_again_and_holds_up_nothing_before_it() {
+async fn a_failed_preparation_is_tried_again_and_holds_up_nothing_before_it() {
     let world = world();
     world.outside.refuses_to_prepare.store(true, SeqCst);
     let mail = world.mail(&[Add(1), Add(13), Add(2)]);

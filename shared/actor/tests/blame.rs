@@ -1,5 +1,5 @@
-//! Whose fault it is that a delivery comes again: a failure of the actor's own counts, and so does a death of the process while the
-//! actor computed in quarantine. Nothing else does, however often it comes again.
+//! Blame for a delivery that comes again: a failure of the actor's own counts, and so does a death of the process while the actor computed in
+//! quarantine. Nothing else does, after any number of deliveries.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
@@ -108,7 +108,7 @@ impl Machine for Runner {
     }
 }
 
-/// What effects meet.
+/// The conditions that effects meet.
 #[derive(Default)]
 struct Outside {
     /// Whether effects panic that are to.
@@ -224,7 +224,7 @@ async fn a_process_that_dies_while_an_actor_waits_is_not_the_actors_fault() {
     let (begun, _) = world.dies(&delivery, Duration::from_millis(700), 30).await;
     assert_eq!(begun, 30);
     assert_eq!(world.count(1, "Paused"), 0);
-    // Once it lives on, the work ends, and nothing is left of what was noted.
+    // Once it lives on, the work ends, and the note is gone.
     let rests = deliver(&world.process(), &[again(&delivery, 99)]).await;
     sleep(rests.again).await;
     let verdict = deliver(&world.process(), &[again(&delivery, 100)]).await;
@@ -238,7 +238,7 @@ async fn a_process_that_dies_while_an_actor_waits_is_not_the_actors_fault() {
 async fn processes_that_die_while_an_actor_computes_alone_pause_it_after_a_while() {
     let world = world();
     let (begun, took) = world.dies(&world.work(1, Work::Computes), Duration::from_millis(700), 99).await;
-    // Two deaths that may be anybody's, and six in quarantine.
+    // Two deaths whose reason is unknown, and six in quarantine.
     assert_eq!(begun, 8);
     assert!(took > Duration::from_secs(30), "attempts are spaced: {took:?}");
     let paused = world.events(1).pop().unwrap();
@@ -280,7 +280,7 @@ async fn an_effect_that_panics_each_time_pauses_its_actor_and_others_go_on_besid
     assert_eq!(world.events(1).pop().unwrap(), r#"Paused("it failed 6 times by itself: panicked: as told")"#);
     assert_eq!((world.count(2, "Ended"), world.count(2, "Began")), (1, 1));
 
-    // When it is mended and resumed, it goes on, and what failed before is forgotten.
+    // When it is mended and resumed, it goes on, and the earlier failures are forgotten.
     world.outside.poisoned.store(false, SeqCst);
     let resume = world.mail(1, Content::Unpark { drop: false });
     assert_eq!(deliver(&world.process(), &[resume]).await.done, 1);
@@ -288,7 +288,7 @@ async fn an_effect_that_panics_each_time_pauses_its_actor_and_others_go_on_besid
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_the_machine_gives_up_pauses_nobody() {
+async fn a_command_that_the_machine_gives_up_pauses_no_actor() {
     let world = world();
     let process = world.process();
     let impossible = world.work(1, Work::Impossible);
@@ -301,7 +301,7 @@ async fn a_command_that_the_machine_gives_up_pauses_nobody() {
         sleep(verdict.again).await;
     }
     assert_eq!(world.events(1), [r#"GaveUp("it failed 6 times by itself: panicked: as told")"#]);
-    // It was consumed, and what comes next begins at once.
+    // It was consumed, and the next command begins at once.
     assert_eq!(deliver(&process, &[again(&impossible, 7)]).await.done, 1);
     assert_eq!(deliver(&process, &[world.work(1, Work::Waits)]).await.done, 1);
     assert_eq!((world.count(1, "GaveUp"), world.count(1, "Ended")), (1, 1));
@@ -326,7 +326,7 @@ async fn one_suspect_at_a_time_computes_in_a_process_and_others_do_beside_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_set_back_keeps_nobody_waiting() {
+async fn a_clock_that_is_set_back_delays_no_attempt() {
     let world = world();
     world.outside.poisoned.store(true, SeqCst);
     let poison = world.work(1, Work::Panics);

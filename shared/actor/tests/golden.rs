@@ -1,4 +1,4 @@
-//! What the runtime keeps and sends, as every version wrote it. (Snapshots are in `versions.rs`.)
+//! Persisted data and messages of the runtime, in the format of every version. (Snapshots are in `versions.rs`.)
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -34,7 +34,7 @@ fn entries_are_read_for_ever() {
     };
     let parked = Parking { parked: true, mail: vec![(CommandId(id(2)), "{}".into())] };
     golden::check(ROOT, "entries", &[None, Some(parked)].map(entry));
-    // An entry need not say what there is nothing of.
+    // An entry may leave out empty fields.
     let least = json!({ "first": 1, "next": 2, "at": AT, "step": id(1) });
     assert_eq!(serde_json::from_value::<Entry<Value>>(least).unwrap().events, Vec::<Value>::new());
 }

@@ -17,7 +17,7 @@ use testkit::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What both versions know.
+/// The commands that both versions know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum OldCommand {
@@ -200,7 +200,7 @@ fn again(delivery: &Delivery, attempt: u32) -> Delivery {
 /// An older worker that meets an event it does not know does nothing, gives back, and nothing of it counts against the command:
 /// however often that happened, the newer worker takes it as if it came for the first time.
 #[tokio::test(start_paused = true)]
-async fn an_older_worker_leaves_what_a_newer_one_wrote_to_it() {
+async fn an_older_worker_leaves_data_of_a_newer_version_to_it() {
     let world = world();
     assert_eq!(deliver(&world.worker(New), &[world.mail(NewCommand::Multiply(2))]).await.done, 1);
     let (old, two) = (world.worker(Old), [world.mail(OldCommand::Add(3)), world.mail(OldCommand::Add(4))]);
@@ -240,9 +240,9 @@ async fn an_older_worker_leaves_a_newer_command_to_a_newer_worker() {
     assert!(matches!(Mail::<OldCommand>::parse("{}"), Err(Unreadable::Damaged(_))));
 }
 
-/// What nobody can read for a quarter of an hour pauses its actor, and is kept.
+/// A command that no worker can read for a quarter of an hour pauses its actor, and is kept.
 #[tokio::test(start_paused = true)]
-async fn what_no_worker_learns_to_read_pauses_its_actor() {
+async fn mail_that_no_worker_learns_to_read_pauses_its_actor() {
     let world = world();
     let mail = world.mail(NewCommand::Multiply(5));
     for attempt in 1..25 {
@@ -273,8 +273,8 @@ async fn an_envelope_that_says_more_is_left_alone() {
     assert_eq!(world.events().len(), 2);
 }
 
-/// A snapshot saves reading the log for the version that made it, and is nothing to any other: what an older worker does
-/// not know of, and so leaves out of its own, is in the log.
+/// A snapshot saves reading the log for the version that made it, and is nothing to any other: data that an older worker does not know, and so leaves
+/// out of its own, is in the log.
 #[tokio::test(start_paused = true)]
 async fn no_version_loses_what_another_left_out_of_its_snapshot() {
     let world = world();
@@ -285,7 +285,7 @@ async fn no_version_loses_what_another_left_out_of_its_snapshot() {
     let made = world.snapshot().await.unwrap();
     assert_eq!((&made["v"], made["state"]["whys"].as_array().map(Vec::len)), (&2.into(), Some(300)));
 
-    // The older one folds the log, ignores what it may ignore, and overwrites the snapshot.
+    // The older one folds the log, skips the events that it may skip, and overwrites the snapshot.
     let old = world.worker(Old);
     deliver(&old, &many(2)).await;
     old.flush_all().await;
@@ -300,9 +300,9 @@ async fn no_version_loses_what_another_left_out_of_its_snapshot() {
     assert_eq!((&made["state"]["sum"], made["state"]["whys"].as_array().map(Vec::len)), (&303.into(), Some(303)));
 }
 
-/// Whoever asks whether a command was consumed is told of every command of an entry, before a snapshot and after.
+/// The answer whether a command was consumed covers every command of an entry, before a snapshot and after.
 #[tokio::test(start_paused = true)]
-async fn what_was_consumed_is_known_from_the_log_and_from_the_snapshot() {
+async fn a_consumed_command_is_known_from_the_log_and_from_the_snapshot() {
     let world = world();
     let mail = [world.mail(OldCommand::Add(1)), world.mail(OldCommand::Add(2))];
     let ids = mail.each_ref().map(|mail| mail.id.parse().unwrap());
@@ -336,5 +336,5 @@ async fn snapshots_are_read_for_ever() {
     deliver(&worker, &[second.mail(OldCommand::Add(1))]).await;
     worker.flush_all().await;
     assert_eq!(second.snapshot().await.unwrap()["state"]["sum"], 43);
-    assert_eq!(second.events().len(), 1, "what is in the snapshot was not read from a log");
+    assert_eq!(second.events().len(), 1, "events in the snapshot were not read from a log");
 }

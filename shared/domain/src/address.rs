@@ -1,5 +1,5 @@
-//! Which addresses are everybody's. Manifests and commands come from whoever may write files; they must not make the host speak with
-//! what only the host can reach.
+//! Tells public addresses from private ones. Any author of files can write manifests and commands; these must not make the host connect to
+//! services that only the host can reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +28,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, third, ..] = address.segments();
-    // What carries an address of version 4 leads where that one does.
+    // An address that embeds one of version 4 leads to that one.
     if let Some(inside) = address.to_ipv4() {
         return is_public_v4(inside);
     }

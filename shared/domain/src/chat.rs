@@ -7,9 +7,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a chat can be told to do. The envelope around it (its id, who, when) is the actor runtime's.
+/// The commands of a chat. The envelope around it (its id, sender, time) is the actor runtime's.
 ///
-/// A command is consumed once, so nothing in it may be overlooked: who does not know a field of it leaves it to a newer worker.
+/// A command is consumed once, so no part of it may be overlooked: a worker that does not know a field leaves the command to a newer one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ChatCommand {
@@ -20,7 +20,7 @@ pub enum ChatCommand {
         /// Files to attach.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FilePath>,
-        /// What the model reads after the words: the attached files and the plan as they are now.
+        /// The text for the model after the words: the attached files and the plan as they are now.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         context: String,
         /// Set on the first turn of a chat.
@@ -32,10 +32,10 @@ pub enum ChatCommand {
         /// End a turn that waits for an answer or a permission instead of waiting behind it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupt: bool,
-        /// The plan that this turn is the beginning of carrying out. Only who may approve sends it.
+        /// The plan that this turn begins to carry out. Only senders with the right to approve send it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<Box<Approval>>,
-        /// Whether it comes from somebody who may approve: what the approval of a plan lets the agent do, it does in such turns alone.
+        /// Whether the sender has the right to approve: the approval of a plan applies in such turns alone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
         /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
@@ -55,7 +55,7 @@ pub enum ChatCommand {
         question_id: QuestionId,
         /// One value a question, by its name.
         answers: serde_json::Map<String, Value>,
-        /// Whether it comes from somebody who may approve: what a plan's approval allows is not led by anybody else.
+        /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
     },
@@ -75,7 +75,7 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question_id: Option<QuestionId>,
     },
-    /// Give the chat up: what runs is stopped, what waits is dropped, and it is listed no more. Its log stays.
+    /// Give the chat up: the running turn is stopped, waiting messages are dropped, and it is listed no more. Its log stays.
     Delete,
     /// The slots that a call of the model waited for are there.
     Wake {
@@ -115,13 +115,13 @@ pub enum ChatCommand {
         /// Another mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
-        /// Whether it comes from somebody who may approve: a mode that lets the agent do more than the present one needs that.
+        /// Whether the sender has the right to approve: a mode that lets the agent do more than the present one needs that.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
     },
 }
 
-/// What to do with a message that comes while a turn runs.
+/// The ways to handle a message that comes while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
@@ -159,13 +159,13 @@ impl Mode {
     }
 }
 
-/// A version of a plan that somebody who may do so has approved (spec 000 §4.2).
+/// A version of a plan that a person with the right to do so has approved (spec 000 §4.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// The path of the plan at that moment.
     pub plan_path: FilePath,
-    /// Which file it is, wherever it goes.
+    /// The file, which keeps this id when it is moved.
     pub plan_id: FileId,
     /// The version that was approved.
     pub v: u64,
@@ -181,7 +181,7 @@ pub struct Approval {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// Where it is.
+    /// Its path.
     pub path: FilePath,
     /// Which file it is.
     pub id: FileId,
@@ -195,7 +195,7 @@ pub struct ChatConfig {
     pub workspace: WorkspaceId,
     /// Its id; also the id of its file.
     pub chat: ChatId,
-    /// For whom its agent works.
+    /// The user that its agent works for.
     pub user: UserId,
     /// Its title, for lists.
     pub title: String,
@@ -207,7 +207,7 @@ pub struct ChatConfig {
     /// How far it may go.
     #[serde(default)]
     pub mode: Mode,
-    /// What a turn may use.
+    /// The limits of a turn.
     #[serde(default)]
     pub limits: Limits,
     /// The system text, fixed when the chat was made so that the bytes sent to a model do not change.
@@ -228,8 +228,8 @@ pub struct ChatConfig {
     pub agent: Option<Box<AgentOf>>,
 }
 
-/// What a chat is for a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them
-/// reports to the task when it ends. It is on no list of chats and has no file; the task's history has what it said.
+/// The role of a chat in a task: the conversation of one agent node. Its turns are the rounds of the node, and each of them reports to the task
+/// when it ends. It is on no list of chats and has no file; the task's history has its messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentOf {
@@ -258,7 +258,7 @@ pub struct AgentOf {
     /// The slots that a call of its model takes: names, and how many there are of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(String, u32)>,
-    /// The flow, where it says itself how the model is reached (`providers.yaml`); else the installation's own is asked.
+    /// The flow, if it says itself how the model is reached (`providers.yaml`); else the installation's own is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowRef>,
 }
@@ -272,12 +272,12 @@ fn is_usual(priority: &i8) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentTool {
-    /// What the agent calls it by: its id in `tools.yaml`.
+    /// The name that the agent calls it by: its id in `tools.yaml`.
     pub name: String,
-    /// What it is for, in the words of the flow.
+    /// Its purpose, in the words of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What a call of it runs.
+    /// The action of a call.
     #[serde(default)]
     pub runs: AgentToolRuns,
     /// The folder that it may touch; everything when none.
@@ -285,7 +285,7 @@ pub struct AgentTool {
     pub root: Option<FilePath>,
 }
 
-/// What a call of an agent's tool runs.
+/// The actions of an agent's tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentToolRuns {
@@ -296,9 +296,9 @@ pub enum AgentToolRuns {
     Builtin(String),
     /// A registered function.
     Function {
-        /// What it is registered as.
+        /// The name that it is registered under.
         entrypoint: String,
-        /// What models are told of it.
+        /// Its description for models.
         description: String,
         /// The JSON Schema of its arguments.
         parameters: Value,
@@ -307,7 +307,7 @@ pub enum AgentToolRuns {
     Command {
         /// Its words, each a template over `input`, the arguments.
         words: Vec<String>,
-        /// Whether it may open sockets, where the installation lets any command do so.
+        /// Whether it may open sockets, if the installation lets any command do so.
         network: bool,
         /// The JSON Schema of its arguments.
         parameters: Value,
@@ -322,7 +322,7 @@ pub enum AgentToolRuns {
     },
 }
 
-/// What one turn may use; a limit that is reached ends the turn with a stop reason and keeps what was made.
+/// The limits of one turn; reaching one ends the turn with a stop reason and keeps the results so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -355,7 +355,7 @@ impl Default for Limits {
     }
 }
 
-/// What a chat is doing.
+/// The states of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatStatus {
@@ -407,11 +407,11 @@ pub struct ChatView {
     pub title: String,
     /// Its persona.
     pub role: String,
-    /// Its model, where one was chosen.
+    /// Its model, if one was chosen.
     pub model: Option<String>,
     /// Its mode.
     pub mode: Mode,
-    /// What it is doing.
+    /// Its state.
     pub status: ChatStatus,
     /// Why it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -422,17 +422,17 @@ pub struct ChatView {
     /// The sequence number of the running turn's first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_seq: Option<u64>,
-    /// What is asked while it is suspended: a question or a permission, as its event.
+    /// The open questions and permissions while it is suspended, as their events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
     /// Messages that wait behind the turn that runs or is suspended, in order; of many only the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<QueuedMessage>,
-    /// What all its turns used.
+    /// The sum of the usage of all its turns.
     pub usage: Usage,
     /// Turns ended.
     pub turns: u64,
-    /// The plan file, where there is one.
+    /// The plan file, if there is one.
     pub plan_path: Option<FilePath>,
     /// The identity of the plan file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -442,8 +442,7 @@ pub struct ChatView {
     pub approval: Option<Approval>,
     /// The chat's own file.
     pub file_id: FileId,
-    /// The task whose agent talks here, where one does. People can watch such a chat, answer what it asks, and stop it;
-    /// it has no file.
+    /// The task whose agent talks here, if one does. People can watch such a chat, answer its questions, and stop it; it has no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
     /// When it was made.

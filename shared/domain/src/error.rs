@@ -1,5 +1,5 @@
-//! The errors that people and programs get: a stable code, a message in words, and a hint on what to do.
-//! How a code maps to a protocol (an HTTP status, an exit code) is the business of the adapter for that protocol.
+//! The errors that people and programs get: a stable code, a message in words, and a hint on what to do. The adapter of a protocol maps the
+//! codes to the protocol's own (an HTTP status, an exit code).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,17 +41,17 @@ pub enum Code {
     UpstreamRefused,
     /// It took too long.
     Timeout,
-    /// A stored content is not what was written, and no good copy of it was found.
+    /// A stored content differs from its digest, and no good copy of it was found.
     ContentDamaged,
     /// A stored content is not there any more, and no copy of it was found.
     ContentMissing,
-    /// There is no room for what is to be stored.
+    /// There is no room to store it.
     StorageFull,
     /// A command failed again and again and was put aside.
     Paused,
     /// It was not begun, because there was no place or no machine for it: nothing of it happened, and it can be tried again as it is.
     NotBegun,
-    /// It was begun, and what became of it is not known: it may have taken effect or not.
+    /// It was begun, and its outcome is not known: it may have taken effect or not.
     OutcomeUnknown,
 }
 
@@ -95,7 +95,7 @@ impl Error {
     pub fn not_found(kind: &str, name: impl fmt::Display) -> Self {
         Self::new(Code::NotFound, format!("there is no {kind} {name}"))
     }
-    /// `STORAGE_FULL`: there is no room for what was to be stored, and nothing of it was.
+    /// `STORAGE_FULL`: there is no room to store it, and nothing of it was stored.
     pub fn storage_full() -> Self {
         Self::new(Code::StorageFull, "there is no room left to store this, and nothing of it was stored")
             .hint("free space on the disk of the server, then send it again; reads and deletions go on meanwhile")

@@ -41,11 +41,11 @@ pub enum ChatEvent {
         /// Whether it goes before the others that wait, because it interrupts.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         next: bool,
-        /// Whether it comes from somebody who may approve.
+        /// Whether the sender has the right to approve.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
     },
-    /// A turn began, or began again after a crash (`attempt` above 1: what was streamed and not completed is void).
+    /// A turn began, or began again after a crash (`attempt` above 1: streamed parts that were not completed are void).
     TurnStarted {
         /// The turn.
         turn_id: TurnId,
@@ -55,7 +55,7 @@ pub enum ChatEvent {
         asked_at: Timestamp,
         /// The limits of the turn.
         limits: Limits,
-        /// Whether it comes from somebody who may approve, so that it may do what the approval of a plan allows.
+        /// Whether the sender has the right to approve, so that the approval of a plan applies.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
     },
@@ -123,7 +123,7 @@ pub enum ChatEvent {
         attempt: u32,
         /// Since when.
         at: Timestamp,
-        /// Why it could not begin, where it has its place and the machine is not ready.
+        /// The reason for the wait, if it has its place and the machine is not ready.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
         /// When it is made again then.
@@ -138,7 +138,7 @@ pub enum ChatEvent {
         attempt: u32,
         /// The tool.
         tool: String,
-        /// The path it is about, where it has one.
+        /// The path it is about, if it has one.
         path: Option<String>,
         /// Its arguments, as the model wrote them.
         args: String,
@@ -154,17 +154,17 @@ pub enum ChatEvent {
         tool: String,
         /// The text that the model reads.
         output: String,
-        /// Whether it did what it was asked to.
+        /// Whether it succeeded.
         success: bool,
-        /// Whether the call itself was wrong, and not merely what it met (spec 002 §3.4): arguments that the tool does not
-        /// take, a place that it may not touch, a tool that is not there.
+        /// Whether the call itself was wrong, rather than the state that it met (spec 002 §3.4): arguments that the tool does not take, a place
+        /// that it may not touch, a tool that is not there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         misuse: bool,
-        /// Why it is no success, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and
-        /// what became of it is not known, anything else that it has ended.
+        /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome is
+        /// not known, anything else that it has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<Code>,
-        /// What a command used.
+        /// The resources that a command used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resources: Option<Resources>,
         /// Whether the output was cut to its cap.
@@ -228,7 +228,7 @@ pub enum ChatEvent {
         permission_id: PermissionId,
         /// How.
         outcome: PermissionOutcome,
-        /// By whom: a principal, `stop` or `timeout`.
+        /// The source of the stop: a principal, `stop` or `timeout`.
         by: String,
         /// When.
         at: Timestamp,
@@ -252,7 +252,7 @@ pub enum ChatEvent {
         mode: Mode,
         /// The plan it is about.
         plan_path: Option<FilePath>,
-        /// By whom; older logs do not say.
+        /// The sender; older logs lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
         /// When; older logs do not say.
@@ -261,13 +261,13 @@ pub enum ChatEvent {
     },
     /// A version of a plan was approved: the chat is in `build` mode from now on, and carries it out.
     PlanApproved {
-        /// Which one, by whom, and when.
+        /// The approval, with its plan, person and time.
         approval: Box<Approval>,
     },
-    /// Somebody who may not approve has answered a question of the turn: from here on a person is asked before what the approval
-    /// of a plan would allow.
+    /// A person without the right to approve has answered a question of the turn: from here on, a call that the approval of a plan would allow
+    /// needs a person's consent.
     RightsNarrowed {
-        /// Who.
+        /// The person.
         by: String,
     },
     /// A model call was paid for.
@@ -312,7 +312,7 @@ pub enum ChatEvent {
     },
     /// Something failed; a `Done` or `Stopped` follows when it ended the turn.
     Failed {
-        /// What.
+        /// The error.
         error: Error,
     },
     /// A command failed again and again: the chat pauses until a person resumes it or drops the command.
@@ -378,7 +378,7 @@ pub enum PermissionOutcome {
     Approved,
     /// No.
     Declined,
-    /// Withdrawn: the turn was stopped, or nobody answered in time.
+    /// Withdrawn: the turn was stopped, or no answer came in time.
     Cancelled,
 }
 

@@ -1,13 +1,13 @@
-//! Numbers of JSON that would not stay what they are.
+//! Detects JSON numbers that a round trip would change.
 //!
 //! RFC 8259 §6 bounds no number; RFC 7493 §2.2 asks senders to write as texts those that are larger or more exact than a double.
-//! A number is kept here as a 64-bit integer or a double, so one that is neither would come back as another one. Whoever takes
-//! JSON from outside into a log refuses it instead: nothing is changed silently.
+//! A number is kept here as a 64-bit integer or a double, so any other one would come back changed. Code that takes JSON from outside into a
+//! log refuses it instead: nothing is changed silently.
 
 use crate::{Code, Error};
 
-/// The first number in a JSON text that would not be kept as it is, such as `12345678901234567890123` or
-/// `100000000000000000000.5`; in text that is no JSON, whatever looks like one.
+/// The first number in a JSON text that would not be kept as it is, such as `12345678901234567890123` or `100000000000000000000.5`; in text
+/// that is not JSON, the first that looks like one.
 pub fn first_inexact(json: &str) -> Option<&str> {
     let (bytes, mut at) = (json.as_bytes(), 0);
     while let Some(byte) = bytes.get(at) {
@@ -59,7 +59,7 @@ fn is_exact(number: &str) -> bool {
     }
     match number.parse::<f64>() {
         Ok(double) if double.is_finite() => decimal(number) == decimal(&format!("{double:e}")),
-        // What is no number is for the parser to refuse; one beyond all doubles is none that is kept.
+        // The parser refuses a text that is not a number; one beyond all doubles cannot be kept.
         Ok(_) => false,
         Err(_) => true,
     }
@@ -122,9 +122,9 @@ mod tests {
     }
 
     proptest! {
-        /// What is let through comes back as the same decimal number, and every number that is kept is let through.
+        /// A number that is let through comes back as the same decimal number, and every number that can be kept is let through.
         #[test]
-        fn s2_1_what_is_let_through_comes_back_as_it_was(
+        fn s2_1_a_number_that_is_let_through_comes_back_as_it_was(
             whole in "-?(0|[1-9][0-9]{0,30})", part in "(\\.[0-9]{1,30})?", power in "([eE][+-]?[0-9]{1,3})?", double: f64, integer: i64,
         ) {
             let number = format!("{whole}{part}{power}");

@@ -58,7 +58,7 @@ ids! {
     TurnId = "turn";
     /// One message of a chat.
     MessageId = "message";
-    /// One tool call; also the idempotency key of what the call does.
+    /// One tool call; also the idempotency key of its effects.
     CallId = "call";
     /// One command to an actor; a redelivered command keeps its id.
     CommandId = "command";

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::io;
 
-/// The length of a value as JSON, in bytes, without making the text. Of a value that cannot be written, what was written until then.
+/// The length of a value as JSON, in bytes, without making the text. If a value cannot be serialized, the length until the error.
 pub fn json_length(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -16,7 +16,7 @@ pub fn json_length(value: &impl Serialize) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting does not fail; a value that cannot be written fails where it is.
+    // Counting does not fail; a value that cannot be serialized fails when it is stored.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,4 +1,4 @@
-//! What is said in a chat, and what models are told about tools.
+//! The messages of a chat, and the descriptions of tools for models.
 
 use crate::{CallId, FilePath, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What a person said.
+    /// A person's message.
     User {
         /// Its id.
         id: MessageId,
@@ -19,11 +19,11 @@ pub enum Message {
         /// Files that were attached.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FilePath>,
-        /// What the model reads after the text: the attached files and the plan as they were then.
+        /// The text for the model after the words: the attached files and the plan as they were then.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         context: String,
     },
-    /// What the model said and which tools it called.
+    /// The model's message, with its tool calls.
     Assistant {
         /// Its id.
         id: MessageId,
@@ -34,10 +34,10 @@ pub enum Message {
         /// The calls, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// The model's reasoning text, where it gave one.
+        /// The model's reasoning text, if it gave one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning: String,
-        /// What the provider wants back unchanged with this message (signatures); opaque to us.
+        /// Data that the provider wants back unchanged with this message (signatures); opaque to us.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         provider: Value,
     },
@@ -49,9 +49,9 @@ pub enum Message {
         tool: String,
         /// When it was answered.
         at: Timestamp,
-        /// What the model reads.
+        /// The output for the model.
         output: String,
-        /// Whether it did what it was asked to.
+        /// Whether it succeeded.
         success: bool,
     },
     /// A note by BuildScale that the model reads, such as the marker of an interruption (spec 000 §6).
@@ -97,8 +97,8 @@ pub struct ToolCall {
     pub call_id: CallId,
     /// The tool's name as the model gave it; it may not exist.
     pub tool: String,
-    /// The arguments exactly as the model wrote them: JSON, or what it took for JSON. Kept as text so that the bytes that
-    /// a model gets back never change.
+    /// The arguments exactly as the model wrote them: JSON, or text that the model took for JSON. Kept as text so that the bytes that a model
+    /// gets back never change.
     pub args: String,
 }
 
@@ -133,7 +133,7 @@ pub fn name_for_providers(name: &str) -> std::borrow::Cow<'_, str> {
 pub struct ToolSpec {
     /// Its name: lower case and underscores.
     pub name: String,
-    /// What it does and when to use it, for the model.
+    /// Its purpose and when to use it, for the model.
     pub description: String,
     /// The JSON Schema (2020-12) of its arguments.
     pub parameters: Value,
@@ -148,7 +148,7 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Those of the tokens read that came from the provider's cache.
     pub cached_tokens: u64,
-    /// The cost, in US dollars; 0 where the price is not known.
+    /// The cost, in US dollars; 0 if the price is not known.
     pub cost_usd: f64,
 }
 

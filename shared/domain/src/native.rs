@@ -137,7 +137,7 @@ fn message_data(message: &Message) -> Value {
     }
 }
 
-/// Arguments as JSON where they are, as text where the model wrote something else.
+/// Arguments as JSON if they are JSON, else as text.
 fn args_data(args: &str) -> Value {
     serde_json::from_str(args).unwrap_or_else(|_| json!(args))
 }

@@ -24,7 +24,7 @@ pub enum PathError {
     /// A name is over 255 bytes.
     #[error("a name in the path is {0} bytes long; the limit is {MAX_NAME}")]
     LongName(usize),
-    /// A new name has a character that nobody sees, or that changes the order in which others are shown.
+    /// A new name has a character that is not visible, or that changes the display order of others.
     #[error("the name {0:?} has the character U+{1:04X} in it, which is not shown or turns others around")]
     Invisible(String, u32),
     /// A new name has letters in parts that there is one character for.
@@ -76,8 +76,7 @@ fn is_invisible(c: char) -> bool {
 /// A path inside a workspace. Always begins with `/`, never ends with one (but for the root), has no empty, `.` or `..`
 /// part, no control character, no name over 255 bytes, and is at most 4 KiB long.
 ///
-/// Those rules make it safe to join under a folder; what a symbolic link on disk points to is checked where files are
-/// opened.
+/// Those rules make it safe to join under a folder; code that opens files checks the targets of symbolic links on disk.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct FilePath(Arc<str>);
@@ -141,7 +140,7 @@ impl FilePath {
             Some(end) => Some(Self(self.0[..end].into())),
         }
     }
-    /// What `name` (one name or several with slashes between) is called inside this folder.
+    /// The path of `name` (one name or several with slashes between) inside this folder.
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
         Self::parse(&format!("{}/{name}", self.0))
     }
@@ -216,7 +215,7 @@ mod tests {
         }
         let parts = check_new_name("u\u{308}bersicht.md").map_err(crate::Error::from);
         assert_eq!(parts.err().and_then(|error| error.hint).as_deref(), Some("name it \"übersicht.md\""));
-        // What is there already is found.
+        // Existing entries with such names are found.
         assert!(FilePath::parse("/u\u{308}/a\u{202E}b").is_ok());
     }
 

@@ -1,16 +1,16 @@
-//! Who does something.
+//! Principals: the callers of reads and writes.
 
 use crate::{ChatId, TaskId, UserId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who asks for a read or a write: every one of them names a principal (ARCHITECTURE.md, "Security").
+/// The caller of a read or a write: every one of them names a principal (ARCHITECTURE.md, "Security").
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Principal {
     /// A person.
     User {
-        /// Who.
+        /// The user.
         id: UserId,
     },
     /// An agent that works in a chat for a person.
@@ -19,14 +19,14 @@ pub enum Principal {
         role: String,
         /// The chat it works in.
         chat: ChatId,
-        /// Whom it works for.
+        /// The user it works for.
         user: UserId,
     },
     /// A deterministic node of a task that works for a person.
     Task {
         /// The task.
         task: TaskId,
-        /// Whom it works for.
+        /// The user it works for.
         user: UserId,
     },
     /// BuildScale itself, for housekeeping.

@@ -22,7 +22,7 @@ use std::{fmt, sync::Arc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It did what it was asked to.
+    /// It succeeded.
     Success,
     /// It did not.
     Failure,
@@ -81,7 +81,7 @@ pub struct FlowRef {
     pub hash: Sha256,
 }
 
-/// What made a child task (spec 002 §2.1).
+/// The cause of a child task (spec 002 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildKind {
@@ -91,7 +91,7 @@ pub enum ChildKind {
     Subtask,
 }
 
-/// Where a child task comes from.
+/// The origin of a child task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
@@ -103,11 +103,11 @@ pub struct Origin {
     pub line: Vec<ChildName>,
     /// The places of the same among their siblings.
     pub place: Vec<u32>,
-    /// What it is.
+    /// The cause.
     pub kind: ChildKind,
     /// The branch or split node that made it.
     pub node: NodeId,
-    /// The edge that it went along: where it began.
+    /// The edge that it went along; its target is the child's first node.
     pub to: NodeId,
     /// Its place among its siblings, from 0.
     pub index: u32,
@@ -162,7 +162,7 @@ pub struct TaskConfig {
     pub task: TaskId,
     /// The flow that it runs, with the manifests it began with.
     pub flow: FlowRef,
-    /// For whom it works.
+    /// The user that it works for.
     pub user: UserId,
     /// Its input, exactly.
     pub input: Value,
@@ -189,7 +189,7 @@ pub struct TaskConfig {
     /// Whether outputs of earlier nodes are kept at hand, because an expression of the flow reads them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_outputs: bool,
-    /// Whether artifacts are kept of it whatever it does, because outputs of the flow have schemas.
+    /// Whether artifacts are kept in any case, because outputs of the flow have schemas.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_artifacts: bool,
     /// Whether it holds one of the places that its flow has for tasks that run or wait, until it ends.
@@ -199,18 +199,18 @@ pub struct TaskConfig {
     pub created_at: Timestamp,
 }
 
-/// A re-run of a task that has ended. What it looks at is never changed.
+/// A re-run of a task that has ended. The original task is never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// The recorded task; for a child, the recorded child of the same name.
     pub of: TaskId,
-    /// None: every node runs, with the recorded answers of models, tools and people. A node: what does not come after it
-    /// takes its recorded output, and it and all that comes after it runs for real.
+    /// None: every node runs, with the recorded answers of models, tools and people. A node: it and all nodes after it run for real, and every
+    /// other node takes its recorded output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeId>,
-    /// Whether only what failed runs for real, and what is given something else because of it: every other node, those of
-    /// children included, takes its recorded output.
+    /// Whether only failed nodes run for real, and nodes whose input changes because of them: every other node, those of children included,
+    /// takes its recorded output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retry: bool,
 }
@@ -229,7 +229,7 @@ impl Replay {
     }
 }
 
-/// What a task can be told.
+/// The commands of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TaskCommand {
@@ -240,7 +240,7 @@ pub enum TaskCommand {
     },
     /// A descendant reached a merge that belongs to this task (spec 002 §3.3).
     Arrived {
-        /// What came.
+        /// The arrival.
         arrival: Box<Arrival>,
     },
     /// A child has come to its end: by itself, or because all of it went on into merges above.
@@ -257,7 +257,7 @@ pub enum TaskCommand {
     },
     /// An agent has answered.
     AgentAnswered {
-        /// What.
+        /// The answer.
         answer: Box<AgentAnswer>,
     },
     /// Answer a human step. One that comes before the question is asked is kept for it.
@@ -267,7 +267,7 @@ pub enum TaskCommand {
         /// One value a question, by its name; for an approval `{"approved": bool, "comment": text}`.
         answers: Map<String, Value>,
     },
-    /// What a node waited for is there, or its time has come.
+    /// The wait of a node is over: the awaited thing is there, or its time has come.
     Wake {
         /// The node.
         node: NodeId,
@@ -305,7 +305,7 @@ pub enum TaskCommand {
         /// Nodes to pause before; none for the next one, whichever it is.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         before: Vec<NodeId>,
-        /// The request, where it also goes around the mailbox.
+        /// The request, if it also goes around the mailbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hold: Option<HoldId>,
     },
@@ -318,11 +318,11 @@ pub enum TaskCommand {
         /// Higher ones go first; -100 to 100.
         priority: i8,
     },
-    /// Be gone: stop, and take what the task and its children left behind off the lists.
+    /// Delete the task: stop it, and take the records that it and its children left off the lists.
     Delete,
 }
 
-/// What came to a merge.
+/// An arrival at a merge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arrival {
@@ -350,7 +350,7 @@ pub struct ChildEnd {
     pub output: Value,
     /// Whether it went on into a merge above instead of ending by itself.
     pub merged: bool,
-    /// Of one whose children went on without it: how many of them, and of those below them, failed.
+    /// Of a task whose children went on without it: how many of them, and of those below them, failed.
     #[serde(default, skip_serializing_if = "is_none")]
     pub lost: u32,
     /// Why it failed.
@@ -399,7 +399,7 @@ pub struct ContextItem {
     pub store: String,
     /// Its key in the store.
     pub key: String,
-    /// What it says.
+    /// The content.
     pub content: Value,
     /// Its tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -411,7 +411,7 @@ pub struct ContextItem {
 }
 
 impl TaskId {
-    /// The kind of actor that a task is: the first part of the actor's id, for those who write to one and know nothing of flows.
+    /// The kind of actor of a task: the first part of the actor's id, for senders that know nothing of flows.
     pub const ACTOR: &'static str = "task";
 
     /// The id of a child: the same whenever it is computed.
@@ -425,7 +425,7 @@ pub fn start_command(task: TaskId) -> CommandId {
     CommandId::from_key(&task.to_string(), "start")
 }
 
-/// Whether this is the error of a task that was stopped, and not that of a node whose agent was.
+/// Whether this is the error of a stopped task, and not that of a node with a stopped agent.
 pub fn is_stop(error: &Error) -> bool {
     error.code == Code::Cancelled && error.message.starts_with(STOPPED)
 }

@@ -1,5 +1,5 @@
-//! BuildScale's own wire format for the events of a task (spec 002 §6). The last event of a task is `done` or
-//! `stopped`; of one that went on into a merge of a task above it is `went_up`, which says where.
+//! BuildScale's own wire format for the events of a task (spec 002 §6). The last event of a task is `done` or `stopped`; for a task that went
+//! on into a merge of a task above it, it is `went_up`, which names that task.
 
 use crate::{
     Code, Error, TaskConfig, TaskEvent,
@@ -162,7 +162,7 @@ fn started(config: &TaskConfig) -> Value {
     data
 }
 
-/// What the context is made of, without what it says: that is in the task's history, and may be long.
+/// The structure of the context without its texts: those are in the task's history, and may be long.
 fn context_data(node: &str, context: &AssembledContext) -> Value {
     let items: Vec<Value> = context
         .items

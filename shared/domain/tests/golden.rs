@@ -1,4 +1,4 @@
-//! Commands, as they wait in queues, and views, as they are kept for lists: what older versions wrote is read for ever.
+//! Commands, as they wait in queues, and views, as they are kept for lists: data of older versions stays readable for ever.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -258,7 +258,7 @@ fn commands_of_tasks_are_read_for_ever() {
     check("task_commands", &commands);
 }
 
-/// A command is consumed by whoever gets it, so a field that is not known is not skipped: the worker of a newer version takes it.
+/// A command is consumed once, so an unknown field is not skipped: the worker of a newer version takes it.
 #[test]
 fn no_field_of_a_command_is_overlooked() {
     let planted = |shape: &str, name: &str| {
@@ -345,7 +345,7 @@ fn principals_and_calls_are_read_for_ever() {
         Principal::System,
     ];
     check("principals", &principals);
-    // What is derived from keys is found again by whoever derives it next.
+    // Ids that are derived from keys must never change: later versions derive them again.
     check(
         "derived_ids",
         &(CallId::from_key("scope", "key"), CommandId::from_key("scope", "key"), TaskId(id(4)).child(&origin().name())),

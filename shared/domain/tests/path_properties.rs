@@ -1,4 +1,4 @@
-//! What holds for every text that is taken for a path.
+//! Properties of every text that is parsed as a path.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::FilePath;

@@ -260,6 +260,6 @@ fn clients_read_each_event_like_this() {
 }
 
 #[test]
-fn what_was_stored_once_is_read_for_ever() {
+fn stored_events_stay_readable_for_ever() {
     golden::check(env!("CARGO_MANIFEST_DIR"), "chat_events", &events());
 }

@@ -1,4 +1,4 @@
-//! Every event of a task, as clients read it and as the log keeps it. As for chats, what was stored once is read for ever.
+//! Every event of a task, as clients read it and as the log keeps it. As for chats, stored events stay readable for ever.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -343,7 +343,7 @@ fn observers_can_ask_for_each_event_by_its_name() {
 }
 
 #[test]
-fn what_was_stored_once_is_read_for_ever() {
+fn stored_events_stay_readable_for_ever() {
     golden::check(env!("CARGO_MANIFEST_DIR"), "task_events", &events());
     let stored: Vec<TaskEvent> = serde_json::from_str(include_str!("golden/task_events/1.json")).unwrap();
     assert_eq!(stored, events()[..stored.len()]);

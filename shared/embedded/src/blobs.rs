@@ -1,14 +1,13 @@
 //! Contents on the local disk: `{root}/{space}/archive/ab/cd/abcd…`, as spec 001 §3A lays the archive out.
 //!
-//! A disk may give back other bytes than it was given, and people and programs may write where they should not. So a content is
-//! compared with its digest whenever it is read: a whole one each time, which costs less than reading it. A part of one cannot be
-//! compared by itself; so the file is read and compared whole once, and known again by its inode, length and times
-//! ([`Identity`]). Files are written once under another name and renamed, so any later write to one changes that identity: the
-//! kernel sets the time of the last change, and no program can set it back. What changes below the file system, with nobody
-//! writing, shows in the next whole read: that is what the scrub is for.
+//! A disk may return other bytes than were written, and people and programs may write to the wrong place. So every read compares a content with
+//! its digest: a whole one each time, which costs less than reading it. A part of one cannot be compared by itself; so the file is read and
+//! compared whole once, and recognized afterwards by its inode, length and times ([`Identity`]). Files are written once under another name and
+//! renamed, so any later write to one changes that identity: the kernel sets the time of the last change, and no program can set it back. A
+//! change below the file system, without a write, shows in the next whole read: the scrub makes such reads.
 //!
-//! A large content ([`LARGE`]) is too long for that. It has a list of the digests of its chunks beside it, and every part that is
-//! read is compared with that ([`chunks`]).
+//! A large content ([`LARGE`]) is too long for that. It has a list of the digests of its chunks beside it, and every read of a part is compared
+//! with that ([`chunks`]).
 
 mod chunks;
 mod incoming;
@@ -41,9 +40,8 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 /// A folder of contents under their digests.
 ///
-/// A content is written to a temporary file, synced, renamed to its name, and the folder is synced: nobody ever sees a
-/// part of it, and it is durable when `put` returns. Syncing blocks for as long as the disk takes, so the work runs on the
-/// runtime's threads for blocking work.
+/// A content is written to a temporary file, synced, renamed to its name, and the folder is synced: no reader ever sees a part of it, and it is
+/// durable when `put` returns. Syncing blocks for as long as the disk takes, so the work runs on the runtime's threads for blocking work.
 ///
 /// One process at a time: the temporary files of an earlier one are removed when this one begins.
 #[derive(Clone)]
@@ -52,18 +50,18 @@ pub struct LocalBlobs(Arc<Archive>);
 struct Archive {
     root: PathBuf,
     temporary: AtomicU64,
-    /// Files and folders that are there but not durable yet, with how many make them. Whoever finds one of them may not
-    /// take it for durable and syncs it too.
+    /// Files and folders that exist but are not durable yet, with the number of their writers. A writer that finds one of them must not take it
+    /// for durable and syncs it too.
     in_the_making: Mutex<HashMap<PathBuf, usize>>,
     /// Files that were read whole and found intact.
     intact: Mutex<HashMap<PathBuf, Identity>>,
     /// Contents above this many bytes have a list of their chunks.
     large_above: u64,
-    /// Held by whoever makes a list anew: one large file at a time is read whole.
+    /// Locked while a list is made anew: one large file at a time is read whole.
     listing: Mutex<()>,
 }
 
-/// What a file is known again by.
+/// The attributes that a file is recognized by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -98,7 +96,7 @@ impl LocalBlobs {
         Self::with_large_above(root, LARGE)
     }
 
-    /// The same, where contents above `large_above` bytes have a list of their chunks.
+    /// The same, but contents above `large_above` bytes have a list of their chunks.
     pub fn with_large_above(root: impl Into<PathBuf>, large_above: u64) -> Self {
         let archive = Archive {
             root: root.into(),
@@ -149,7 +147,7 @@ impl Blobs for LocalBlobs {
         self.blocking(move |archive| absent_as_none(archive.read(&space, digest, range))).await
     }
 
-    /// Reads what is large a chunk at a time, and anything else whole.
+    /// Reads a large content a chunk at a time, and any other whole.
     async fn verify(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<bool> {
         validate::space(space)?;
         let space = space.to_owned();
@@ -222,7 +220,7 @@ impl Archive {
     fn put(&self, space: &str, content: &[u8]) -> io::Result<Sha256> {
         let digest = Sha256::of(content);
         let path = self.path(space, digest);
-        // In this order: what was there and is in nobody's making afterwards is durable.
+        // In this order: a file that exists and has no writer afterwards is durable.
         if let Some(found) = absent_as_none(File::open(&path))?
             && !self.is_in_the_making(&path)
         {
@@ -269,7 +267,7 @@ impl Archive {
         Ok(true)
     }
 
-    /// A content, or a part of it; `InvalidData` when it is not what was written.
+    /// A content, or a part of it; `InvalidData` when it differs from its digest.
     fn read(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> io::Result<Bytes> {
         let path = self.path(space, digest);
         let mut file = File::open(&path)?;
@@ -283,7 +281,7 @@ impl Archive {
             let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
             file.seek(SeekFrom::Start(part.start))?;
             (&file).take(length).read_to_end(&mut content)?;
-            // Nobody wrote to it while it was read.
+            // The file did not change while it was read.
             if Identity::of(&file)? == identity {
                 return Ok(content.into());
             }
@@ -306,7 +304,7 @@ impl Archive {
         self.intact.lock().unwrap_or_else(PoisonError::into_inner).get(path) == Some(&identity)
     }
 
-    /// Knows a file again that was read whole, if nobody wrote to it meanwhile.
+    /// Remembers a file that was read whole, if it did not change meanwhile.
     fn found_intact(&self, path: &Path, file: &File, before: Identity) -> io::Result<()> {
         if before.is_settled() && Identity::of(file)? == before {
             let mut intact = self.intact.lock().unwrap_or_else(PoisonError::into_inner);
@@ -344,8 +342,8 @@ impl Archive {
         }
     }
 
-    /// Makes a folder and those above it. Returns those whose entry in the folder above is not durable yet: each is in the
-    /// making until its guard is dropped.
+    /// Makes a folder and those above it. Returns those whose entry in the folder above is not durable yet: each is marked as in the making
+    /// until its guard is dropped.
     fn make_folder<'a>(&'a self, folder: &Path) -> io::Result<Vec<(PathBuf, Making<'a>)>> {
         let mut made = Vec::new();
         let mut missing = vec![folder.to_owned()];
@@ -369,7 +367,7 @@ impl Archive {
 
     fn delete_space(&self, space: &str) -> io::Result<()> {
         fs::create_dir_all(self.temporary_folder())?;
-        // Moved away first: it is gone at once, and what a crash leaves is removed at the next start.
+        // Moved away first: it is gone at once, and the next start removes the rest after a crash.
         let trash = self.temporary_folder().join(format!("{}-trash", self.temporary.fetch_add(1, Relaxed)));
         match absent_as_none(fs::rename(self.folder(space), &trash))? {
             Some(()) => fs::remove_dir_all(trash),

@@ -11,14 +11,14 @@ use std::{
     task::{Context, Poll},
 };
 
-/// What a subscriber that does not read may hold up.
+/// The bounds of the queue of a subscriber that does not read.
 const MOST_MESSAGES: usize = 512;
 const MOST_BYTES: usize = 1024 * 1024;
 
 /// A bus in memory.
 ///
-/// A channel exists while somebody subscribes to it, and costs what is waiting in it: nothing is allocated ahead. A
-/// subscriber that does not keep up loses its oldest messages, so that the next one it reads shows it the gap.
+/// A channel exists while it has subscribers, and costs only its waiting messages: nothing is allocated ahead. A subscriber that does not keep
+/// up loses its oldest messages, so that the next one it reads shows it the gap.
 #[derive(Default)]
 pub struct LocalBus(Arc<Channels>);
 
@@ -139,7 +139,7 @@ mod tests {
     use futures::FutureExt as _;
 
     #[tokio::test]
-    async fn a_slow_subscriber_keeps_the_newest_and_holds_up_nobody() {
+    async fn a_slow_subscriber_keeps_the_newest_and_holds_up_no_other() {
         let bus = LocalBus::new();
         let mut slow = bus.subscribe("c").await.unwrap();
         for n in 0..2000_u32 {

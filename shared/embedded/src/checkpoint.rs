@@ -1,8 +1,8 @@
-//! Moves what the write-ahead log holds into the file, so that the log is used again and never grows.
+//! Moves the contents of the write-ahead log into the file, so that the log is used again and never grows.
 //!
-//! SQLite would do this inside a commit, which then waits for thousands of pages. Here another connection copies the bulk while
-//! commits go on (a passive checkpoint blocks nobody), and the writer itself then copies only what was
-//! committed meanwhile, because only between two commits can the log be found wholly copied and begin anew.
+//! SQLite would do this inside a commit, which then waits for thousands of pages. Here another connection copies the bulk while commits go on
+//! (a passive checkpoint blocks no writer), and the writer itself then copies only the commits that came meanwhile, because only between two
+//! commits can the log be found wholly copied and begin anew.
 
 use rusqlite::Connection;
 use std::{
@@ -46,7 +46,7 @@ impl Checkpointer {
         Ok(Self { ask, finished, asked: 0, seen: 0, thread })
     }
 
-    /// Waits for the copy that may be under way: while it is, nobody else can copy.
+    /// Waits for a copy that may be under way: meanwhile no other copy can run.
     pub fn stop(self) {
         drop(self.ask);
         if self.thread.join().is_err() {
@@ -74,7 +74,7 @@ impl Checkpointer {
     }
 }
 
-/// Copies what can be copied without waiting for anybody.
+/// Copies the pages that can be copied without a wait.
 fn copy(connection: &Connection) {
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         // The log stays and the next attempt copies it; nothing is lost.

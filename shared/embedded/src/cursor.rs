@@ -1,4 +1,4 @@
-//! Cursors: where a page ended, bound to the range that it is a page of.
+//! Cursors: the end of a page, bound to the range of the query.
 
 use domain::Sha256;
 use ports::{Error, Query, Result};
@@ -6,7 +6,7 @@ use ports::{Error, Query, Result};
 /// Hexadecimal digits of the seal in front of the position.
 const SEAL: usize = 16;
 
-/// The cursor after `position` in the range of `query`; `of` names what is queried.
+/// The cursor after `position` in the range of `query`; `of` names the kind of query.
 pub(crate) fn write(of: &str, query: &Query, position: &[&str]) -> String {
     let position = serde_json::json!(position).to_string();
     let mut cursor = seal(of, query, &position);

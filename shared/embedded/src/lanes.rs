@@ -1,9 +1,8 @@
-//! Whose turn it is among the groups that have something to deliver.
+//! The order of groups that have something to deliver.
 //!
-//! Lanes take turns, a group each: a tenant with ten thousand groups that are ready holds up another one's single group for one
-//! turn only, and tasks do not hold up the chats of the same tenant. Within a lane the group goes first that has an urgent
-//! message, then the one that has waited longest, where each point of priority counts as [some waiting](ports::POINT): so a higher
-//! priority goes first, and nobody starves behind it.
+//! Lanes take turns, a group each: a tenant with ten thousand ready groups delays another one's single group by one turn only, and tasks do not
+//! delay the chats of the same tenant. Within a lane the group goes first that has an urgent message, then the one that has waited longest,
+//! where each point of priority counts as [some waiting](ports::POINT): so a higher priority goes first, and no group starves behind it.
 //!
 //! A tenant has at most as many groups in flight as there are free places in the worker. One tenant alone gets half of them, two
 //! get a third each, and so on (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): a
@@ -16,10 +15,10 @@ use std::{
     sync::Arc,
 };
 
-/// What a ready group is ordered by.
+/// The sort key of a ready group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// Whether it has an urgent message, wherever that is in the group.
+    /// Whether it has an urgent message, at any position in the group.
     pub urgent: bool,
     /// The priority of its next message.
     pub priority: i8,
@@ -27,7 +26,7 @@ pub(crate) struct Claim {
     pub since: i64,
 }
 
-/// Where a ready group stands in its lane.
+/// The position of a ready group in its lane.
 pub(crate) type Place = (Reverse<bool>, i64, u64);
 
 #[derive(Debug)]
@@ -60,7 +59,7 @@ impl Lanes {
         Self { lanes, turns, arrived: 0, places: places.max(1), in_flight, taken: 0, only_urgent: false }
     }
 
-    /// A group has something to deliver. Returns where it stands.
+    /// Adds a group that has something to deliver. Returns its position.
     pub fn add(&mut self, group: Arc<str>, claim: Claim) -> Place {
         self.arrived += 1;
         let place = (Reverse(claim.urgent), rank(claim.since, claim.priority), self.arrived);
@@ -73,7 +72,7 @@ impl Lanes {
         place
     }
 
-    /// The group that stood here has something urgent now. Returns where it stands.
+    /// The group at this position has something urgent now. Returns its new position.
     pub fn hurry(&mut self, group: Arc<str>, place: Place) -> Place {
         let hurried = (Reverse(true), place.1, place.2);
         if let Some(entry) = self.lanes.get_mut(lane(&group))
@@ -84,7 +83,7 @@ impl Lanes {
         hurried
     }
 
-    /// Takes out the group whose turn it is, and counts it as in flight.
+    /// Takes out the group with the next turn, and counts it as in flight.
     pub fn next(&mut self) -> Option<Arc<str>> {
         for _ in 0..self.turns.len() {
             let name = self.turns.pop_front()?;
@@ -123,7 +122,7 @@ impl Lanes {
         if was && !only { self.lanes.values().map(|lane| lane.ready.len()).sum() } else { 0 }
     }
 
-    /// Whether the next group of this lane has something urgent. That may always go: it ends what takes places, or room.
+    /// Whether the next group of this lane has something urgent. That may always go: it frees places or room.
     fn is_urgent(&self, lane: &str) -> bool {
         let first = self.lanes.get(lane).and_then(|lane| lane.ready.first_key_value());
         first.is_some_and(|((Reverse(urgent), ..), _)| *urgent)

@@ -1,4 +1,4 @@
-//! What the queue keeps in memory: which messages wait, by number only, and which deliveries are in flight.
+//! The queue's state in memory: the waiting messages, by number only, and the deliveries in flight.
 //!
 //! Nothing here does I/O or waits, so every rule of the order is in one place. Visibility and rests are measured by the
 //! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
@@ -47,14 +47,14 @@ pub(crate) struct Mailbox {
     groups: HashMap<Arc<str>, Group>,
     /// Groups that have something to deliver now.
     lanes: Lanes,
-    /// Messages whose date has not come.
+    /// Messages with a date in the future.
     delayed: BTreeMap<(Timestamp, i64), (Arc<str>, Message)>,
     /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,
     deliveries: u64,
-    /// The date as it was last told, in milliseconds: what the waiting of groups is measured by.
+    /// The date of the last call, in milliseconds: the waiting of groups is measured by it.
     today: i64,
-    /// What the store must be told, in order.
+    /// Changes for the store to note, in order.
     pub lazy: Vec<(i64, Lazy)>,
     /// How many waiters have a reason to look.
     pub wakes: usize,
@@ -63,13 +63,13 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Messages that were delivered and not settled, in order: whatever falls due meanwhile, they stay the first ones.
+    /// Messages that were delivered and not settled, in order: they stay the first ones, also when others fall due meanwhile.
     taken: VecDeque<Message>,
     /// The other due messages by number.
     due: BTreeMap<i64, Message>,
     /// While some of those taken are in flight or rest: until when nothing of the group is delivered.
     until: Option<Instant>,
-    /// Where it stands among the ready ones.
+    /// Its position among the ready ones.
     ready: Option<Place>,
     /// Whether it counts as in flight.
     flies: bool,
@@ -106,7 +106,7 @@ impl Mailbox {
         }
     }
 
-    /// Messages of the store that nobody has taken yet.
+    /// Adds messages of the store that were never delivered.
     pub fn arrive(&mut self, arrivals: Vec<Arrival>, today: Timestamp) {
         self.today = today.as_millis();
         for Arrival { seq, group, deliver_at, priority, attempts } in arrivals {
@@ -139,12 +139,12 @@ impl Mailbox {
         }
     }
 
-    /// From now on only groups with something urgent are delivered; or all of them again. What waits is not tried meanwhile.
+    /// From now on only groups with something urgent are delivered; or all of them again. Waiting messages are not tried meanwhile.
     pub fn only_urgent(&mut self, only: bool) {
         self.wakes += self.lanes.only_urgent(only);
     }
 
-    /// Takes the next messages, at most `max`, of the group whose turn it is.
+    /// Takes the next messages, at most `max`, of the group with the next turn.
     pub fn take(&mut self, now: Instant, visibility: Duration, max: usize) -> Vec<Taken> {
         let Some(name) = self.lanes.next() else { return Vec::new() };
         let Some(group) = self.groups.get_mut(&name) else { return Vec::new() };
@@ -253,7 +253,7 @@ impl Mailbox {
         self.offer(group);
     }
 
-    /// The time of a group is over: what was in flight comes again, or is put aside.
+    /// The time of a group is over: its messages in flight come again, or are put aside.
     fn free(&mut self, name: Arc<str>, today: Timestamp) {
         let Some(group) = self.groups.get_mut(&name) else { return };
         group.until = None;
@@ -277,7 +277,7 @@ impl Mailbox {
         }
     }
 
-    /// Puts a group where it belongs now: among the ready ones, or away when nothing is left of it.
+    /// Updates the place of a group: among the ready ones, or removed when nothing is left of it.
     fn offer(&mut self, name: Arc<str>) {
         let Some(group) = self.groups.get_mut(&name) else { return };
         let here = group.taken.len() + group.due.len();
@@ -328,8 +328,8 @@ impl Group {
         self.taken.front().or_else(|| self.due.first_key_value().map(|(_, message)| message))
     }
 
-    /// Brings the next batch to the front of what was taken and returns its length. What was tried before comes alone: whoever
-    /// fails with it knows that it is the one.
+    /// Brings the next batch to the front of the taken messages and returns its length. A message that was tried before comes alone, so that a
+    /// failure can be blamed on it.
     fn batch(&mut self, max: usize) -> usize {
         let mut batch = 0;
         while batch < max {

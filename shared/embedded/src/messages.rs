@@ -24,7 +24,7 @@ pub(crate) const SCHEMA: &str = "
     CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
     CREATE INDEX messages_dead ON messages (dead_at, seq) WHERE state = 2;";
 
-/// A change that nobody waits for. It rides along with the next commit; the newest one of a message wins.
+/// A change that no caller waits for. It is written with the next commit; the newest one of a message wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lazy {
     /// It was delivered so many times.
@@ -35,7 +35,7 @@ pub(crate) enum Lazy {
     Dead { attempts: u32, at: Timestamp },
 }
 
-/// Stores `messages` except those whose id is remembered; returns what arrived.
+/// Stores `messages` except those whose id is remembered; returns the new ones.
 pub(crate) fn send(
     connection: &Connection,
     messages: &[Outgoing],
@@ -78,7 +78,7 @@ pub(crate) fn apply(connection: &Connection, seq: i64, change: Lazy) -> rusqlite
     Ok(())
 }
 
-/// Puts what was put aside of `group` behind everything that was sent, in its order.
+/// Puts the dead letters of `group` behind all sent messages, in their order.
 pub(crate) fn redrive(connection: &Connection, group: &str, next_seq: &mut i64) -> rusqlite::Result<Vec<Arrival>> {
     let mut dead = connection.prepare_cached(
         "SELECT seq, deliver_at, priority FROM messages WHERE grp = ?1 AND state = 2 ORDER BY dead_at, seq",
@@ -109,7 +109,7 @@ pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result
     Ok((swept, swept as i64 == SWEPT_AT_ONCE))
 }
 
-/// What waited when the file was closed, in order, and the next number.
+/// The messages that waited when the file was closed, in order, and the next number.
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i64)> {
     let mut waiting = connection
         .prepare("SELECT seq, grp, deliver_at, attempts, priority FROM messages WHERE state = 0 ORDER BY seq")?;
@@ -133,7 +133,7 @@ pub(crate) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<Option
     read.query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
-/// What was put aside, oldest first.
+/// The dead letters, oldest first.
 pub(crate) fn dead(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<DeadLetter>> {
     let mut dead = connection.prepare_cached(
         "SELECT grp, id, body, deliver_at, attempts, dead_at, priority FROM messages WHERE state = 2

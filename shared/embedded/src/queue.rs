@@ -1,11 +1,10 @@
 //! The queue: durable messages in SQLite, deliveries in memory.
 //!
-//! A message is on the disk when `send` returns. What happens to it afterwards is not waited for: `receive` and `ack` change
-//! memory and leave a note for the writer, which writes it with the next commit, or alone after a few milliseconds. So a
-//! power cut or a SIGKILL right after an `ack` brings the message back, as the contract allows, and right after a `receive`
-//! it may forget that attempt. After a restart nothing is in flight.
+//! A message is on the disk when `send` returns. Later changes are not waited for: `receive` and `ack` change memory and leave a note for the
+//! writer, which writes it with the next commit, or alone after a few milliseconds. So a power cut or a SIGKILL right after an `ack` brings the
+//! message back, as the contract allows, and right after a `receive` it may forget that attempt. After a restart nothing is in flight.
 //!
-//! Nobody polls: a waiting `receive` sleeps until it is woken or until the next thing is due.
+//! There is no polling: a waiting `receive` sleeps until it is woken or until the next message is due.
 
 use crate::{
     mailbox::{Mailbox, Taken},
@@ -21,7 +20,7 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// The mailbox and the bell of those who wait for it; shared with the writer, which brings in what was sent.
+/// The mailbox and the bell of waiting receivers; shared with the writer, which adds sent messages.
 pub(crate) struct Mailroom {
     mailbox: Mutex<Mailbox>,
     bell: Notify,
@@ -58,7 +57,7 @@ pub(crate) struct SqliteQueue {
     pub opening: String,
 }
 
-/// What receipts say.
+/// The fields of a receipt.
 struct Parsed<'a> {
     group: &'a str,
     numbers: Vec<u64>,
@@ -66,8 +65,8 @@ struct Parsed<'a> {
     stale: bool,
 }
 
-/// Whoever leaves `receive` wakes another waiter, because the one that leaves may have been the only one that was
-/// going to wake up for the next thing due. Also when its future is dropped.
+/// A caller that leaves `receive` wakes another waiter, because the one that leaves may have been the only one with a timer for the next due
+/// message. Also when its future is dropped.
 struct Baton<'a>(&'a Notify);
 
 impl Drop for Baton<'_> {
@@ -154,7 +153,7 @@ impl Queue for SqliteQueue {
 }
 
 impl SqliteQueue {
-    /// Changes the mailbox as of now, tells the writer what it must note, and wakes whom it concerns.
+    /// Changes the mailbox as of now, gives the writer the changes to note, and wakes receivers.
     fn change<T>(&self, change: impl FnOnce(&mut Mailbox, Instant) -> T) -> T {
         let now = Instant::now();
         let mut mailbox = self.room.lock();
@@ -170,7 +169,7 @@ impl SqliteQueue {
         answer
     }
 
-    /// Reads what the taken messages say. Should that fail, they are given back.
+    /// Reads the bodies of the taken messages. If that fails, they are given back.
     fn open(&self, taken: Vec<Taken>) -> Result<Vec<Delivery>> {
         let read = self.readers.with(|connection| {
             taken.iter().map(|taken| messages::read(connection, taken.seq).map_err(failed)).collect::<Result<Vec<_>>>()

@@ -15,10 +15,10 @@ const OURS: &str = "BUILDSCALE__";
 
 type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// The environment of the process, and a folder with one file a secret, as container platforms mount it.
+/// The environment of the process, and a folder with one file per secret, as container platforms mount it.
 ///
-/// It gives any variable but those that configure the hub: a host that has flows of others puts its own rule in front. Files
-/// are read from the folder alone, whatever a reference says.
+/// It gives any variable but those that configure the hub: a host with flows of other people puts its own rule in front. Files are read from
+/// the folder alone, for any reference.
 #[derive(Clone)]
 pub struct LocalSecrets {
     folder: Option<PathBuf>,
@@ -43,19 +43,19 @@ impl LocalSecrets {
         Self { lookup: Arc::new(lookup), ..self }
     }
 
-    /// All secrets of the folder, by whatever name, so that none of them is written anywhere. Blocks while it reads.
+    /// All secrets of the folder, under any name, so that none of them is written anywhere. Blocks while it reads.
     pub fn of_folder(&self) -> Vec<Secret> {
         let mut found = Vec::new();
         let mut folders: Vec<PathBuf> = self.folder.iter().cloned().collect();
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                // What a link leads to counts: container platforms mount secrets as links.
+                // The target of a link counts: container platforms mount secrets as links.
                 match std::fs::metadata(entry.path()) {
                     Ok(about) if about.is_file() && about.len() <= MAX => {
                         let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
                         found.push(Secret::new(text.trim()));
                     }
-                    // A folder that is linked may lead back to where it is.
+                    // A linked folder may lead back to its own parent.
                     Ok(about) if about.is_dir() && entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
                         folders.push(entry.path());
                     }
@@ -106,7 +106,7 @@ fn read(folder: &Path, path: &Path, reference: &SecretRef) -> Result<Option<Stri
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         folder => folder.map_err(broken)?,
     };
-    // An absolute path stands for itself; the check below is on what it leads to, links included.
+    // An absolute path replaces the folder; the check below is on its target, links included.
     let path = match folder.join(path).canonicalize() {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_11_all_secrets_of_the_folder_are_known_by_whatever_name() {
+    fn s10_11_all_secrets_of_the_folder_are_known_under_any_name() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("..data/inner")).unwrap();
         std::fs::write(folder.path().join("..data/inner/token"), "from-inside\n").unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a store has done since it was opened, and what it holds.
+/// The counters of a store since it was opened, and the numbers of its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Transactions that reached the disk: one sync each.

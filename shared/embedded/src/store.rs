@@ -29,7 +29,7 @@ use std::{
 /// The version of the schema in this file; a file of another one is not touched.
 const SCHEMA_VERSION: i64 = 2;
 
-/// What survives a power cut. A crash of the process alone loses nothing either way.
+/// The guarantee after a power cut. A crash of the process alone loses nothing either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Everything that was answered: each group of commits is synced before its answers (`synchronous=FULL`).
@@ -43,13 +43,13 @@ pub enum Durability {
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What survives a power cut.
+    /// The guarantee after a power cut.
     pub durability: Durability,
     /// How often a message is delivered without being settled before it is put aside; at least 1.
     pub max_attempts: u32,
-    /// How many groups the worker behind the queue drives at once; see [`ports::tenant`] for whom places are left.
+    /// How many groups the worker behind the queue drives at once; see [`ports::tenant`] for the share of each tenant.
     pub places: usize,
-    /// Whether something beside the file belongs to what should be in it, so that a file with nothing in it is a loss and no beginning.
+    /// Whether other data belongs to this file, so that an empty file is a loss and not a beginning.
     pub has_data: bool,
     /// How much of the disk is kept for deletions and the log when it is full, in bytes, in a file beside the store; 0 for none.
     pub reserve: u64,
@@ -108,7 +108,7 @@ pub enum OpenError {
 
 /// A table and a queue in one SQLite file, with one writer between them.
 ///
-/// Dropping the store and all that came from it writes what is still lazy in the background; [`Store::close`] waits for it.
+/// Dropping the store and all that came from it writes lazy changes in the background; [`Store::close`] waits for it.
 pub struct Store {
     table: Arc<SqliteTable>,
     queue: Arc<SqliteQueue>,
@@ -121,12 +121,12 @@ pub struct Store {
 impl Store {
     /// Opens or makes the file at `path`, whose folder it makes too, and starts the writer.
     ///
-    /// `clock` decides what is expired, remembered and due. Blocks for some milliseconds, more after a crash. A file `<path>`
-    /// with the ending `.lock` keeps other processes out.
+    /// `clock` decides which items and ids have expired, and which messages are due. Blocks for some milliseconds, more after a crash. A file
+    /// `<path>` with the ending `.lock` keeps other processes out.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let lock = lock(path)?;
-        // First: on a full disk what follows needs the room that it leaves.
+        // First: on a full disk the following steps need the room of the reserve.
         let reserve = Arc::new(Reserve::new(path, options.reserve));
         let database = |source| OpenError::Database { path: path.to_owned(), source };
         // Looked at before SQLite makes the file.
@@ -200,8 +200,8 @@ impl Store {
         self.writer.ask(|answer| Request::Ping { answer }).await
     }
 
-    /// Whether its disk has room for more. While it has not, what is there can be read and deleted, commits go on as long as the
-    /// reserve lasts, and the queue delivers only groups with something urgent. Asks the disk, which takes microseconds.
+    /// Whether its disk has room for more. While it has not, items can be read and deleted, commits go on as long as the reserve lasts, and the
+    /// queue delivers only groups with something urgent. Asks the disk, which takes microseconds.
     pub fn has_room(&self) -> bool {
         let has_room = self.reserve.has_room();
         if !has_room && !self.reserve.is_given_up() {
@@ -210,13 +210,12 @@ impl Store {
         has_room
     }
 
-    /// What it has done and what it holds.
+    /// The counters, and the numbers of messages.
     pub fn stats(&self) -> Stats {
         self.counters.read(self.room.lock().counts())
     }
 
-    /// Writes what is lazy, moves the log into the file and releases it. Everything asked of it afterwards is unavailable;
-    /// closing again is fine.
+    /// Writes lazy changes, moves the log into the file and releases it. Later calls get `Unavailable`; closing again is fine.
     pub async fn close(&self) {
         // An error says that it is closed.
         drop(self.writer.ask(|answer| Request::Close { answer }).await);
@@ -238,7 +237,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Whether nobody has made the schema yet.
+/// Whether the schema is missing.
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(version == 0)
@@ -273,7 +272,7 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     Ok(SCHEMA_VERSION)
 }
 
-/// The file itself must survive a power cut as well as what is in it.
+/// The file itself must survive a power cut as well as its contents.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()

@@ -1,8 +1,8 @@
 //! The table in SQLite: one row an item, in the order of writing, found by an index over the keys.
 //!
-//! Rows are not clustered by key, because then each of the many actors that share a transaction would write to a page of its
-//! own, and rows, bodies and all, would also be the inner nodes of the tree. This way what one transaction adds lies together:
-//! a third fewer pages a commit, for reads of a range that take about twice as long, which is microseconds a row.
+//! Rows are not clustered by key, because then each of the many actors that share a transaction would write to a page of its own, and rows,
+//! bodies and all, would also be the inner nodes of the tree. This way the rows of one transaction lie together: a third fewer pages per
+//! commit, for reads of a range that take about twice as long, which is microseconds per row.
 
 use crate::{
     cursor,
@@ -15,7 +15,7 @@ use ports::{Clock, Error, Expect, IndexQuery, Item, Key, Page, Query, Result, Ta
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 
-/// The body is the last column: what only looks at the others never follows a long body's pages.
+/// The body is the last column: a query of the others never follows a long body's pages.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE items (
         number INTEGER PRIMARY KEY, pk TEXT NOT NULL, sk TEXT NOT NULL, rev INTEGER NOT NULL, expires_at INTEGER,
@@ -24,7 +24,7 @@ pub(crate) const SCHEMA: &str = "
     CREATE INDEX items_by_index ON items (index_pk, index_sk, pk, sk) WHERE index_pk IS NOT NULL;
     CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;";
 
-/// What a page holds at most, in bytes of keys and bodies; its first item always fits.
+/// The most bytes of keys and bodies in a page; its first item always fits.
 const PAGE_BYTES: usize = 1024 * 1024;
 /// How many expired items one commit removes: little enough not to be felt.
 const SWEPT_AT_ONCE: i64 = 64;

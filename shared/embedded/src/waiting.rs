@@ -1,7 +1,7 @@
-//! What waits for the writer, and which of it goes into the next transaction.
+//! The requests that wait for the writer, and the choice of those for the next transaction.
 //!
-//! Parties take turns, a request each, and a transaction has an end: so a tenant with a thousand commits holds up the single
-//! commit of another one for a transaction, and not for a thousand commits. Requests of one party stay in order.
+//! Parties take turns, a request each, and a transaction has an end: so a tenant with a thousand commits delays the single commit of another
+//! one by a transaction, and not by a thousand commits. Requests of one party stay in order.
 
 use crate::writer::Request;
 use ports::Turns;
@@ -25,7 +25,7 @@ impl Waiting {
         self.0.len()
     }
 
-    /// Takes out what goes into one transaction; nothing when nothing waits.
+    /// Takes out the requests of the next transaction; empty when none waits.
     pub fn take(&mut self) -> Vec<Request> {
         let (mut taken, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < ROWS
@@ -40,7 +40,7 @@ impl Waiting {
     }
 }
 
-/// Whose a partition or a group is: the workspace of `task/<workspace>/<task>` and of `<workspace>/tasks`.
+/// The party of a partition or a group: the workspace of `task/<workspace>/<task>` and of `<workspace>/tasks`.
 fn party(place: &str) -> &str {
     let mut parts = place.split('/');
     match (parts.next(), parts.next(), parts.next()) {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn one_commit_of_a_tenant_goes_with_the_next_transaction_whatever_another_one_has_waiting() {
+    fn one_commit_of_a_tenant_goes_with_the_next_transaction_past_any_queue_of_another_tenant() {
         let mut waiting = Waiting::default();
         (0..1_000).for_each(|number| waiting.add(commit(&format!("task/many/{number}"), 10)));
         let first = waiting.take();

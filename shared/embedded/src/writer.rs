@@ -1,11 +1,10 @@
-//! The one thread that writes: everything that is ready goes into one transaction and shares one sync.
+//! The one thread that writes: all ready requests go into one transaction and share one sync.
 //!
-//! A durable commit costs what the disk needs to sync, whatever it holds. So the writer takes every request that waits, runs
-//! them in one `BEGIN IMMEDIATE … COMMIT`, and answers all of them after it. What arrives during the sync forms the next
-//! group. A group has an end, and tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked
-//! before anything is written), so it needs no savepoint; any other failure undoes the group, and everyone in it hears that the
-//! store was unavailable. On a full disk the reserve is given up and the group is tried again, each request alone: a long one
-//! fails, and takes no other along.
+//! A durable commit costs a sync of the disk, for any number of requests. So the writer takes every waiting request, runs them in one `BEGIN
+//! IMMEDIATE … COMMIT`, and answers all of them after it. Requests that arrive during the sync form the next group. A group has an end, and
+//! tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked before anything is written), so it needs no
+//! savepoint; any other failure undoes the group, and all of its requests get the error that the store was unavailable. On a full disk the
+//! reserve is given up and the group is tried again, each request alone: a long one fails, and takes no other along.
 
 use crate::{
     checkpoint::Checkpointer,
@@ -41,7 +40,7 @@ const LAZY_RETRY: Duration = Duration::from_secs(1);
 const LAZY_MOST: usize = 4096;
 /// How many requests are taken in at most before the next transaction.
 const GATHERED_MOST: usize = 1024;
-/// How long the writer waits for companions it has reason to expect. Less than a sync, which is what each of them saves.
+/// How long the writer waits for companions it has reason to expect. Less than a sync, which each of them saves.
 const LINGER: Duration = Duration::from_micros(100);
 /// How often a store without room looks whether there is some again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -50,7 +49,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T>>;
 
-/// What the writer is asked to do.
+/// The requests to the writer.
 pub(crate) enum Request {
     Commit {
         writes: Vec<Write>,
@@ -64,12 +63,12 @@ pub(crate) enum Request {
         group: String,
         answer: Answer<usize>,
     },
-    /// Nobody waits for it.
+    /// No caller waits for it.
     Lazy {
         seq: i64,
         change: Lazy,
     },
-    /// Writes what is lazy now.
+    /// Writes lazy changes now.
     Flush {
         answer: Answer<()>,
     },
@@ -124,13 +123,13 @@ impl Writer {
     }
 }
 
-/// What came of a request, once its transaction is on the disk.
+/// The result of a request, once its transaction is on the disk.
 enum Outcome {
     Done(Result<()>),
     Count(usize),
 }
 
-/// What a transaction did.
+/// The effects of a transaction.
 #[derive(Default)]
 struct Written {
     /// In the order of the requests.
@@ -195,7 +194,7 @@ impl WriterThread {
         self.end(closing);
     }
 
-    /// Takes in a group, and commits those whose turn it is.
+    /// Takes in a group, and commits the requests with the next turns.
     fn sort_out(&mut self, group: Vec<Request>, waiting: &mut Waiting, flush_is_due: bool) -> Turn {
         let (mut closing, mut flush) = (None, flush_is_due);
         for request in group {
@@ -218,7 +217,7 @@ impl WriterThread {
         Turn { waited_for, failed, closing }
     }
 
-    /// Commits `requests` and what is lazy, and answers; false when that failed.
+    /// Commits `requests` and lazy changes, and answers; false when that failed.
     fn transact(&mut self, requests: Vec<Request>) -> bool {
         if self.reserve.is_given_up() {
             if requests.len() > 1 {
@@ -270,7 +269,7 @@ impl WriterThread {
         let connection = &self.connection;
         let mut written = Written::default();
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        // Before a redrive, because what it sends again may be put aside by one of these.
+        // Before a redrive, because one of these may put a message aside that the redrive sends again.
         for (seq, change) in lazy {
             messages::apply(connection, *seq, *change)?;
         }
@@ -311,13 +310,13 @@ impl WriterThread {
         self.checkpointer.after_commit(&self.connection, pages, is_full);
     }
 
-    /// Looks how much room there is, and lets the queue deliver what fits into it.
+    /// Measures the free room, and lets the queue deliver accordingly.
     fn look(&mut self) {
         let was_full = self.reserve.is_given_up();
         let is_full = self.reserve.look();
         if was_full != is_full {
             self.only_urgent(is_full);
-            // What the reserve left may be gone soon.
+            // The room of the reserve may be gone soon.
             self.copy_log();
         }
     }
@@ -370,12 +369,12 @@ impl WriterThread {
     }
 }
 
-/// What became of one group.
+/// The result of one group.
 struct Turn {
     /// How many requests needed the disk.
     waited_for: usize,
     failed: bool,
-    /// Who wants the store closed.
+    /// The caller that wants the store closed.
     closing: Option<Answer<()>>,
 }
 
@@ -387,8 +386,8 @@ fn wait(requests: &Receiver<Request>, lazy_due: Option<Instant>) -> std::result:
     }
 }
 
-/// Takes what waits. When the last group was shared, its members were answered at one moment and will soon come again: without
-/// a short wait the first of them would sync alone, and the others behind it.
+/// Takes waiting requests. When the last group was shared, its members were answered at one moment and will soon come again: without a short
+/// wait the first of them would sync alone, and the others behind it.
 fn gather(requests: &Receiver<Request>, group: &mut Vec<Request>, companions: usize) {
     let mut until = None;
     while group.len() < GATHERED_MOST {
@@ -413,13 +412,13 @@ fn write_bytes(write: &Write) -> usize {
     }
 }
 
-/// What the callers of a commit hear of its failure.
+/// The error of a failed write for its callers.
 fn failed_to_write(error: &rusqlite::Error) -> Error {
     if is_full(error) { Error::full("the store") } else { Error::unavailable("the store", error.to_string()) }
 }
 
 impl Request {
-    /// An answer that nobody waits for any more is fine: the work is done.
+    /// An answer whose caller is gone is fine: the work is done.
     fn answer(self, outcome: Outcome) {
         match (self, outcome) {
             (

@@ -30,7 +30,7 @@ fn write() -> impl Strategy<Value = Write> {
     )
 }
 
-/// What a commit does, said as simply as can be.
+/// The effect of a commit, in the simplest form.
 fn expected(model: &mut Model, writes: &[Write]) -> Result<(), usize> {
     let before = model.clone();
     for (position, write) in writes.iter().enumerate() {

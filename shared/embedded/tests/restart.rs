@@ -1,4 +1,4 @@
-//! What a store knows after it was closed, or left, and opened again; and what it does on a disk that is full.
+//! The state of a store after it was closed, or left, and opened again; and its behaviour on a full disk.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use bytes::Bytes;
@@ -104,7 +104,7 @@ async fn a_file_of_a_later_version_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_expired_is_removed_by_later_commits() {
+async fn expired_items_are_removed_by_later_commits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite3");
     let clock = Arc::new(TestClock::new(1));
@@ -218,7 +218,7 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_deletions_and_what_is_urgent_go_on_and_messages_wait_untried() {
+async fn on_a_full_disk_deletions_and_urgent_messages_go_on_and_others_wait_untried() {
     let Some(disk) = SmallDisk::mounted(8 * MIB).unwrap() else { return };
     let mut store = on_a_small_disk(&disk);
     let put = |n: u32| Write::put(Key::new("p", n.to_string()), "x".repeat(1000), Expect::Any);
@@ -238,7 +238,7 @@ async fn on_a_full_disk_deletions_and_what_is_urgent_go_on_and_messages_wait_unt
         store.table().commit(vec![Write::delete(put(n).key().clone(), Expect::Present)]).await.unwrap();
     }
 
-    // What is long for the room that is left is refused, what is short beside it is not, and a start works.
+    // A commit that is too long for the remaining room is refused, a short one beside it is not, and a start works.
     let long = |n: u32| vec![Write::put(Key::new("long", n.to_string()), "x".repeat(300_000), Expect::Any)];
     let mut told = None;
     for n in 0..20 {

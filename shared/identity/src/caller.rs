@@ -1,4 +1,4 @@
-//! Who calls, by what means, and how much of what they may do this credential carries.
+//! Callers: the person, the kind of credential, and the scopes that the credential grants.
 
 use crate::permission::Action;
 use domain::{Principal, UserId, WorkspaceId};
@@ -34,7 +34,7 @@ impl Scopes {
     }
 }
 
-/// By what a caller proved who it is.
+/// The kinds of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// It reached the loopback address, or has the token that the hub was started with: the machine's one person.
@@ -57,16 +57,16 @@ impl Means {
     }
 }
 
-/// Who calls.
+/// A caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The person.
     pub user: UserId,
     /// The name under which the issuer of a token knows them.
     pub subject: Option<String>,
-    /// By what they proved it.
+    /// The kind of credential.
     pub means: Means,
-    /// How much of what they may do this credential carries.
+    /// The scopes that this credential grants.
     pub scopes: Scopes,
     /// The workspaces that this credential is for; all when none are listed.
     pub workspaces: Option<BTreeSet<WorkspaceId>>,

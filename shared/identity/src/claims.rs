@@ -1,4 +1,4 @@
-//! What a token says, and whether that is meant for us, now. Signatures are of `verifier`.
+//! The claims of a token, and the check that they are meant for this server, now. Signatures are checked by `verifier`.
 
 use crate::error::{Result, unauthorized};
 use domain::Timestamp;
@@ -9,7 +9,7 @@ const SKEW: f64 = 30.0;
 /// The longest subject, in bytes.
 const MAX_SUBJECT: usize = 255;
 
-/// Whose tokens are taken, and for whom they must be.
+/// The trusted issuer of tokens, and the audience that they must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
     /// The issuer, exactly as tokens spell it (`iss`).
@@ -21,11 +21,11 @@ pub struct Trust {
 /// The claims that are looked at (RFC 7519 §4.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Who it is about.
+    /// The subject.
     pub sub: String,
-    /// Who made it.
+    /// The issuer.
     pub iss: String,
-    /// Whom it is for.
+    /// The audience.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aud: Option<Audience>,
     /// The same in access tokens of Amazon Cognito, which have no `aud`; API Gateway's authorizer takes it for that, too.
@@ -52,8 +52,8 @@ pub enum Audience {
 }
 
 impl Claims {
-    /// Refuses what is not from this issuer, for this audience and good now. The signature was checked before, so the words
-    /// of a refusal may say which it was.
+    /// Refuses tokens of another issuer, for another audience, or that are not valid now. The signature was checked before, so a refusal may
+    /// name the reason.
     pub(crate) fn check(&self, trust: &Trust, now: Timestamp) -> Result<()> {
         let refuse = |what, hint| Err(unauthorized(what, hint));
         if self.iss != trust.issuer {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_us_and_good_now_is_taken() {
+    fn a_token_that_is_for_us_and_good_now_is_taken() {
         for good in [
             json!({}),
             json!({ "aud": ["other", "me"] }),

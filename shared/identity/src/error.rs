@@ -1,4 +1,4 @@
-//! From what a port says to what people read.
+//! Turns errors of ports into errors for people.
 
 use domain::{Code, Error};
 
@@ -14,21 +14,17 @@ pub(crate) fn port(error: ports::Error) -> Error {
         ports::Kind::Bug => Error::new(Code::Internal, "stored data is damaged"),
     };
     if told.code != Code::InvalidArgument {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "what is known of people could not be read or written"
-        );
+        tracing::error!(error = &error as &dyn std::error::Error, "the records of people could not be read or written");
     }
     told
 }
 
-/// What is stored is not what was written here.
+/// Stored data differs from the data that was written here.
 pub(crate) fn damaged(error: serde_json::Error) -> Error {
     port(ports::Error::Damaged(error.to_string()))
 }
 
-/// Refuses an item that says more than this version knows: overlooking it could give away what it forbids, and writing it anew
-/// would lose it.
+/// Refuses an item with fields that this version does not know: to ignore one could allow what it forbids, and to rewrite the item would lose it.
 pub(crate) fn known(newer: &serde_json::Map<String, serde_json::Value>) -> Result<()> {
     match newer.keys().next() {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What is kept of people, and what they are given: as every version wrote it.
+//! Records of people, and their tokens and keys, in the format of every version.
 
 use crate::{
     ApiKey, Member, Role, Scopes, Stream, error,
@@ -50,7 +50,7 @@ fn member(role: Role) -> MemberRecord {
 }
 
 #[test]
-fn what_is_kept_of_people_is_read_for_ever() {
+fn records_of_people_stay_readable_for_ever() {
     check("api_keys", &KeyRecord { key: key(), secret_sha256: Sha256::of(b"secret"), newer: Map::new() });
     let roles = [Role::Viewer, Role::Member, Role::Editor, Role::Admin, Role::Owner];
     check("members", &roles.map(member));
@@ -69,9 +69,9 @@ fn what_is_kept_of_people_is_read_for_ever() {
     check("content_tickets", &[content(None), content(Some(5_000_000_000))]);
 }
 
-/// What a newer version forbids is not overlooked, and what it added is not written away.
+/// A restriction of a newer version is not ignored, and its new fields are not lost.
 #[test]
-fn what_is_not_known_is_left_alone() {
+fn items_with_unknown_fields_are_left_alone() {
     let with_more = |mut value: serde_json::Value| {
         value["newer"] = json!("more");
         value

@@ -1,8 +1,7 @@
-//! API keys: for programs that work for a person. `bsk_<id>_<secret>`; the prefix is there for those who look for keys that
-//! were committed by mistake.
+//! API keys: for programs that work for a person. `bsk_<id>_<secret>`; the prefix lets scanners find keys that were committed by mistake.
 //!
-//! The table has a digest of the secret and never the secret. It is 256 random bits, so that a plain SHA-256 cannot be
-//! searched, and checking one costs next to nothing. A key is looked up at each use: what is revoked is void at once.
+//! The table has a digest of the secret and never the secret. It is 256 random bits, so that a plain SHA-256 cannot be searched, and checking
+//! one costs next to nothing. A key is looked up at each use: a revoked key is void at once.
 
 use crate::{
     caller::{Caller, Means, Scopes},
@@ -30,11 +29,11 @@ const ATTEMPTS: usize = 8;
 pub struct ApiKey {
     /// Its id, the first part of its text.
     pub key_id: Uuid,
-    /// Whom it works for.
+    /// The user it works for.
     pub user_id: UserId,
-    /// What it is for, in its maker's words.
+    /// Its purpose, in its maker's words.
     pub name: String,
-    /// What it may do, where that person may.
+    /// Its scopes; they allow nothing that the user may not do.
     pub scopes: Scopes,
     /// The workspaces that it is for; all of that person's when none are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +53,7 @@ pub struct ApiKey {
 pub struct ApiKeyPage {
     /// The keys, oldest first.
     pub keys: Vec<ApiKey>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -62,9 +61,9 @@ pub struct ApiKeyPage {
 /// A key to make.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// What it is for: 1 to 100 characters.
+    /// Its purpose: 1 to 100 characters.
     pub name: String,
-    /// What it may do; at least one.
+    /// Its scopes; at least one.
     pub scopes: Scopes,
     /// The workspaces that it is for; all when none.
     pub workspaces: Option<BTreeSet<WorkspaceId>>,
@@ -77,7 +76,7 @@ pub(crate) struct Record {
     #[serde(flatten)]
     pub key: ApiKey,
     pub secret_sha256: Sha256,
-    /// What a newer version says of it, such as what it may not do: to let it pass without knowing that would be wrong.
+    /// Fields of a newer version, such as restrictions: a key that has one is refused, because it may forbid the use.
     #[serde(flatten)]
     pub newer: Map<String, Value>,
 }
@@ -142,8 +141,7 @@ impl ApiKeys {
         Ok((key, format!("{PREFIX}{}_{secret}", stamp.id.simple())))
     }
 
-    /// Who calls with this key. `UNAUTHORIZED`, in the same words, for one that never was, has another secret, was revoked, or
-    /// has expired.
+    /// The caller of this key. `UNAUTHORIZED`, in the same words, for one that never existed, has another secret, was revoked, or has expired.
     pub async fn verify(&self, text: &str) -> Result<Caller> {
         let refusal =
             || unauthorized("the API key is not valid", "it may have been revoked or have expired: make a new one");

@@ -1,10 +1,10 @@
 //! The keys that an issuer publishes (a JWK set, RFC 7517), and how they change.
 //!
-//! - A key that is not known may be new: the set is fetched again, but not more often than every [`ASK_AGAIN`], whatever
-//!   tokens say; else anybody could have us call the issuer as often as they call us.
+//! - A key that is not known may be new: the set is fetched again, but not more often than every [`ASK_AGAIN`], with any
+//!   tokens; else anybody could have us call the issuer as often as they call us.
 //! - A key that is known may have been taken back: a set older than [`FRESH`] is fetched again, by one request, while the others
 //!   go on with the old one. A set older than [`STALE`] is good for nothing.
-//! - What is fetched replaces what was known, as a whole.
+//! - A fetched set replaces the known one, as a whole.
 
 use crate::{
     error::{Result, unauthorized},
@@ -35,10 +35,10 @@ const MAX_KEYS: usize = 64;
 /// The shortest modulus of an RSA key, in bytes (RFC 7518 §3.3: 2048 bits).
 const MIN_MODULUS: usize = 256;
 
-/// Where the set is published.
+/// The place that publishes the set.
 #[async_trait]
 pub trait KeySource: Send + Sync {
-    /// The JWK set as JSON text. To be bounded in time and length by who implements it.
+    /// The JWK set as JSON text. Implementations bound its time and length.
     async fn fetch(&self) -> std::result::Result<String, FetchError>;
 }
 
@@ -121,8 +121,8 @@ impl KeySet {
         known.find(id, algorithm).ok_or_else(unknown_key)
     }
 
-    /// Fetches the set, unless that was tried just now. What was begun is brought to its end also when the client whose request
-    /// began it goes away: the others would have to wait for the next attempt.
+    /// Fetches the set, unless that was tried just now. A fetch runs to its end also when the client whose request began it goes away: the
+    /// others would have to wait for the next attempt.
     async fn ask(&self, mut turn: OwnedMutexGuard<Option<Instant>>) {
         if turn.is_some_and(|at| at.elapsed() < ASK_AGAIN) {
             return;
@@ -165,7 +165,7 @@ struct Set {
     keys: Vec<serde_json::Value>,
 }
 
-/// The members that are looked at; what else a key has does not matter.
+/// The members that are read; other members of a key do not matter.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,

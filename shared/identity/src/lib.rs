@@ -1,4 +1,4 @@
-//! Who somebody is, and what they may do. Nothing here knows HTTP or a network: adapters bring texts in and carry refusals out.
+//! Identities of callers, and their rights. Nothing here knows HTTP or a network: adapters bring texts in and carry refusals out.
 //!
 //! ```text
 //!   credential ─┬─ JWT ──────── Verifier ── a shared secret (HS256), or a KeySet that rotates (RS256, ES256)
@@ -13,12 +13,12 @@
 //!
 //! Invariants:
 //!
-//! - **Three things must agree.** What a caller may do in a workspace is what its role allows *and* its credential's scopes
+//! - **Three things must agree.** A caller may do in a workspace only what its role allows *and* its credential's scopes
 //!   allow *and*, for a key, its list of workspaces. None of the three can widen another.
-//! - **Not a member and no such workspace are the same answer**, so nobody learns what others have.
+//! - **Not a member and no such workspace are the same answer**, so callers learn nothing of other people's workspaces.
 //! - **Nothing secret is kept or told.** Of a key the table has a digest; tokens appear in no error and no log.
 //!
-//! What it does not do: decide what an agent may do for a person (that is the workspace's policy, asked at every call of a tool).
+//! This crate does not decide what an agent may do for a person (the workspace's policy does, at every call of a tool).
 
 mod caller;
 mod claims;

@@ -1,12 +1,12 @@
-//! How much a person may ask of agents in a minute: requests, and tokens that their turns used.
+//! Limits on a person's use of agents per minute: requests, and tokens that their turns used.
 //!
-//! Requests are counted in one item a person, by seconds, with conditional writes: whoever loses a race reads again. So the
-//! count is exact however many workers there are, and in any sixty seconds no more are let in than are allowed; a place is
-//! free again 60 to 61 seconds after it was taken. A refusal writes nothing.
+//! Requests are counted in one item per person, by seconds, with conditional writes: a writer that loses a race reads again. So the count is
+//! exact with any number of workers, and in any sixty seconds no more are let in than are allowed; a place is free again 60 to 61 seconds after
+//! it was taken. A refusal writes nothing.
 //!
-//! Tokens are not counted a second time: each turn that ended left one record of what it used, in the very commit that ended
-//! it, and [`Ledger`] sums those of the last minute. So they cost no write at all, a crash neither loses nor doubles one, and a
-//! turn is charged when what it used is known.
+//! Tokens are not counted a second time: each turn that ended left one record of its usage, in the very commit that ended it, and [`Ledger`]
+//! sums those of the last minute. So they cost no write at all, a crash neither loses nor doubles one, and a turn is charged when its usage is
+//! known.
 
 use crate::error::{Result, damaged, json, port};
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ const WINDOW: i64 = 60;
 /// How often a lost race is tried again, at most. With fewer requests allowed than this the window is full before.
 const ATTEMPTS: u32 = 256;
 
-/// What a person may ask for in a minute.
+/// The limits of a person per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// Requests that put agents to work.
@@ -36,7 +36,7 @@ impl Default for Allowance {
     }
 }
 
-/// What a turn used.
+/// The usage of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
     /// When it ended.
@@ -45,7 +45,7 @@ pub struct Spent {
     pub tokens: u64,
 }
 
-/// Who knows what turns used.
+/// Knows the usage of turns.
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// The turns of a person that ended at `since` or later, the newest first; no more are needed once they sum up to `enough`
@@ -99,7 +99,7 @@ impl Window {
 }
 
 impl Limits {
-    /// Counted in this table; what turns used is known to `ledger`.
+    /// Limits that are counted in this table; `ledger` has the usage of turns.
     pub fn new(table: Arc<dyn Table>, clock: Arc<dyn Clock>, ledger: Arc<dyn Ledger>, allowance: Allowance) -> Self {
         Self { table, clock, ledger, allowance }
     }
@@ -163,8 +163,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes when: in no sixty seconds more are let in than allowed, nobody is refused while the last 61 seconds
-        /// have a place, and who comes back when told is let in if nobody came before.
+        /// With any arrival times: in no sixty seconds more are let in than allowed, no request is refused while the last 61 seconds have a
+        /// place, and a request that returns at the time it was told is let in if none came before.
         #[test]
         fn a_window_lets_in_exactly_as_many_as_allowed(
             waits in prop::collection::vec(0_i64..20_000, 1..200),
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_ahead_neither_frees_nor_locks() {
         let mut window = Window { seconds: vec![(1_010, 2)] };
-        assert_eq!(window.admit(1_000, 2), Err(61), "what comes from a clock that is ahead counts");
+        assert_eq!(window.admit(1_000, 2), Err(61), "a request from a clock that is ahead counts");
         let mut nonsense = Window { seconds: vec![(9_000, 2)] };
         assert_eq!(nonsense.admit(1_000, 2), Ok(()), "an hour ahead is no clock");
     }

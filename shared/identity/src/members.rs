@@ -1,8 +1,8 @@
-//! Who is in a workspace, as what.
+//! The members of a workspace, and their roles.
 //!
-//! A membership is one item under the workspace, found by person in the index: to ask for a role is one read by key, which sees
-//! every change at once; only lists of one's workspaces may lag. The ids of the owners are one more item, which every change of
-//! an owner replaces under its revision: so two owners who remove each other at once cannot leave a workspace to nobody.
+//! A membership is one item under the workspace, found by person in the index: to ask for a role is one read by key, which sees every change at
+//! once; only lists of one's workspaces may lag. The ids of the owners are one more item, which every change of an owner replaces under its
+//! revision: so two owners who remove each other at once cannot leave a workspace without an owner.
 
 use crate::{
     caller::Caller,
@@ -21,14 +21,14 @@ const ATTEMPTS: usize = 8;
 /// A member of a workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
-    /// Who.
+    /// The user.
     pub user_id: UserId,
-    /// As what.
+    /// Their role.
     pub role: Role,
-    /// The name under which the issuer of tokens knows them, where that is no UUID.
+    /// The name under which the issuer of tokens knows them, if it is not a UUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Who made them a member.
+    /// The user who made them a member.
     pub added_by: UserId,
     /// When.
     pub added_at: Timestamp,
@@ -39,7 +39,7 @@ pub struct Member {
 pub struct MemberPage {
     /// The members, by id.
     pub members: Vec<Member>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct MemberPage {
 pub struct Membership {
     /// Which.
     pub workspace: WorkspaceId,
-    /// As what.
+    /// The role.
     pub role: Role,
 }
 
@@ -58,16 +58,16 @@ pub struct Membership {
 pub struct MembershipPage {
     /// The memberships, by the workspaces' ids.
     pub memberships: Vec<Membership>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     pub next_cursor: Option<String>,
 }
 
-/// Who changes members, in the role that they have there.
+/// The user that changes members, with their role in the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Acting {
-    /// Who.
+    /// The user.
     pub user: UserId,
-    /// As what.
+    /// Their role.
     pub role: Role,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Record {
     pub workspace_id: WorkspaceId,
     #[serde(flatten)]
     pub member: Member,
-    /// What a newer version says of them: to change it without knowing it would take it away.
+    /// Fields of a newer version: a membership that has some is refused, because a change would lose them.
     #[serde(flatten)]
     pub newer: Map<String, Value>,
 }
@@ -100,8 +100,8 @@ impl Members {
         Self { table, clock }
     }
 
-    /// What a caller is in a workspace; none when they are no member, or when their credential is not for it. The machine's own
-    /// person is an owner everywhere, and costs no read.
+    /// The role of a caller in a workspace; none when they are no member, or when their credential is not for it. The machine's own person is
+    /// an owner everywhere, and costs no read.
     pub async fn role(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>> {
         if !caller.reaches(workspace) {
             return Ok(None);
@@ -112,14 +112,14 @@ impl Members {
         Ok(self.find(workspace, caller.user).await?.map(|(record, _)| record.member.role))
     }
 
-    /// Whether a workspace has owners of its own. One that BuildScale made for somebody, such as for a case of an evaluation, has
-    /// none, and belongs to whom it was made for.
+    /// Whether a workspace has owners of its own. One that BuildScale made for a user, such as for a case of an evaluation, has none, and
+    /// belongs to that user.
     pub async fn has_owners(&self, workspace: WorkspaceId) -> Result<bool> {
         Ok(self.table.get(&owners_place(workspace)).await.map_err(port)?.is_some())
     }
 
-    /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a
-    /// workspace harms nobody, a workspace without an owner could be reached by nobody. Again, by the same person, is fine.
+    /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a workspace does no harm,
+    /// but a workspace without an owner could not be reached. A repetition by the same person is fine.
     pub async fn found(&self, workspace: WorkspaceId, founder: &Caller) -> Result<()> {
         if founder.user == Principal::local().user() {
             return Ok(());
@@ -236,7 +236,7 @@ impl Members {
         }
     }
 
-    /// Replaces a membership by what `decide` makes of it, together with the owners when those change.
+    /// Replaces a membership by the result of `decide`, together with the owners when those change.
     async fn change(
         &self,
         workspace: WorkspaceId,
@@ -268,7 +268,7 @@ impl Members {
         Err(Error::new(Code::Conflict, "others change the members of this workspace again and again").hint("try again"))
     }
 
-    /// The write that puts a person among the owners, or takes them out: `CONFLICT` when nobody would be left.
+    /// The write that adds a person to the owners, or removes them: `CONFLICT` when no owner would be left.
     async fn with_owner(&self, workspace: WorkspaceId, user: UserId, is_one: bool) -> Result<Write> {
         let item = self.table.get(&owners_place(workspace)).await.map_err(port)?;
         let expect = item.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
@@ -301,16 +301,16 @@ impl Acting {
     }
 }
 
-/// Nobody gives more than they have; owners are made by owners.
+/// A member cannot give a role above their own; only owners make owners.
 fn may_give(by: Acting, role: Role) -> Result<()> {
     if by.role.may(Action::Administer) && role <= by.role {
         return Ok(());
     }
     let hint = if role == Role::Owner { "an owner can" } else { "an admin or an owner can" };
-    Err(Error::new(Code::Forbidden, format!("a {} makes nobody {role}", by.role)).hint(hint))
+    Err(Error::new(Code::Forbidden, format!("a {} cannot give the role {role}", by.role)).hint(hint))
 }
 
-/// Nobody changes or removes who has more than they have.
+/// A member cannot change or remove members with a role above their own.
 fn may_take(by: Acting, member: &Member) -> Result<()> {
     if by.role.may(Action::Administer) && member.role <= by.role {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Roles, actions, and the one matrix that says which role may do what. Everything that asks "may they?" asks it here.
+//! Roles, actions, and the one matrix of their rights. Every check of a right asks it here.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What somebody is in a workspace. Each role may do all that those below it may.
+/// The role of a person in a workspace. Each role has all rights of those below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -11,15 +11,15 @@ pub enum Role {
     Viewer,
     /// Works through agents and flows.
     Member,
-    /// Changes files, and says what agents may do.
+    /// Changes files, and decides on requests of agents for permission.
     Editor,
-    /// Says who is a member.
+    /// Changes the members.
     Admin,
     /// Has the workspace.
     Owner,
 }
 
-/// What somebody wants to do in a workspace; also the scopes of API keys.
+/// The actions in a workspace; also the scopes of API keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -31,7 +31,7 @@ pub enum Action {
     Run,
     /// Change files by hand: contents, moves, trash, tools; run commands; end the sandbox.
     Write,
-    /// Decide what agents ask permission for; approve plans, and modes in which agents may do more.
+    /// Decide on requests of agents for permission; approve plans, and modes in which agents may do more.
     Approve,
     /// Members, and the workspace's name; remove files for good.
     Administer,
@@ -56,7 +56,7 @@ const MATRIX: [(Action, [bool; 5], &str); 7] = {
         (
             Action::Approve,
             [X, X, X, O, O],
-            "decide what agents ask permission for; approve plans, and modes in which they may do more",
+            "decide on requests of agents for permission; approve plans, and modes in which they may do more",
         ),
         (Action::Administer, [X, X, O, O, O], "members; the workspace's name; remove files for good"),
         (Action::Own, [X, O, O, O, O], "delete the workspace; make owners"),
@@ -67,7 +67,7 @@ impl Role {
     /// From the one that may do most to the one that may do least: the columns of the matrix.
     pub const ALL: [Self; 5] = [Self::Owner, Self::Admin, Self::Editor, Self::Member, Self::Viewer];
 
-    /// Whether this role may do this. What the matrix does not say is a no.
+    /// Whether this role may do this. Actions that the matrix lacks are forbidden.
     pub fn may(self, action: Action) -> bool {
         let column = Self::ALL.iter().position(|role| *role == self);
         let row = MATRIX.iter().find(|(of, ..)| *of == action);

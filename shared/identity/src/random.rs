@@ -1,7 +1,6 @@
 //! Randomness for secrets, and comparing them.
 //!
-//! Ids come from the clock, so that a simulation can draw them again. Secrets must not be drawn again by anybody: they come
-//! from the operating system.
+//! Ids come from the clock, so that a simulation can draw them again. Secrets must not be predictable: they come from the operating system.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -21,7 +20,7 @@ pub fn fresh_secret() -> String {
     URL_SAFE_NO_PAD.encode(bytes())
 }
 
-/// Whether two digests or signatures are the same, in a time that does not tell where they differ.
+/// Whether two digests or signatures are the same, in a time that does not depend on the position of the first difference.
 pub fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

@@ -1,6 +1,6 @@
-//! Tickets to one event stream, for browsers' `EventSource`, which cannot send headers: `bst_<claims>.<signature>` in the
-//! query string, where logs and histories see it. So it is worth little: it opens one stream of one person for a minute,
-//! and whether that person is still a member is asked when it is used.
+//! Tickets to one event stream, for browsers' `EventSource`, which cannot send headers: `bst_<claims>.<signature>` in the query string, which
+//! logs and histories record. So it is worth little: it opens one stream of one person for a minute, and each use checks that the person is
+//! still a member.
 //!
 //! It can be used again within its minute, because `EventSource` connects again by itself with the same address.
 
@@ -84,7 +84,7 @@ impl Tickets {
         Ok(Self { signs, also_good: keys })
     }
 
-    /// With a secret of this process alone: a restart voids what was given out, for a minute.
+    /// With a secret of this process alone: a restart voids its tickets, which live for a minute.
     pub fn of_this_process() -> Self {
         Self { signs: bytes().to_vec(), also_good: Vec::new() }
     }
@@ -102,8 +102,8 @@ impl Tickets {
         Ok((self.seal(&KIND, &claims)?, until))
     }
 
-    /// For whom this ticket opens this stream now; else `UNAUTHORIZED`, in the same words whatever is wrong with it, but for
-    /// one that was good a moment ago.
+    /// The user for whom this ticket opens this stream now; else `UNAUTHORIZED`, in the same words for any fault, but for one that was good a
+    /// moment ago.
     pub fn verify(&self, ticket: &str, workspace: WorkspaceId, stream: Stream, now: Timestamp) -> Result<UserId> {
         let refusal = || unauthorized("the ticket is not valid for this stream", "ask for a new one");
         let claims: Claims = self.unseal(&KIND, ticket).ok_or_else(refusal)?;
@@ -123,7 +123,7 @@ impl Tickets {
         Ok(format!("{}{claims}.{signature}", kind.prefix))
     }
 
-    /// The claims of a ticket of this kind; none where one of the keys has not signed it.
+    /// The claims of a ticket of this kind; none if no known key has signed it.
     pub(crate) fn unseal<C: DeserializeOwned>(&self, kind: &TicketKind, ticket: &str) -> Option<C> {
         let (claims, signature) = ticket.strip_prefix(kind.prefix)?.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_signed_by_others_is_refused() {
+    fn a_ticket_that_was_changed_or_signed_by_others_is_refused() {
         let tickets = Tickets::of_this_process();
         let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Task(TaskId(id(3))));
         let (ticket, _) = tickets.issue(user, workspace, stream, NOW).unwrap();

@@ -30,10 +30,10 @@ pub(crate) struct TransferClaims {
     pub expires: i64,
 }
 
-/// What a ticket lets its holder do.
+/// The rights of a ticket's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
-    /// For whom.
+    /// The user.
     pub user: UserId,
     /// How many bytes may be written; none for reading.
     pub writes: Option<u64>,
@@ -53,8 +53,8 @@ impl Tickets {
         self.seal(&KIND, &claims)
     }
 
-    /// What this ticket allows with this content now; else `UNAUTHORIZED`, in the same words whatever is wrong with it, but for one that
-    /// was good a moment ago.
+    /// The rights that this ticket gives on this content now; else `UNAUTHORIZED`, in the same words for any fault, but for one that was good a
+    /// moment ago.
     pub fn verify_transfer(
         &self,
         ticket: &str,

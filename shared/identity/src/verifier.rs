@@ -31,7 +31,7 @@ enum Keys {
     Published(KeySet),
 }
 
-/// Whom a token is about.
+/// The subject of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// As BuildScale knows them.
@@ -41,8 +41,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The person that an issuer knows as `name`: that very id when it is a UUID, else one that stands for issuer and name.
-    /// None for the nil UUID, which is the machine's own person and nobody's account.
+    /// The person that an issuer knows as `name`: that very id when it is a UUID, else one that stands for issuer and name. None for the nil
+    /// UUID, which is the machine's own person and no user's account.
     pub fn of(issuer: &str, name: &str) -> Option<Self> {
         let user = name.parse().unwrap_or_else(|_| UserId::from_key(&format!("subject/{issuer}"), name));
         (!user.0.is_nil()).then(|| Self { user, name: name.to_owned() })
@@ -67,13 +67,13 @@ impl Verifier {
         Self { trust, keys, clock }
     }
 
-    /// Whose tokens are taken.
+    /// The trusted issuer and the audience.
     pub fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// Whom a token is about. `UNAUTHORIZED` for one that is not signed as it has to be, or not for us, or not now;
-    /// `UPSTREAM_UNAVAILABLE` when the issuer's keys cannot be had.
+    /// The subject of a token. `UNAUTHORIZED` for one with a wrong signature, issuer, audience or time; `UPSTREAM_UNAVAILABLE` when the
+    /// issuer's keys cannot be fetched.
     pub async fn verify(&self, token: &str) -> Result<Subject> {
         if token.len() > MAX_TOKEN {
             return Err(not_valid());
@@ -113,7 +113,7 @@ fn signed(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Option<Claims
 pub fn mint(secret: &Secret, trust: &Trust, subject: &str, now: Timestamp, life: Duration) -> Result<String> {
     use_our_cryptography();
     if Subject::of(&trust.issuer, subject).is_none() || subject.is_empty() {
-        return Err(Error::invalid("subject", "this is nobody's name").hint("any name but the nil UUID"));
+        return Err(Error::invalid("subject", "no user can have this name").hint("any name but the nil UUID"));
     }
     let seconds = |at: Timestamp| at.as_millis().div_euclid(1000) as f64;
     let claims = Claims {
@@ -143,7 +143,7 @@ fn use_our_cryptography() {
     let _ = rust_crypto::DEFAULT_PROVIDER.install_default();
 }
 
-/// One refusal for everything before the signature: what is forged learns nothing.
+/// One refusal for every fault before the signature: a forger learns nothing from it.
 pub(crate) fn not_valid() -> Error {
     unauthorized("the token is not valid", "send one that was signed for this server")
 }

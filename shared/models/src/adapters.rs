@@ -16,22 +16,23 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What providers of flows may reach. Whoever writes a flow must not make the host speak with what only the host can reach.
+/// Limits the addresses that providers of flows may reach. The author of a flow must not make the host connect to services that only the host
+/// can reach.
 pub trait Reach: Send + Sync {
     /// Whether a provider may have this address; in words why not, without the address.
     fn check(&self, url: &str) -> Result<(), String>;
-    /// The client to be, kept from reaching what it may not whatever a name leads to.
+    /// The builder of a client that cannot reach forbidden addresses, after name resolution.
     fn client(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder;
 }
 
-/// Opens models for flows. Prices, retries and reasoning are the installation's where a flow says nothing.
+/// Opens models for flows. Prices, retries and reasoning are the installation's if a flow does not set them.
 pub struct Adapters {
     router: Arc<Router>,
     http: Arc<Http>,
     reach: Arc<dyn Reach>,
 }
 
-/// What the `config` of a provider may say.
+/// The keys of a provider's `config`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Own {

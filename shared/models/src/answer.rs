@@ -23,7 +23,7 @@ pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Vec<u8>>> + Sen
 pub(crate) struct Answer {
     pub body: Body,
     pub decoding: Decoding,
-    /// Under which name messages have what the provider wants back.
+    /// The name under which messages keep the provider's own data.
     pub provider: String,
     pub price: Option<Price>,
     pub redactor: Redactor,
@@ -62,7 +62,7 @@ impl Reading {
         }
     }
 
-    /// Takes what comes next.
+    /// Reads the next packet.
     async fn read(&mut self) {
         let answer = &mut self.answer;
         let next = answer.body.next();
@@ -70,7 +70,7 @@ impl Reading {
             if answer.decoding.has_finished() { timeout(REST, next).await.unwrap_or(None) } else { next.await };
         let taken = match packet {
             Some(Ok(bytes)) => answer.decoding.push(&bytes).map_err(|fault| failure::fault(fault, &answer.redactor)),
-            // The answer is whole without what was lost.
+            // The answer is complete without the lost bytes.
             Some(Err(_)) if answer.decoding.has_finished() => {
                 answer.decoding.end().map_err(|fault| failure::fault(fault, &answer.redactor))
             }
@@ -99,6 +99,6 @@ impl Reading {
     }
 }
 
-/// What an answer sends while it brings nothing to show, as when a long tool call is being written: it keeps
-/// [`crate::Retrying`] from giving up, which also swallows it.
+/// A sign of life while an answer has nothing to show, as when a long tool call is being written: it keeps [`crate::Retrying`] from giving up,
+/// which also swallows it.
 pub(crate) const SIGN_OF_LIFE: Delta = Delta::Reasoning(String::new());

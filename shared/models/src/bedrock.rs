@@ -1,9 +1,8 @@
-//! Amazon Bedrock: where it is, and a key for it out of credentials of AWS.
+//! Amazon Bedrock: its address, and a key for it from credentials of AWS.
 //!
-//! Bedrock's Converse takes a bearer key. Somebody who has one sets it; a function in the cloud has a role
-//! instead, from whose credentials it signs a key of its own for each request. That is Bedrock's "short-term API key": a presigned
-//! call (SigV4), in Base64, which opens models and nothing else. So there is one way to ask, the role needs no secret beside it,
-//! and no client of AWS is linked for it.
+//! Bedrock's Converse takes a bearer key. The configuration can set one; a function in the cloud has a role instead, from whose credentials it
+//! signs a key of its own for each request. That is Bedrock's "short-term API key": a presigned call (SigV4), in Base64, which opens models and
+//! nothing else. So there is one way to ask, the role needs no secret beside it, and no client of AWS is linked for it.
 
 use crate::secret::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -12,14 +11,14 @@ use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// Where a key is for, whatever the region that it is good in.
+/// The host that every key is signed for, in any region.
 const HOST: &str = "bedrock.amazonaws.com";
 /// Long enough for clocks that differ; a request is checked when it begins.
 const SECONDS: u32 = 900;
-/// The region that is meant where nobody names one.
+/// The region if none is configured.
 const REGION: &str = "us-east-1";
 
-/// What the environment says about AWS.
+/// The environment's settings for AWS.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Surroundings {
     region: Option<String>,
@@ -48,19 +47,19 @@ impl Surroundings {
         configured.or(self.region.as_deref()).unwrap_or(REGION)
     }
 
-    /// Without what only the host may use.
+    /// The same without the host's credentials.
     pub(crate) fn without_credentials(&self) -> Self {
         Self { region: self.region.clone(), credentials: None }
     }
 }
 
-/// Where a region's models are.
+/// The base URL of a region's models.
 pub(crate) fn base_url(region: &str) -> String {
     format!("https://bedrock-runtime.{region}.amazonaws.com/")
 }
 
 impl Credentials {
-    /// What must not be shown.
+    /// The secrets among these, to be redacted.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = String> {
         [Some(&self.secret), self.session.as_ref()].into_iter().flatten().map(|secret| secret.expose().to_owned())
     }
@@ -120,7 +119,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// What AWS's own generator (`aws-bedrock-token-generator` 1.1, over botocore) makes of the same credentials at the same time.
+    /// The result of AWS's own generator (`aws-bedrock-token-generator` 1.1, over botocore) for the same credentials at the same time.
     const QUERY: &str = "bedrock.amazonaws.com/?Action=CallWithBearerToken&X-Amz-Algorithm=AWS4-HMAC-SHA256\
         &X-Amz-Credential=AKIDEXAMPLE%2F20261122%2Feu-central-1%2Fbedrock%2Faws4_request&X-Amz-Date=20261122T103000Z\
         &X-Amz-Expires=900";
@@ -147,7 +146,7 @@ mod tests {
             let url = BASE64_STANDARD.decode(key.expose().strip_prefix("bedrock-api-key-").unwrap()).unwrap();
             let url = String::from_utf8(url).unwrap();
             assert_eq!(parameters(&url), parameters(&format!("{QUERY}{rest}")));
-            assert!(url.ends_with("&Version=1"), "what is signed ends before it");
+            assert!(url.ends_with("&Version=1"), "the signed part ends before it");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which models there are, and who serves a name: known from the configuration alone, for those that ask no model.
+//! The list of models, and the provider of a name: from the configuration alone, for callers that ask no model.
 
 use crate::{config::Config, kind::Kind, price};
 use ports::{ModelError, ModelInfo};
@@ -14,7 +14,7 @@ const NOT_CONFIGURED: &str = "No model is configured: this is the offline demo s
      Set OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_BASE_URL, or see BUILDSCALE_MODEL.";
 
 impl Config {
-    /// What can be asked for with this configuration, as [`Router`](crate::Router) says it: without making a model, or reading a script.
+    /// The models of this configuration, as [`Router`](crate::Router) lists them: without making a model, or reading a script.
     pub fn catalog(self) -> Vec<ModelInfo> {
         Catalog::new(Arc::new(self)).infos()
     }
@@ -38,7 +38,7 @@ impl Catalog {
         catalog
     }
 
-    /// What it was made with.
+    /// The configuration that it was made with.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -53,7 +53,7 @@ impl Catalog {
         &self.default
     }
 
-    /// Whether nobody configured a model.
+    /// Whether no model is configured.
     pub fn no_model_configured(&self) -> bool {
         self.config.model.is_none() && self.default == format!("{SCRIPTED}/{DEMO}")
     }
@@ -71,7 +71,7 @@ impl Catalog {
             .map_or_else(|| format!("{SCRIPTED}/{DEMO}"), |info| info.id)
     }
 
-    /// Who serves a model, and what it is called there.
+    /// The provider of a model, and the model's name there.
     pub fn route<'a>(&self, model: &'a str) -> Result<(Route, &'a str), ModelError> {
         if let Some((prefix, name)) = model.split_once('/').filter(|(_, name)| !name.is_empty()) {
             if prefix == SCRIPTED {
@@ -168,7 +168,7 @@ pub(crate) fn of(kind: Kind, config: &Config) -> Vec<ModelInfo> {
     names.into_iter().map(info).collect()
 }
 
-/// Who serves a model.
+/// The provider of a model.
 #[derive(Clone, Copy)]
 pub(crate) enum Route {
     Provider(Kind),

@@ -1,12 +1,12 @@
-//! What every request to a model must keep, so that no provider refuses it.
+//! The rules for every request to a model, so that no provider refuses it.
 
 use domain::Message;
 use ports::ModelRequest;
 use std::collections::HashSet;
 
-/// Checks a request: a system text that says something, or none; something to answer; each call answered exactly once, right after the message that
-/// made it, in order; no result without a call; tools with names of their own that every provider takes. The error says
-/// what is wrong, for developers.
+/// Checks a request: a system text that is not blank, or none; a last message to answer; each call answered exactly once, right after the
+/// message that made it, in order; no result without a call; tools with names of their own that every provider takes. The error names the
+/// fault, for developers.
 pub fn check(request: &ModelRequest) -> Result<(), String> {
     if request.system.trim().is_empty() && !request.system.is_empty() {
         return Err("the system text is blank".into());
@@ -33,7 +33,7 @@ pub fn check(request: &ModelRequest) -> Result<(), String> {
             Message::Tool { call_id, tool, .. } => match open.pop() {
                 Some((id, name)) if id == *call_id && name == *tool => {}
                 Some((id, name)) => return at(format!("answers {tool} {call_id}, but {name} {id} comes first")),
-                None => return at(format!("answers {tool} {call_id}, which nobody called")),
+                None => return at(format!("answers {tool} {call_id}, a call that was not made")),
             },
             _ if !open.is_empty() => return at(format!("comes before the answers to {open:?}")),
             Message::Assistant { calls, .. } => {
@@ -46,7 +46,7 @@ pub fn check(request: &ModelRequest) -> Result<(), String> {
         }
     }
     if !open.is_empty() {
-        return Err(format!("nobody answered {open:?}"));
+        return Err(format!("no result answers {open:?}"));
     }
     match request.messages.last().map(AsRef::as_ref) {
         None => Err("there are no messages".into()),

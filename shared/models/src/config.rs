@@ -93,7 +93,7 @@ pub struct ProviderConfig {
     pub api: Option<Api>,
     /// The models to list, the default one first; any other can still be asked for by name.
     pub models: Vec<String>,
-    /// Bedrock only: the region whose models are meant. Naming one says that they may be used, with or without a key.
+    /// Bedrock only: the region of the models. Setting one enables them, with or without a key.
     pub region: Option<String>,
 }
 
@@ -140,8 +140,8 @@ impl Config {
         self.aws.region(self.bedrock.region.as_deref())
     }
 
-    /// The file's configuration with the environment's on top; `lookup` answers what a variable is set to. A variable
-    /// that is set to nothing counts as not set, because container files cannot leave one out.
+    /// The file's configuration with the environment's on top; `lookup` returns the value of a variable. An empty variable counts as not set,
+    /// because container files cannot leave one out.
     pub fn from_lookup(file: Option<Self>, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let mut config = file.unwrap_or_default();
         let get = |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());

@@ -1,8 +1,8 @@
-//! Failures of providers, as what can be done about them.
+//! Classifies failures of providers by the right reaction.
 //!
-//! One table says which failures pass and which do not: [`WORDS`] for what providers call an error (in its `code`, `type`,
-//! `status` or the name of its exception) and [`STATUSES`] for the status of a refusal. Where the words are known they decide, since
-//! providers use one status for several things; in an answer that began with 200 there is nothing else.
+//! One table says which failures pass and which do not: [`WORDS`] for the names of errors at providers (in `code`, `type`, `status` or the name
+//! of the exception) and [`STATUSES`] for the status of a refusal. Known words decide, since providers use one status for several things; in an
+//! answer that began with 200 there is nothing else.
 
 use crate::{
     secret::Redactor,
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-/// What a failure is.
+/// The classes of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// Passes: too many requests, or a provider that says when to come again.
@@ -55,13 +55,13 @@ const STATUSES: &[(RangeInclusive<u16>, Class)] = &[
     (425..=425, Unavailable),
     (429..=429, Limited),
     (400..=499, Request),
-    // What the server does not know how to do.
+    // Methods that the server does not implement.
     (501..=501, Request),
     (505..=505, Request),
     (500..=599, Unavailable),
 ];
 
-/// By word, without regard to case: of OpenAI and those who imitate it, Anthropic, Gemini (gRPC's codes) and Bedrock.
+/// By word, without regard to case: of OpenAI and its imitators, Anthropic, Gemini (gRPC's codes) and Bedrock.
 const WORDS: &[(&str, Class)] = &[
     // Accounts and keys.
     ("invalid_api_key", Credentials),
@@ -112,7 +112,7 @@ const WORDS: &[(&str, Class)] = &[
     ("internal_server_error", Broken),
     ("internal", Broken),
     ("aborted", Broken),
-    // What the request says.
+    // Faults of the request.
     ("invalid_request_error", Request),
     ("invalid_prompt", Request),
     ("invalid_argument", Request),
@@ -167,7 +167,7 @@ pub(crate) fn refusal(
     error(class, redactor.clean(&message), after)
 }
 
-/// What went wrong inside an answer.
+/// The error of a fault inside an answer.
 pub(crate) fn fault(fault: Fault, redactor: &Redactor) -> ModelError {
     match fault {
         Fault::Told(body) => {
@@ -179,7 +179,7 @@ pub(crate) fn fault(fault: Fault, redactor: &Redactor) -> ModelError {
         // The same answer would come again, and be paid again.
         Fault::TooLarge => ModelError::Rejected(format!("its answer is larger than {} MiB", LARGEST >> 20)),
         Fault::NoAnswer(text) => {
-            ModelError::Rejected(redactor.clean(&format!("what came is no stream of events: {text}")))
+            ModelError::Rejected(redactor.clean(&format!("the answer is not a stream of events: {text}")))
         }
     }
 }
@@ -209,7 +209,7 @@ fn error(class: Class, message: String, retry_after: Option<Duration>) -> ModelE
     }
 }
 
-/// Where a server that redirects wants to be asked. Not followed: the key would go along.
+/// The host that a redirect points to. It is not followed: the key would go along.
 fn elsewhere(headers: &HeaderMap) -> String {
     let location = headers.get("location").and_then(|value| value.to_str().ok());
     match location.and_then(|location| Url::parse(location).ok()) {
@@ -222,7 +222,7 @@ fn elsewhere(headers: &HeaderMap) -> String {
     }
 }
 
-/// The error of a body, wherever it is.
+/// The error object of a body, in any of its places.
 fn error_of(body: &Value) -> &Value {
     let body = body.get(0).unwrap_or(body);
     body.get("error").filter(|error| error.is_object()).unwrap_or(body)
@@ -248,7 +248,7 @@ fn by_code(body: &Value) -> Option<Class> {
     STATUSES.iter().find(|(range, _)| range.contains(&code)).map(|(_, class)| *class)
 }
 
-/// The words for people in an error body, wherever the provider puts them.
+/// The words for people in an error body, in any of its places.
 fn message_of(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     ["/error/message", "/message", "/error", "/detail", "/error/type", "/error/code"]
@@ -260,8 +260,8 @@ fn message_of(body: &Value) -> String {
         .map_or_else(|| body.to_string(), str::to_owned)
 }
 
-/// How long the provider asks to wait: milliseconds, seconds, or a date in one of the three forms of RFC 9110 §5.6.7. A date
-/// counts from the answer's own `date`, so that no clock of ours can be wrong, and from `now` where the answer has none.
+/// The provider's requested wait: milliseconds, seconds, or a date in one of the three forms of RFC 9110 §5.6.7. A date counts from the
+/// answer's own `date`, so that an error of our clock does not matter, and from `now` if the answer has none.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_asked_again_and_nothing_else() {
+    fn failures_that_pass_are_asked_again_and_no_others() {
         for (words, class) in WORDS {
             let said = fault(Fault::Told(json!({"error": {"type": words, "message": "m"}})), &Redactor::default());
             assert_eq!(said.is_transient(), class.passes(), "{words}");

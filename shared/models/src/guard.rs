@@ -1,4 +1,4 @@
-//! A decorator for tests: what a provider has been sent does not change.
+//! A decorator for tests: checks that messages that were sent to a provider do not change.
 
 use async_trait::async_trait;
 use domain::Message;
@@ -22,7 +22,7 @@ impl PrefixGuard {
     }
 }
 
-/// What changed between two requests of one conversation that should not have.
+/// The forbidden change between two requests of one conversation, if any.
 fn change(before: &ModelRequest, now: &ModelRequest) -> Option<String> {
     if before.system != now.system {
         return Some("the system text changed".into());

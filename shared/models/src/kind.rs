@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// The one that a model name without a prefix belongs to, where its name tells.
+    /// The kind that a model name without a prefix belongs to, if the name tells.
     pub(crate) fn of_bare_name(model: &str) -> Option<Self> {
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| model.starts_with(prefix));
         if starts(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) {
@@ -99,7 +99,7 @@ impl Kind {
         })
     }
 
-    /// Under which name messages have what it wants back: in one format nobody understands what another one keeps.
+    /// The name under which messages keep its own data: providers of one format do not understand each other's.
     pub(crate) fn keeps_as(self, wire: Wire) -> &'static str {
         match (self, wire) {
             (Self::OpenAi, Wire::Responses) => Self::OpenAiResponses.name(),
@@ -109,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// Where it is when the configuration does not say.
+    /// Its address if the configuration sets none.
     pub(crate) fn base_url(self, config: &Config) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::OpenAi | Self::OpenAiResponses => "https://api.openai.com/v1/",
@@ -143,7 +143,7 @@ impl Kind {
         }
     }
 
-    /// What it serves when the configuration lists nothing; the first one is the default. None means: ask the server.
+    /// Its models if the configuration lists none; the first one is the default. None means: ask the server.
     pub(crate) fn models(self) -> &'static [&'static str] {
         match self {
             Self::OpenAi => &["gpt-5-mini", "gpt-5", "gpt-4o-mini"],

@@ -1,17 +1,16 @@
-//! Models: who answers when the chat machine asks (`ports::Model`).
+//! Models: the providers of answers for the chat machine (`ports::Model`).
 //!
-//! [`Router`] is what a program puts together once: it sends a request to the provider that its model name says
-//! (`anthropic/claude-sonnet-4-5`, or just `claude-sonnet-4-5`), each provider behind [`Retrying`]. Providers are
-//! spoken to over HTTP in one of five wire formats (`wire`); [`Scripted`] plays a YAML script and needs no network: tests use it, and so does
-//! a hub without a key, by `scripted/demo`.
+//! A program makes one [`Router`]: it sends a request to the provider that its model name says (`anthropic/claude-sonnet-4-5`, or just
+//! `claude-sonnet-4-5`), each provider behind [`Retrying`]. Providers are spoken to over HTTP in one of five wire formats (`wire`);
+//! [`Scripted`] plays a YAML script and needs no network: tests use it, and so does a hub without a key, by `scripted/demo`.
 //!
-//! Promises kept here, whoever answers:
+//! Promises kept here, for every provider:
 //! - The same history gives the same bytes, and a longer history begins with the bytes of the shorter one, so that the
 //!   caches of providers hold.
 //! - An answer is whole or it is an error: a stream that the provider cut off never looks finished.
 //! - Keys appear in no error, no log and no debug output, not even when a provider repeats one in its answer.
 //!
-//! What this crate does not do: it keeps no state between requests, runs no tool, and decides nothing about a turn.
+//! This crate keeps no state between requests, runs no tool, and decides nothing about a turn.
 
 mod adapters;
 mod answer;

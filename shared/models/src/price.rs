@@ -1,4 +1,4 @@
-//! What models cost and how much they can read, where that is known.
+//! Known prices and context sizes of models.
 
 use domain::Usage;
 use serde::Deserialize;
@@ -12,16 +12,16 @@ pub struct Price {
     pub input: f64,
     /// Of tokens written.
     pub output: f64,
-    /// Of tokens read from the provider's cache; as `input` where it says nothing.
+    /// Per million tokens read from the provider's cache; the price of `input` if it is not set.
     #[serde(default)]
     pub cached: Option<f64>,
-    /// Of tokens that were put into the provider's cache; as `input` where it says nothing.
+    /// Per million tokens that were put into the provider's cache; the price of `input` if it is not set.
     #[serde(default)]
     pub cache_write: Option<f64>,
 }
 
 impl Price {
-    /// What this much costs, in US dollars; `written_to_cache` of the tokens read went into the cache.
+    /// The cost of this usage, in US dollars; `written_to_cache` of the tokens read went into the cache.
     pub(crate) fn cost(&self, usage: &Usage, written_to_cache: u64) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let written = written_to_cache.min(usage.input_tokens - cached);
@@ -76,7 +76,7 @@ pub(crate) fn price(model: &str, bare: &str, configured: &BTreeMap<String, Price
     })
 }
 
-/// The tokens that fit a model's context, where known.
+/// The tokens that fit a model's context, if known.
 pub(crate) fn context_tokens(bare: &str) -> Option<u64> {
     known(bare).map(|&(_, context, ..)| context)
 }

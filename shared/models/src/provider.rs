@@ -35,21 +35,21 @@ pub(crate) struct Provider {
     /// Not a server of one's own: it takes everything that its documentation says.
     official: bool,
     redactor: Redactor,
-    /// What [`AUTO`] stands for.
+    /// The model that [`AUTO`] stands for.
     first: OnceCell<String>,
 }
 
-/// The HTTP client of all providers, made when the first of them is asked: reading the machine's root certificates takes
-/// time at start, and a hub that only plays the demo must also run where there are none.
+/// The HTTP client of all providers, made when the first of them is asked: reading the machine's root certificates takes time at start, and a
+/// hub that only plays the demo must also run without certificates.
 #[derive(Default)]
 pub(crate) struct Http {
     made: OnceLock<Result<Client, String>>,
-    /// What it may reach; anything when none: then whoever runs the host has chosen the addresses.
+    /// The allowed addresses; all when none: then the operator of the host has chosen the addresses.
     reach: Option<Arc<dyn Reach>>,
 }
 
 impl Http {
-    /// One that reaches only what it may.
+    /// A client that reaches allowed addresses only.
     pub(crate) fn within(reach: Arc<dyn Reach>) -> Self {
         Self { made: OnceLock::new(), reach: Some(reach) }
     }
@@ -60,7 +60,7 @@ impl Http {
     }
 }
 
-/// It does not follow redirects: they would carry the key to wherever they point.
+/// It does not follow redirects: they would carry the key to another host.
 fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
     // Somebody may have chosen before; then theirs is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -114,7 +114,7 @@ impl Provider {
         }
     }
 
-    /// The request with the key and what else its head needs.
+    /// The request with the key and the other headers that it needs.
     fn with_head(&self, mut request: RequestBuilder) -> Result<RequestBuilder, ModelError> {
         let (name, key) = self.wire.key(&self.key()?);
         let mut key = HeaderValue::from_str(&key)
@@ -127,7 +127,7 @@ impl Provider {
         Ok(request)
     }
 
-    /// What the server answers; its refusals are errors.
+    /// The answer of the server; its refusals are errors.
     async fn ask(&self, request: RequestBuilder) -> Result<Response, ModelError> {
         let answer = request.send().await.map_err(|error| failure::transport(error, &self.redactor))?;
         let status = answer.status();
@@ -172,12 +172,12 @@ impl Provider {
             official: self.official && matches!(self.kind, Kind::OpenAi | Kind::OpenAiResponses | Kind::Anthropic),
             reasons: self.reasons(model),
             effort: self.effort(model),
-            // What the hub's owner set is what the server takes; a request only narrows it.
+            // The owner of the hub sets the server's limit; a request only narrows it.
             max_tokens: [self.config.max_output_tokens, request.max_tokens].into_iter().flatten().min(),
         }
     }
 
-    /// Whether to ask for the reasoning's text. Where that shows in the request, models that cannot reason refuse it.
+    /// Whether to ask for the reasoning's text. If that shows in the request, models that cannot reason refuse it.
     fn reasons(&self, model: &str) -> bool {
         match self.wire {
             Wire::Responses => ["o1", "o3", "o4", "gpt-5", "gpt-6"].iter().any(|name| model.starts_with(name)),
@@ -227,7 +227,7 @@ impl Model for Provider {
     }
 }
 
-/// A base URL as paths are joined to it: with the version where the provider's own libraries would add it, and a slash.
+/// A base URL that paths can be joined to: with the version if the provider's own libraries would add it, and a slash.
 fn base_url(text: &str, kind: Kind) -> Result<Url, ConfigError> {
     let invalid = |reason: &str| ConfigError::BaseUrl { provider: kind.name(), reason: reason.to_owned() };
     let mut url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_provider_itself_understands_is_not_sent_to_imitations() {
+    fn fields_that_only_the_provider_itself_understands_are_not_sent_to_imitations() {
         let own = json!({"openai": {"base_url": "http://h/v1"}, "anthropic": {"base_url": "http://h"}});
         let marks = |kind: Kind, config: &serde_json::Value| {
             let body = body(kind, config.clone(), "m", &ModelRequest { system: "s".into(), ..request() });

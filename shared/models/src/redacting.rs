@@ -1,4 +1,4 @@
-//! Keeping the host's secrets from models, and out of what models say.
+//! Keeps the host's secrets from models, and out of their answers.
 
 use async_trait::async_trait;
 use domain::Message;
@@ -6,11 +6,11 @@ use futures::{StreamExt, stream};
 use ports::{Delta, KnownSecrets, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Redactor};
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-/// A model that is told no secret of this host and tells none: one that a tool came upon in a file does not leave the house,
-/// and one that a provider knows is in nothing that is written down.
+/// A model that gets no secret of this host and repeats none: a secret that a tool found in a file is not sent to the provider, and one that a
+/// provider knows is in nothing that is written down.
 ///
-/// A secret may come in pieces. So the end of a piece that a secret may begin with is held back until it is clear, which is no
-/// more than a few characters and costs no time where there is nothing to hide.
+/// A secret may come in pieces. So the end of a piece that may begin a secret is held back until that is clear, which is no more than a few
+/// characters, and nothing if there are no secrets.
 pub struct Redacting {
     inner: Arc<dyn Model>,
     secrets: KnownSecrets,
@@ -48,7 +48,7 @@ struct Cleaning {
     answer: ModelStream,
     /// Asked at each piece: a key may be looked up while the answer comes.
     secrets: KnownSecrets,
-    /// What a secret may begin with; of the reasoning, or of the text.
+    /// The end of a piece that may begin a secret; of the reasoning, or of the text.
     held: String,
     reasoning: bool,
     ready: VecDeque<Result<Delta, ModelError>>,
@@ -106,7 +106,7 @@ impl Cleaning {
         }
     }
 
-    /// Gives up what was held back: no secret goes on here.
+    /// Passes on the held-back text: no secret continues here.
     fn release(&mut self, redactor: &Redactor) {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() {
@@ -176,7 +176,7 @@ mod tests {
     use serde_json::Value;
     use std::sync::Mutex;
 
-    /// Says these pieces, and keeps what it was asked.
+    /// Answers with these pieces, and keeps the request.
     struct Says(Vec<Result<Delta, ModelError>>, Mutex<Option<ModelRequest>>);
 
     #[async_trait]
@@ -246,6 +246,6 @@ mod tests {
         let (_, asked) = answers(Vec::new(), request).await;
         let Message::Tool { output, .. } = asked.messages[0].as_ref() else { panic!("{asked:?}") };
         assert_eq!((&*asked.system, output.as_str()), ("[redacted]", "KEY=[redacted]"));
-        assert!(Arc::ptr_eq(&asked.messages[1], &kept), "what is clean is not copied");
+        assert!(Arc::ptr_eq(&asked.messages[1], &kept), "a clean message is not copied");
     }
 }

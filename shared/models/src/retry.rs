@@ -1,7 +1,7 @@
-//! Trying again: the decorator that stands between a provider and everybody else.
+//! Trying again: the decorator between a provider and its callers.
 //!
-//! A short wait is waited here. A longer one is handed to whoever asked ([`ModelError::Postponed`]), who can wait without holding a
-//! worker: a second of a worker costs about what a letter that is due later and its two log entries cost.
+//! A short wait happens here. A longer one is handed to the caller ([`ModelError::Postponed`]), who can wait without holding a worker: a second
+//! of a worker costs about as much as a delayed letter and its two log entries.
 
 use crate::answer::SIGN_OF_LIFE;
 use async_trait::async_trait;
@@ -58,11 +58,11 @@ impl RetryPolicy {
         Duration::from_millis(self.stall_ms)
     }
 
-    /// Whether to ask again after this failed attempt (the first is 1), and after how long; none for no more. Only while
-    /// nothing of the answer has been passed on: what was said cannot be taken back.
+    /// Whether to ask again after this failed attempt (the first is 1), and after how long; none for no more. Only while nothing of the answer
+    /// has been passed on, because that cannot be taken back.
     ///
-    /// The wait is at least what the provider asked for within `retry_after_cap_ms`, else between half and the whole of the
-    /// doubled base. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.
+    /// The wait is at least the one that the provider asked for within `retry_after_cap_ms`, else between half and the whole of the doubled
+    /// base. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.
     pub fn again(&self, error: &ModelError, attempt: u32, conversation: &str) -> Option<Duration> {
         (error.is_transient() && attempt < self.attempts).then(|| self.wait(error, attempt, conversation))
     }
@@ -235,7 +235,7 @@ mod tests {
         ModelRequest { system, tools, conversation: "c".into(), ..ModelRequest::default() }
     }
 
-    /// What comes of it, how many attempts it took, how long, and the waits that whoever asks waited for.
+    /// The result, the number of attempts, their duration, and the waits that were handed to the caller.
     async fn run_all(
         silent: bool,
         answers: fn(u32) -> Result<Answer, ModelError>,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_of_more_than_a_second_is_handed_to_whoever_asks() {
+    async fn a_wait_of_more_than_a_second_is_handed_to_the_caller() {
         let (said, attempts, _, waits) = run_all(false, |attempt| match attempt {
             0 => Err(ModelError::Unavailable("down".into())),
             1 => Err(ModelError::RateLimited { retry_after: Some(Duration::from_secs(17)) }),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_passed_on_is_not_said_twice_and_refusals_are_final() {
+    async fn a_delta_is_not_passed_on_twice_and_refusals_are_final() {
         let (said, attempts, _) = run(false, |_| Ok(vec![text("a"), Err(ModelError::Broken("cut".into()))])).await;
         assert_eq!((said, attempts), (vec![text("a"), Err(ModelError::Broken("cut".into()))], 1));
         let (said, attempts, _) = run(false, |_| Err(ModelError::Rejected("no".into()))).await;

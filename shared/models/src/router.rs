@@ -46,7 +46,7 @@ impl Router {
         Ok(Self { catalog: Catalog::new(config), providers, scripted })
     }
 
-    /// What it was made with.
+    /// The configuration that it was made with.
     pub(crate) fn config(&self) -> &Config {
         self.catalog.config()
     }
@@ -64,7 +64,7 @@ impl Router {
         self.catalog.default_model()
     }
 
-    /// Whether nobody configured a model, so that the offline demo answers.
+    /// Whether no model is configured, so that the offline demo answers.
     pub fn no_model_configured(&self) -> bool {
         self.catalog.no_model_configured()
     }

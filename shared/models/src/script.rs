@@ -6,9 +6,9 @@
 //!   steps:                     # one answer of the model each
 //!   - reasoning: A question would help.
 //!     calls: [{tool: ask_user, args: {questions: [{name: a, question: 'Which?', schema: {type: string}}]}}]
-//!   - when: {success: true}    # of the last tool result; what does not fit plays `else`
+//!   - when: {success: true}    # of the last tool result; a step that does not fit plays `else`
 //!     text: 'You said {{result}}.'
-//!     else: {text: Nobody answered.}
+//!     else: {text: No answer came.}
 //! - steps:
 //!   - {text: Hello, chunks: 3, delay_ms: 100}
 //! ```
@@ -32,7 +32,7 @@ pub enum ScriptError {
         rule: usize,
         /// Which of its steps, from 1.
         step: usize,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
 }
@@ -44,7 +44,7 @@ pub(crate) struct Script {
     pub(crate) rules: Vec<Rule>,
 }
 
-/// What to play in which turns.
+/// A turn's condition, and the steps to play in it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
@@ -63,7 +63,7 @@ pub(crate) struct When {
     system: Option<Pattern>,
     /// The output of the last tool in this turn.
     result: Option<Pattern>,
-    /// Whether that tool did what it was asked to.
+    /// Whether that tool succeeded.
     success: Option<bool>,
     /// Which turn, from 1.
     turn: Option<usize>,
@@ -108,7 +108,7 @@ pub(crate) struct Step {
     pub(crate) error: Option<Fault>,
     /// How many deltas come before the error; the whole answer when it says nothing and there is one.
     pub(crate) after: Option<usize>,
-    /// What a `rate_limited` error asks for, in milliseconds.
+    /// The requested wait of a `rate_limited` error, in milliseconds.
     pub(crate) retry_after_ms: Option<u64>,
     /// Never ends.
     pub(crate) hang: bool,
@@ -118,7 +118,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// What is played here.
+    /// The step that is played here.
     pub(crate) fn chosen(&self, scene: &Scene<'_>) -> Option<&Self> {
         if self.when.holds(scene) { Some(self) } else { self.otherwise.as_ref()?.chosen(scene) }
     }
@@ -144,7 +144,7 @@ pub(crate) struct Call {
     pub(crate) args: Value,
 }
 
-/// What can go wrong: see `ports::ModelError`.
+/// The kinds of failures: see `ports::ModelError`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
@@ -155,7 +155,7 @@ pub(crate) enum Fault {
     Broken,
 }
 
-/// What an answer says that it used.
+/// The usage that an answer reports.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Spent {

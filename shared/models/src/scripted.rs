@@ -1,7 +1,7 @@
 //! A model that plays a script: the same request, the same answer, on every machine and after every crash.
 //!
-//! It keeps no position. Where it is in the script follows from the history: the turn begins at the last words of a
-//! person, and each answer of the model since then was one step.
+//! It keeps no position. Its place in the script follows from the history: the turn begins at the last words of a person, and each answer of
+//! the model since then was one step.
 
 use crate::{
     check::check,
@@ -19,7 +19,7 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// A script as a function: what to stream for a request.
+/// A script as a function: from a request to the stream of its answer.
 pub type Answerer = Arc<dyn Fn(&ModelRequest) -> Vec<Result<Delta, ModelError>> + Send + Sync>;
 
 /// The scripted model. It refuses every request that a provider might refuse: see [`check`].
@@ -39,7 +39,7 @@ enum Play {
     Function(Answerer),
 }
 
-/// What a script can see of a request.
+/// The view of a request for a script.
 pub(crate) struct Scene<'a> {
     /// The system text.
     pub(crate) system: &'a str,
@@ -79,7 +79,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What happens next in an answer.
+/// The next event of an answer.
 enum Beat {
     Wait(Duration),
     Say(Result<Delta, ModelError>),
@@ -97,7 +97,7 @@ impl Scripted {
         Self { play: Play::Function(answer) }
     }
 
-    /// The offline demo: what a hub without a configured model answers.
+    /// The offline demo, which a hub without a configured model plays.
     pub fn demo() -> Self {
         Self { play: Play::Demo }
     }

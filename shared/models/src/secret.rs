@@ -1,4 +1,4 @@
-//! Keeping keys out of what providers say.
+//! Redacts keys in the texts of providers.
 
 use ports::REDACTED;
 pub use ports::Secret;
@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 600;
 #[derive(Clone, Default)]
 pub(crate) struct Redactor(ports::Redactor);
 
-/// What looks like a key, whoever it belongs to: a proxy may answer with a key of its own.
+/// Matches texts that look like a key of any owner: a proxy may answer with a key of its own.
 static LOOKS_LIKE_A_KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)\bsk-[a-z0-9_*-]{6,}|\bbedrock-api-key-[a-z0-9+/=]{6,}|\bAIza[a-z0-9_-]{20,}|\bbearer\s+[^\s"',]{6,}|\bkey=[^\s&"']{6,}"#).ok()
 });
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_keys_and_what_looks_like_one_are_taken_out() {
+    fn known_keys_and_texts_that_look_like_one_are_redacted() {
         let redactor = Redactor::new(["local-password".into(), "local-password-longer".into(), "x".into()]);
         let check = |text: &str, expected: &str| assert_eq!(redactor.clean(text), expected);
         check("wrong key local-password-longer!", "wrong key [redacted]!");

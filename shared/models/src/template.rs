@@ -1,4 +1,4 @@
-//! `{{…}}` in scripts: what a script may say about the request that it answers.
+//! `{{…}}` in scripts: references to the request that a script answers.
 
 use crate::scripted::Scene;
 use serde_json::Value;
@@ -16,10 +16,10 @@ enum Variable {
     Turn,
     /// `messages`: how many messages the request holds.
     Messages,
-    /// `call.N.output`, with a JSON pointer after it when the output is JSON (`call.0.output/answers/format`): what the
-    /// turn's N-th call was answered, from 0.
+    /// `call.N.output`, with a JSON pointer after it when the output is JSON (`call.0.output/answers/format`): the output of the turn's N-th
+    /// call, from 0.
     Output { call: usize, pointer: String },
-    /// `call.N.success`: whether it did what it was asked to.
+    /// `call.N.success`: whether it succeeded.
     Success { call: usize },
 }
 
@@ -70,7 +70,7 @@ impl Variable {
     }
 }
 
-/// The pieces of a text: what stands between the `{{…}}`, and each of them.
+/// The pieces of a text: the texts between the `{{…}}`, and each of these.
 fn pieces(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

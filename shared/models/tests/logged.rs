@@ -1,5 +1,5 @@
-//! What is logged of providers: no key. In a binary of its own, because what one thread logs is decided by the subscribers of all
-//! threads of its process.
+//! The logs about providers have no key. In a binary of its own, because the subscribers of all threads of a process decide together which
+//! lines of a thread are logged.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "it/support/mod.rs"]

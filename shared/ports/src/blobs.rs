@@ -12,7 +12,7 @@ pub const LARGE: u64 = 32 * 1024 * 1024;
 /// The longest content, in bytes: S3 takes no more in one request.
 pub const LARGEST: u64 = 5_000_000_000;
 
-/// What a request that somebody else sends is for.
+/// The purpose of a presigned request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// It reads the content.
@@ -24,12 +24,12 @@ pub enum Transfer {
     },
 }
 
-/// A request that a store takes from whoever has it, until it expires.
+/// A request that a store accepts from any holder, until it expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presigned {
     /// `GET` or `PUT`.
     pub method: String,
-    /// Where; a secret until it expires.
+    /// The URL; a secret until it expires.
     pub url: String,
     /// The headers that must be sent as they are.
     pub headers: Vec<(String, String)>,
@@ -59,8 +59,7 @@ pub trait Incoming: Send {
 /// - A content is durable and whole when `put` returns; it never changes.
 /// - Every byte that is read belongs to the content with that digest. A store whose bytes have another digest says
 ///   [`Error::Damaged`](crate::Error::Damaged), never a wrong byte; a content that is not there is none.
-/// - To put a content again is cheap where it is intact, and replaces it where it is damaged: no content is taken for stored
-///   because something lies under its name.
+/// - Putting a content again is cheap if it is intact, and replaces it if it is damaged: an entry under its name does not prove that it is stored.
 #[async_trait]
 pub trait Blobs: Send + Sync {
     /// Stores `content` if it is absent or damaged, and returns its digest.
@@ -68,7 +67,7 @@ pub trait Blobs: Send + Sync {
     /// The content, or the part of it in `range` (bytes; cut to its end). None when it is absent.
     ///
     /// # Errors
-    /// [`Error::Damaged`](crate::Error::Damaged) when what is stored there has another digest.
+    /// [`Error::Damaged`](crate::Error::Damaged) when the stored bytes have another digest.
     async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>>;
     /// Whether the content is there and intact in `range` (all of it when none): as far as the store can say without handing it
     /// over, and at the least price. A store may check more than the range.
@@ -85,21 +84,21 @@ pub trait Blobs: Send + Sync {
     async fn length(&self, space: &str, digest: Sha256) -> Result<Option<u64>> {
         Ok(self.get(space, digest, None).await?.map(|content| content.len() as u64))
     }
-    /// Begins to take a content of `length` bytes as a stream; what is there intact stays, what is damaged is replaced. None where
-    /// the store takes contents by presigned requests instead.
+    /// Begins to take a content of `length` bytes as a stream; an intact content stays, a damaged one is replaced. None if the store takes
+    /// contents by presigned requests instead.
     ///
     /// # Errors
     /// A store without room for that many bytes says so at once.
     async fn incoming(&self, _space: &str, _digest: Sha256, _length: u64) -> Result<Option<Box<dyn Incoming>>> {
         Ok(None)
     }
-    /// Makes a content appear at `path`, where nothing is, without copying it: a hard link, so nobody may write to it. False where
-    /// the store is not on the same file system, or has no such content.
+    /// Makes a content appear at the free path `path` without copying it: a hard link, so it must not be written to. False if the store is not
+    /// on the same file system, or has no such content.
     async fn link(&self, _space: &str, _digest: Sha256, _path: &Path) -> Result<bool> {
         Ok(false)
     }
-    /// A request with which somebody without credentials reads or writes this content, and no other, for at most seven days. None where
-    /// the store takes contents from its own process only.
+    /// A request with which a client without credentials reads or writes this content, and no other, for at most seven days. None if the store
+    /// takes contents from its own process only.
     async fn presigned(
         &self,
         _space: &str,

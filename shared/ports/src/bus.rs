@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-/// The messages of one channel from the subscription on. An empty one, which nobody publishes, says that some may have been
-/// missed: whoever follows a log reads it. Ends when the bus is gone.
+/// The messages of one channel from the subscription on. An empty one, which is never published, says that some may have been missed: a
+/// follower of a log then reads it. Ends when the bus is gone.
 pub type Subscription = BoxStream<'static, Bytes>;
 
 /// A bus.
@@ -16,7 +16,7 @@ pub type Subscription = BoxStream<'static, Bytes>;
 /// Not promised: that each message arrives, arrives once, or arrives in order. A subscriber that is too slow loses messages.
 #[async_trait]
 pub trait Bus: Send + Sync {
-    /// Sends `message` to whoever listens to `channel`.
+    /// Sends `message` to all subscribers of `channel`.
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()>;
     /// Listens to `channel`.
     async fn subscribe(&self, channel: &str) -> Result<Subscription>;

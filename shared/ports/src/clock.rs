@@ -21,7 +21,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "the one place where the time comes in")]
+        #[expect(clippy::disallowed_methods, reason = "the only read of the time")]
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong behind a port.
+//! The errors of ports.
 
 /// The result of a port's call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -15,7 +15,7 @@ pub enum Error {
     /// The caller asked for something that no retry can make right (too many writes, a broken cursor).
     #[error("{0}")]
     Invalid(String),
-    /// What is stored is not what was written.
+    /// Stored data differs from the data that was written.
     #[error("stored data is damaged: {0}")]
     Damaged(String),
     /// The store did not answer. The call may or may not have taken effect.
@@ -29,7 +29,7 @@ pub enum Error {
     },
 }
 
-/// What to do about an error.
+/// The ways to handle an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Try again, or reload and decide anew.
@@ -41,12 +41,12 @@ pub enum Kind {
 }
 
 impl Error {
-    /// `what` did not answer, because of `source`.
+    /// The port `what` did not answer, because of `source`.
     pub fn unavailable(what: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unavailable { what, source: source.into() }
     }
 
-    /// `what` has no room for a write, which took no effect. Reads go on, and the same write succeeds once there is room.
+    /// The port `what` has no room for a write, which took no effect. Reads go on, and the same write succeeds once there is room.
     pub fn full(what: &'static str) -> Self {
         Self::unavailable(what, Full)
     }
@@ -56,7 +56,7 @@ impl Error {
         is_full(self)
     }
 
-    /// What to do about it.
+    /// How to handle it.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Conflict { .. } | Self::Unavailable { .. } => Kind::Retry,

@@ -1,8 +1,7 @@
-//! What BuildScale needs from the outside, as small traits, shaped like what the cloud really gives: an adapter on a
-//! laptop cannot promise more than DynamoDB, SQS or S3 do (ARCHITECTURE.md, "Folders").
+//! The needs of BuildScale from the outside, as small traits with the guarantees of the cloud's services: an adapter on a laptop cannot promise
+//! more than DynamoDB, SQS or S3 do (ARCHITECTURE.md, "Folders").
 //!
-//! Each trait says what it guarantees and what it does not. `testkit` has one conformance suite a trait; every adapter
-//! passes the same one.
+//! Each trait documents its guarantees, and their limits. `testkit` has one conformance suite per trait; every adapter passes the same one.
 
 mod blobs;
 mod bus;

@@ -20,14 +20,14 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// The chat, for the provider's cache and for correlation.
     pub conversation: String,
-    /// How warm, where somebody chose; the model's own default when none.
+    /// The temperature, if it was chosen; the model's own default when none.
     pub temperature: Option<f64>,
-    /// From which part of the likeliest words to choose, from 0 to 1, where somebody chose.
+    /// The share of the likeliest tokens to sample from (`top_p`), from 0 to 1, if it was chosen.
     pub top_p: Option<f64>,
-    /// The most tokens of the answer, where somebody chose.
+    /// The most tokens of the answer, if a limit was chosen.
     pub max_tokens: Option<u32>,
-    /// The flow whose `providers.yaml` says how the model is reached, and the workspace that it is of; for anybody but an agent
-    /// of a flow that declares the model's provider none: then the installation's own is asked.
+    /// The flow whose `providers.yaml` configures the model, and its workspace; only for an agent of a flow that declares the model's provider.
+    /// Else the installation's own model is asked.
     pub flow: Option<(WorkspaceId, FlowRef)>,
     /// How often this very request has failed and was [postponed](ModelError::Postponed).
     pub failures: u32,
@@ -38,23 +38,22 @@ pub struct ModelRequest {
 pub struct Endpoint {
     /// The adapter that speaks with it, such as `openai`.
     pub adapter: String,
-    /// Where it is; where its adapter looks when none.
+    /// Its base URL; the adapter's default when none.
     pub base_url: Option<String>,
     /// Its key.
     pub key: Option<Secret>,
-    /// What else its adapter takes.
+    /// Further settings of its adapter.
     pub config: Map<String, Value>,
 }
 
-/// Makes models of what flows configure.
+/// Makes models from the configuration of flows.
 ///
 /// Guarantees: no connection is made, and no error has the key or the address in it.
 pub trait ModelAdapters: Send + Sync {
     /// A model whose requests name it as the provider does, without a prefix.
     ///
     /// # Errors
-    /// `Rejected` for an adapter that there is not, an address that may not be reached, and a configuration that the adapter
-    /// does not take.
+    /// `Rejected` for an unknown adapter, an address that may not be reached, and a configuration that the adapter does not take.
     fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Model>, ModelError>;
 }
 
@@ -65,7 +64,7 @@ pub enum Delta {
     Reasoning(String),
     /// A piece of its text.
     Text(String),
-    /// One whole tool call. `args` is what the model wrote: JSON, or what it took for JSON.
+    /// One whole tool call. `args` is the model's own text: JSON, or text that the model took for JSON.
     Call {
         /// The tool's name.
         tool: String,
@@ -76,9 +75,9 @@ pub enum Delta {
     End {
         /// Why: `EndTurn` also when it ends in calls.
         reason: StopReason,
-        /// What it used, with its cost where prices are known.
+        /// The tokens used, with their cost if prices are known.
         usage: Usage,
-        /// What the provider wants back with this message.
+        /// Data that the provider wants back with this message.
         provider: Value,
     },
 }
@@ -107,15 +106,14 @@ pub enum ModelError {
     /// The stream broke off or made no sense.
     #[error("the model's answer broke off: {0}")]
     Broken(String),
-    /// A failure that passes, before anything of an answer was passed on, with a time to ask again. Whoever asked waits, and holds
-    /// nothing meanwhile.
+    /// A failure that passes, before any part of an answer was passed on, with a time to ask again. The caller waits, and holds nothing meanwhile.
     #[error("{why}")]
     Postponed {
         /// How long to wait.
         after: Duration,
         /// How often the request has failed; it is made again with this number.
         failures: u32,
-        /// What failed last.
+        /// The last failure.
         why: Box<ModelError>,
     },
 }
@@ -130,18 +128,18 @@ impl ModelError {
 /// A model that can be asked for.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ModelInfo {
-    /// What to ask for.
+    /// The id to request it with.
     pub id: String,
-    /// Who serves it: `openai`, `anthropic`, `gemini`, `scripted`, ….
+    /// The provider that serves it: `openai`, `anthropic`, `gemini`, `scripted`, ….
     pub provider: String,
     /// Whether it can be asked now: its credentials are configured.
     pub available: bool,
-    /// Why not, or what to know about it.
+    /// The reason if it is not available, or a remark about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether it serves requests that name no model.
     pub default: bool,
-    /// The tokens that fit its context, where known.
+    /// The tokens that fit its context, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
 }
@@ -151,6 +149,6 @@ pub struct ModelInfo {
 pub trait Model: Send + Sync {
     /// Asks the model that the request names. Dropping the stream ends the request.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
-    /// What can be asked for.
+    /// The models that can be requested.
     fn catalog(&self) -> Vec<ModelInfo>;
 }

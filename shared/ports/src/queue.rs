@@ -20,15 +20,15 @@ pub fn tenant(group: &str) -> &str {
     group.split('/').nth(1).unwrap_or(group)
 }
 
-/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, whatever is in
-/// front of it in the group. Above every priority that people can give.
+/// The priority of a message that has to overtake, such as a stop: its group goes before all others of its lane, with any message in front of
+/// it. Above every priority that people can give.
 pub const URGENT: i8 = i8::MAX;
 
 /// How much waiting one point of priority stands for. A hundred points are a quarter of an hour.
 pub const POINT: Duration = Duration::from_secs(10);
 
-/// Where somebody stands among those of its lane or party, wherever they wait: who came at `since`, in milliseconds, goes before all with a
-/// greater rank. A higher priority goes first, and a long wait makes up for a low one, so that nobody starves.
+/// The rank of a waiting item in its lane or party: an item that came at `since`, in milliseconds, goes before all with a greater rank. A
+/// higher priority goes first, and a long wait makes up for a low one, so that no item starves.
 pub fn rank(since: i64, priority: i8) -> i64 {
     let point = i64::try_from(POINT.as_millis()).unwrap_or(i64::MAX);
     since.saturating_sub(i64::from(priority).saturating_mul(point))
@@ -38,16 +38,16 @@ pub fn rank(since: i64, priority: i8) -> i64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outgoing {
-    /// Whom it is for; messages of one group are delivered in the order in which they were sent.
+    /// The receiver; messages of one group are delivered in the order in which they were sent.
     pub group: String,
     /// Sending the same id to the same group again within five minutes has no effect.
     pub id: String,
-    /// What it says; at most 256 KiB.
+    /// The body; at most 256 KiB.
     pub body: String,
     /// Not before this time. A delayed message does not hold up those behind it: it takes its place in the order when it is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<Timestamp>,
-    /// Of the groups of a lane that wait, one whose next message has more goes first, where the adapter promises it; see also
+    /// Of the waiting groups of a lane, one whose next message has a higher priority goes first, if the adapter promises it; see also
     /// [`URGENT`]. It never changes the order inside a group.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub priority: i8,
@@ -65,11 +65,10 @@ pub struct Delivery {
     pub group: String,
     /// Its id.
     pub id: String,
-    /// What it says.
+    /// The body.
     pub body: String,
-    /// How often it was delivered as the first one of its batch, this time included, and at least 1. What came behind others
-    /// may never have been looked at, so that nothing that went wrong is its fault. (An adapter that cannot tell, as one
-    /// for SQS, counts every delivery.)
+    /// How often it was delivered as the first one of its batch, this time included, and at least 1. A message behind others may never have
+    /// been looked at, so a failure of the batch is not its fault. (An adapter that cannot tell, such as one for SQS, counts every delivery.)
     pub attempt: u32,
     /// The right to settle it.
     pub receipt: Receipt,
@@ -92,19 +91,17 @@ pub struct DeadLetter {
 
 /// A queue of messages in groups.
 ///
-/// Guarantees: a sent message is durable when `send` returns, and is delivered until it is acknowledged or has used up its
-/// attempts. A group is delivered in order, its oldest due messages first, one batch at a time: while a message is in
-/// flight, no other batch of its group is. If one of a batch is rejected or times out, it comes again together with those
-/// behind it, in order, once those before it are settled. A message that was the first of a batch before comes alone, so that what fails is
-/// found.
+/// Guarantees: a sent message is durable when `send` returns, and is delivered until it is acknowledged or has used up its attempts. A group is
+/// delivered in order, its oldest due messages first, one batch at a time: while a message is in flight, no other batch of its group is. If one
+/// of a batch is rejected or times out, it comes again together with those behind it, in order, once those before it are settled. A message
+/// that was the first of a batch before comes alone, so that the failing message is found.
 ///
-/// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was
-/// acknowledged. What `receive`, `ack`, `extend` and `reject` change need not survive a power cut or the end of the
-/// process, so an adapter writes it along with the next thing that must, and nobody waits for it: all that can come of
-/// its loss is a redelivery, or an attempt that is not counted. Nor is an order between groups promised. An adapter that can
-/// takes [lanes](lane) in turn, and within a lane the group of the highest priority, then the one that waits longest, where a
-/// long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has many groups in flight.
-/// SQS cannot, and is only fair enough not to starve a group.
+/// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was acknowledged. Changes by
+/// `receive`, `ack`, `extend` and `reject` need not survive a power cut or the end of the process, so an adapter writes them along with the
+/// next write that must, and no caller waits for it: their loss leads to a redelivery at most, or to an attempt that is not counted. Nor is an
+/// order between groups promised. An adapter that can takes [lanes](lane) in turn, and within a lane the group of the highest priority, then
+/// the one that waits longest, where a long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has
+/// many groups in flight. SQS cannot, and is only fair enough not to starve a group.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends all or none of `messages`.
@@ -124,8 +121,8 @@ pub trait Queue: Send + Sync {
     /// About how many messages of a [lane] are due and wait for a worker: enough to tell a tenant to come back later. One that
     /// cannot tell lanes apart counts them all.
     async fn waiting(&self, lane: &str) -> Result<usize>;
-    /// What was put aside, oldest first.
+    /// The dead letters, oldest first.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>>;
-    /// Sends what was put aside of `group` again, in order, with no attempts used. Returns how many there were.
+    /// Sends the dead letters of `group` again, in order, with no attempts used. Returns their number.
     async fn redrive(&self, group: &str) -> Result<usize>;
 }

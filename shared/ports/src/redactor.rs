@@ -5,11 +5,10 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
-/// What stands where a secret would.
+/// The text in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Takes known secrets out of whatever is about to be written where people or programs read it: logs, histories, events,
-/// artifacts, errors. Cheap to clone.
+/// Takes known secrets out of texts before they are written for people or programs: logs, histories, events, artifacts, errors. Cheap to clone.
 ///
 /// It knows a secret as it is, in JSON texts, percent-encoded, in HTML, in Base64 and in hexadecimal digits, the last two also inside of a longer
 /// text that was encoded as a whole. It does not know one that is compressed, encrypted, reversed or broken into lines.
@@ -61,7 +60,7 @@ impl Redactor {
         Self(Some(Arc::new(Known { needles, longest, finder })))
     }
 
-    /// The end of `text` that may be the beginning of a secret, in bytes: what comes in pieces has to be held back from there.
+    /// The length in bytes of the end of `text` that may be the beginning of a secret: a stream of pieces has to hold back that end.
     pub fn unsure(&self, text: &str) -> usize {
         let Some(known) = &self.0 else { return 0 };
         let most = known.longest.saturating_sub(1).min(text.len());
@@ -148,12 +147,12 @@ mod forms {
 
     /// How often a secret may have been put into a JSON text that was put into a JSON text.
     const QUOTED: usize = 3;
-    /// What percent-encoding leaves as it is beside letters and digits: RFC 3986's unreserved characters, those of `encodeURIComponent`,
-    /// and those of `encodeURI`.
+    /// Characters that percent-encoding keeps, beside letters and digits: RFC 3986's unreserved characters, those of `encodeURIComponent`, and
+    /// those of `encodeURI`.
     const KEPT: [&str; 3] = ["-._~", "-._~!'()*", "-._~!'()*;,/?:@&=+$#"];
 
-    /// As it is, inside of a JSON text, and inside of a JSON text that is a text of another one: the arguments of a call in a log
-    /// entry that is itself a message. Writers of JSON differ in what they escape.
+    /// As it is, inside of a JSON text, and inside of a JSON text that is a text of another one: the arguments of a call in a log entry that is
+    /// itself a message. Writers of JSON escape different characters.
     pub fn quoted(text: &str, into: &mut BTreeSet<String>) {
         let mut needle = text.to_owned();
         for _ in 0..=QUOTED {
@@ -195,7 +194,7 @@ mod forms {
         }
     }
 
-    /// The digits of Base64 that depend on the secret alone, where it comes behind `before` other bytes of three.
+    /// The digits of Base64 that depend on the secret alone, if it comes behind `before` other bytes of three.
     fn base64(engine: &GeneralPurpose, text: &str, before: usize) -> Option<String> {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(text.as_bytes());
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_11_what_comes_in_pieces_is_held_back_where_a_secret_may_begin() {
+    fn s10_11_a_stream_of_pieces_is_held_back_from_a_possible_secret_on() {
         let redactor = Redactor::new(&["hunter2-ä-hunter2", "2-hu-other"].map(Secret::new));
         for (text, unsure) in
             [("", 0), ("say hun", 3), ("hunter2-", 8), ("hunter2-ä", 10), ("hunter2-x", 0), ("a2-", 2)]

@@ -1,6 +1,5 @@
-//! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C).
-//! Modelled on tasks of ECS: one takes minutes to come, ends itself when nobody uses it, and may be gone at any
-//! moment. Nothing durable is in one.
+//! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS: one
+//! takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
 
 use crate::Result;
 use async_trait::async_trait;
@@ -16,7 +15,7 @@ use uuid::Uuid;
 pub trait Sandboxes: Send + Sync {
     /// How the workspace's sandbox is. Starts nothing.
     async fn look(&self, workspace: WorkspaceId) -> Result<SandboxView>;
-    /// Asks for one where there is none, and where the last one failed. Returns at once; whoever needs it looks again.
+    /// Requests one if there is none, or if the last one failed. Returns at once; the caller polls.
     async fn warm(&self, workspace: WorkspaceId) -> Result<SandboxView>;
     /// Ends it with all that runs in it; none is fine.
     async fn release(&self, workspace: WorkspaceId) -> Result<()>;
@@ -32,7 +31,7 @@ pub struct SandboxView {
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Why it is in this state: what it waits for, or why it could not start.
+    /// The reason for this state: the event that it waits for, or the failure of its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -47,26 +46,26 @@ pub enum SandboxState {
     Starting,
     /// It answers.
     Ready,
-    /// It could not be started in time; the reason says why. It is asked for anew by whoever needs it next.
+    /// It could not be started in time; the reason says why. The next use requests it anew.
     Failed,
 }
 
 /// One sandbox that is ready.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    /// Its own copy of the workspace's files, which has to be brought up to date before it is searched or a command runs. None where
-    /// it sees the workspace's own folder on disk.
+    /// Its own copy of the workspace's files, which has to be brought up to date before it is searched or a command runs. None if it shares the
+    /// workspace's own folder on disk.
     fn mirror(&self) -> Option<&dyn Mirrored>;
     /// Asks for a place for a command, and waits for one for up to [`Reserve::wait`]. Nothing of the command begins by this.
     ///
-    /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. Nobody has a
-    /// turn here: whoever finds none asks again. The same call has one place at most: whoever asks for it is told the same grant.
+    /// A machine has so many places for commands that hold a place of its semaphore, and some for requests of people. There is no queue here: a
+    /// caller that gets none asks again. The same call has one place at most: asking again gives the same grant.
     async fn reserve(&self, asked: Reserve) -> Result<Place>;
     /// Begins a command under a grant, with the files readable. The same call again follows the one that runs, or gives its result
     /// once more, for as long as the sandbox lives. So this can be asked again when its answer was lost.
     ///
     /// # Errors
-    /// `Invalid` for a command that makes no sense here, and where this machine cannot confine commands: nothing then runs.
+    /// `Invalid` for a command that makes no sense here, and when this machine cannot confine commands: nothing then runs.
     async fn exec(&self, command: Exec) -> Result<Execution>;
     /// Ends a running command and all that it started; one that has not begun is not begun any more. One that is not known is fine.
     async fn kill(&self, call: CallId) -> Result<()>;
@@ -77,14 +76,14 @@ pub trait Sandbox: Send + Sync {
 pub struct Reserve {
     /// The command's call.
     pub call: CallId,
-    /// Whether a person asks, who holds no place of the machine's semaphore.
+    /// Whether a person asks directly, without a place of the machine's semaphore.
     #[serde(default)]
     pub direct: bool,
     /// How long to wait for a place before the answer.
     pub wait: Duration,
 }
 
-/// What came of asking for a place.
+/// The answer to a request for a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -105,47 +104,47 @@ pub struct Grant {
     pub number: u64,
 }
 
-/// What came of beginning a command.
+/// The answer to a request to begin a command.
 pub enum Execution {
-    /// It runs, or has run: what it does, from its beginning. The stream ends with [`ExecEvent::Ended`]; dropping it ends nothing. An
-    /// error in it says that nothing more is heard, and not what became of the command.
+    /// It runs, or has run: its events, from the beginning. The stream ends with [`ExecEvent::Ended`]; dropping it ends nothing. An error in it
+    /// ends the stream, and says nothing of the command's outcome.
     Begun(BoxStream<'static, Result<ExecEvent>>),
-    /// Nothing of it was begun under this grant, and never will be: it needs another one. Why.
+    /// Nothing of it was begun under this grant, and never will be: it needs another one. Has the reason.
     NotBegun(String),
-    /// Its grant is another machine's, or it ended so long ago that its result is forgotten: what became of it is not known here. Why.
+    /// Its grant is another machine's, or it ended so long ago that its result is forgotten: its outcome is not known here. Has the reason.
     Unknown(String),
 }
 
 /// A copy of a workspace's `latest/` on a sandbox's disk.
 #[async_trait]
 pub trait Mirrored: Send + Sync {
-    /// What [`Mirrored::apply`] was last told; none for an empty mirror.
+    /// The mark of the last complete [`Mirrored::apply`]; none for an empty mirror.
     async fn mark(&self) -> Result<Option<String>>;
-    /// Brings the mirror to what the manifest says, and remembers its mark when nothing is missing. Every content is compared with its
-    /// digest before it is put in place, by rename. Gives the contents that it has not got, and that are not in the blobs or could not
-    /// be read there: they are to be [provided](Mirrored::provide), and the manifest applied again.
+    /// Brings the mirror in line with the manifest, and remembers its mark when nothing is missing. Every content is compared with its digest
+    /// before it is put in place, by rename. Returns the contents that it lacks, and that are not in the blobs or could not be read there: they
+    /// are to be [provided](Mirrored::provide), and the manifest applied again.
     async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>>;
     /// Takes contents, by their digests, for the next manifest.
     async fn provide(&self, contents: Vec<Bytes>) -> Result<()>;
     /// A content that a file of the mirror has; none when none has it.
     async fn content(&self, digest: Sha256) -> Result<Option<Bytes>>;
-    /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: what the tool
-    /// takes, and a `tools::Outcome`.
+    /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: the tool's arguments, and a
+    /// `tools::Outcome`.
     async fn search(&self, tool: &str, args: &str) -> Result<String>;
 }
 
-/// What a mirror is to contain.
+/// The target state of a mirror.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Whether it is about all files: then what it does not name is removed. Else it is about its paths.
+    /// Whether it is about all files: then files that it does not name are removed. Else it is about its paths.
     pub whole: bool,
     /// By path.
     pub entries: BTreeMap<FilePath, ManifestEntry>,
-    /// What [`Mirrored::mark`] says once all of it holds.
+    /// The result of [`Mirrored::mark`] once all of it holds.
     pub mark: String,
 }
 
-/// What is at a path.
+/// The target state of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ManifestEntry {
@@ -157,11 +156,11 @@ pub enum ManifestEntry {
         sha256: Sha256,
         /// Its length in bytes.
         size: u64,
-        /// Whether the blobs have it. Else it is not looked for there: whoever tells of it has it.
+        /// Whether the blobs have it. Else it is not read from there: the sender of the manifest has it.
         #[serde(default)]
         archived: bool,
     },
-    /// Nothing; whatever was there is removed, with all below it.
+    /// Nothing; an entry there is removed, with all below it.
     Absent,
 }
 
@@ -180,17 +179,17 @@ pub struct Exec {
     pub root: FilePath,
     /// Variables beside the few that every command gets.
     pub env: BTreeMap<String, String>,
-    /// What it reads from standard input.
+    /// The standard input.
     pub stdin: Option<String>,
     /// After this time it is ended, with all that it started.
     pub timeout: Duration,
     /// Whether it may open sockets.
     pub network: bool,
-    /// How many bytes of its output are kept, the first and the last half of them; what is between is counted and dropped.
+    /// How many bytes of its output are kept, the first and the last half of them; the bytes between are counted and dropped.
     pub max_output: usize,
 }
 
-/// What a command does.
+/// The events of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecEvent {
@@ -198,7 +197,7 @@ pub enum ExecEvent {
     Output {
         /// Whether to standard error.
         error: bool,
-        /// What; bytes that are no UTF-8 are replaced.
+        /// The output; bytes that are not UTF-8 are replaced.
         text: String,
     },
     /// Output was dropped here, for its length.
@@ -221,7 +220,7 @@ pub struct ExecEnd {
     pub timed_out: bool,
     /// How long it ran.
     pub duration: Duration,
-    /// What it used, where the machine says so.
+    /// The resources that it used, if the machine reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }

@@ -1,4 +1,4 @@
-//! Secrets: where keys come from, and keeping them out of everything that is read.
+//! Secrets: the sources of keys, and keeping keys out of everything that is read.
 
 use crate::{REDACTED, Redactor, Result};
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-/// A key. It shows itself to nobody: `Debug`, `Display` and `Serialize` give `[redacted]`.
+/// A key. It is never shown: `Debug`, `Display` and `Serialize` give `[redacted]`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -44,7 +44,7 @@ impl Serialize for Secret {
     }
 }
 
-/// Where a secret is: what manifests say instead of the secret. It is none itself and may be shown.
+/// The place of a secret: manifests name it instead of the secret. It is not secret itself and may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretRef {
@@ -66,12 +66,12 @@ impl fmt::Display for SecretRef {
     }
 }
 
-/// Who asks for a secret, and the address that it will be sent to.
+/// The party that asks for a secret, and the address that it will be sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recipient<'a> {
     /// The workspace of the flow.
     pub workspace: WorkspaceId,
-    /// Where the secret goes.
+    /// The address that the secret is sent to.
     pub address: Address<'a>,
 }
 
@@ -86,17 +86,17 @@ pub enum Address<'a> {
 
 /// The secrets of the host.
 ///
-/// Guarantees: what is returned is never empty and has no white space around it; an error names the reference and never
-/// the secret. An adapter may refuse a reference ([`crate::Error::Invalid`]): the author of a flow does not choose which
-/// secrets of the host it reads, nor where they go.
+/// Guarantees: a returned secret is never empty and has no white space around it; an error names the reference and never the secret. An adapter
+/// may refuse a reference ([`crate::Error::Invalid`]): the author of a flow does not choose which secrets of the host it reads, nor the
+/// addresses that get them.
 #[async_trait]
 pub trait Secrets: Send + Sync {
     /// The secret, for this recipient; none when there is none.
     async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>>;
 }
 
-/// Every secret that a process has come to know: from its configuration, its environment, its files, and by looking one up
-/// for a flow. Whoever writes something down takes these out of it first. Cheap to clone; clones share what is learned.
+/// Every secret that a process has come to know: from its configuration, its environment, its files, and by looking one up for a flow. Code
+/// that writes something down takes these out of it first. Cheap to clone; clones share new secrets.
 #[derive(Clone, Default)]
 pub struct KnownSecrets(Arc<RwLock<Known>>);
 
@@ -130,20 +130,20 @@ impl KnownSecrets {
         known.redactor = Redactor::new(&known.secrets);
     }
 
-    /// What takes out all that are known by now.
+    /// A redactor of all secrets that are known by now.
     pub fn redactor(&self) -> Redactor {
         self.0.read().unwrap_or_else(PoisonError::into_inner).redactor.clone()
     }
 }
 
-/// Secrets that are remembered by [`KnownSecrets`] the moment that they are looked up, before anybody can write one down.
+/// Looks up secrets and remembers each in [`KnownSecrets`] before it is returned, so that none can be written down before.
 pub struct Noted {
     inner: Arc<dyn Secrets>,
     known: KnownSecrets,
 }
 
 impl Noted {
-    /// `inner`, with whatever it gives noted in `known`.
+    /// Wraps `inner`, and notes each secret that it returns in `known`.
     pub fn new(inner: Arc<dyn Secrets>, known: KnownSecrets) -> Self {
         Self { inner, known }
     }
@@ -165,7 +165,7 @@ mod tests {
     use futures::FutureExt;
 
     #[test]
-    fn s10_11_what_is_looked_up_is_known_from_then_on() {
+    fn s10_11_a_secret_that_is_looked_up_is_known_from_then_on() {
         struct Host;
         #[async_trait]
         impl Secrets for Host {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_11_a_secret_shows_itself_to_nobody() {
+    fn s10_11_a_secret_is_never_shown() {
         let secret = Secret::new("hunter2-hunter2");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "[redacted] [redacted] Some([redacted])");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"[redacted]\"");

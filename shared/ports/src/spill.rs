@@ -1,4 +1,4 @@
-//! A table whose large bodies live in blobs: a commit and a page stay small, whatever an item holds.
+//! A table whose large bodies live in blobs: a commit and a page stay small with items of any size.
 
 use crate::{Blobs, Error, IndexQuery, Item, Key, Page, Query, Result, Table, Write, validate};
 use async_trait::async_trait;
@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 /// Bodies with more bytes than this leave the table.
 pub const SPILL_ABOVE: usize = 64 * 1024;
-/// The longest body, in bytes: far more than a table takes, as what is long is kept elsewhere; a bound all the same.
+/// The longest body, in bytes: far more than a table takes, because long bodies are kept in blobs; a bound all the same.
 pub const MAX_SPILLED: usize = 32 * 1024 * 1024;
 /// The space of the blobs that hold them. Not a workspace: a workspace's id has no `_`.
 pub const SPILL_SPACE: &str = "_table";
-/// What a page holds at most, in bytes of bodies, as [`Query::limit`] promises.
+/// The most bytes of bodies in a page, as [`Query::limit`] promises.
 const PAGE_BYTES: usize = 1024 * 1024;
-/// What a reference begins with. No JSON text does; and should a body, it is spilled whatever its length, so that in the
-/// table this mark always means a reference, and a body can never be mistaken for one.
+/// The prefix of a reference. No JSON text begins with it; if another body does, it is spilled at any length, so that in the table this mark
+/// always means a reference, and a body can never be mistaken for one.
 const MARK: char = '\u{1}';
 
-/// A [`Table`] over a [`Table`] and a [`Blobs`]: bodies above [`SPILL_ABOVE`] go to blobs first and leave a reference that
-/// reads resolve. Smaller ones pass untouched; what they pay is a comparison.
+/// A [`Table`] over a [`Table`] and a [`Blobs`]: bodies above [`SPILL_ABOVE`] go to blobs first and leave a reference that reads resolve.
+/// Smaller ones pass untouched, at the cost of a comparison.
 ///
 /// The blob is durable before the commit that refers to it. A commit that fails, and an item that is replaced, deleted or
 /// expired, leave a blob that nothing refers to: storage, not damage, because contents are shared by digest and counting
@@ -60,9 +60,9 @@ impl Spilling {
         Ok(item)
     }
 
-    /// Resolves a page, cut to what a page may hold. Only the inner table can say where a shorter page ends, so a page that
-    /// grew too large is asked for again with fewer items. What was committed in between may move its end; its bodies
-    /// may then be somewhat more, never its items fewer than one.
+    /// Resolves a page, cut to the size limit of a page. Only the inner table knows the cursor of a shorter page, so a page that grew too large
+    /// is asked for again with fewer items. A commit in between may move its end; its bodies may then be somewhat more, never its items fewer
+    /// than one.
     async fn resolve_page(&self, mut page: Page, query: &Query, by_index: bool) -> Result<Page> {
         let fits = fitting(&page.items)?;
         if fits < page.items.len() {

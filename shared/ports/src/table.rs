@@ -9,7 +9,7 @@ pub const MAX_WRITES: usize = 100;
 /// The longest body of one item, in bytes (DynamoDB: 400 KiB an item). Writers keep to 64 KiB and put more into blobs.
 pub const MAX_BODY: usize = 380 * 1024;
 
-/// Where an item is: items with one `pk` are a partition, ordered by `sk` as bytes.
+/// The place of an item: items with one `pk` are a partition, ordered by `sk` as bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The partition key; not empty.
@@ -28,19 +28,19 @@ impl Key {
 /// An item as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Where it is.
+    /// Its key.
     pub key: Key,
     /// 1 when it was made, one more with every put.
     pub rev: u64,
     /// A JSON text of at most [`Table::max_body`] bytes. The table never looks inside.
     pub body: String,
-    /// Where the index has it, if it does.
+    /// Its key in the index, if it has one.
     pub index: Option<Key>,
     /// From when on it is gone.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What a write expects to find. An expired item counts as absent.
+/// The precondition of a write. An expired item counts as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// No item.
@@ -58,29 +58,29 @@ pub enum Expect {
 pub enum Write {
     /// Makes or replaces an item. Its revision becomes 1, or one more than the one replaced.
     Put {
-        /// Where.
+        /// The key.
         key: Key,
-        /// What.
+        /// The body.
         body: String,
-        /// Where the index has it; none takes it out of the index.
+        /// The key in the index; none takes it out of the index.
         index: Option<Key>,
         /// From when on it is gone.
         expires_at: Option<Timestamp>,
-        /// On what condition.
+        /// The precondition.
         expect: Expect,
     },
     /// Removes an item; removing none is fine under [`Expect::Any`] and [`Expect::Absent`].
     Delete {
-        /// Where.
+        /// The key.
         key: Key,
-        /// On what condition.
+        /// The precondition.
         expect: Expect,
     },
     /// Changes nothing.
     Check {
-        /// Where.
+        /// The key.
         key: Key,
-        /// What must hold.
+        /// The precondition.
         expect: Expect,
     },
 }
@@ -114,13 +114,13 @@ impl Write {
         }
         self
     }
-    /// Where it writes.
+    /// The key that it writes or checks.
     pub fn key(&self) -> &Key {
         match self {
             Self::Put { key, .. } | Self::Delete { key, .. } | Self::Check { key, .. } => key,
         }
     }
-    /// On what condition.
+    /// The precondition.
     pub fn expect(&self) -> Expect {
         match self {
             Self::Put { expect, .. } | Self::Delete { expect, .. } | Self::Check { expect, .. } => *expect,
@@ -141,7 +141,7 @@ pub struct Query {
     pub descending: bool,
     /// At most this many items (at least 1); a page may be shorter, as it also ends at 1 MiB.
     pub limit: usize,
-    /// Where the page before ended.
+    /// The cursor from the page before.
     pub cursor: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl Query {
         self.descending = true;
         self
     }
-    /// The same range, going on where a page ended.
+    /// The same range from the cursor of a page on.
     #[must_use]
     pub fn after(mut self, cursor: Option<String>) -> Self {
         self.cursor = cursor;
@@ -177,7 +177,7 @@ pub type IndexQuery = Query;
 pub struct Page {
     /// The items, in order.
     pub items: Vec<Item>,
-    /// Where the next page begins; none at the end. Opaque, good for the same range only.
+    /// The cursor of the next page; none at the end. Opaque, good for the same range only.
     pub next: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! Taking turns: whoever has much waiting holds up another one for one turn only.
+//! Taking turns: a party with many waiting items delays another one by one turn only.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
-/// What waits, by party. Parties take turns, one item each; the items of one party stay in order.
+/// Waiting items by party. Parties take turns, one item each; the items of one party stay in order.
 #[derive(Debug)]
 pub struct Turns<T> {
     waiting: HashMap<Arc<str>, VecDeque<T>>,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_goes_after_one_turn_of_each_other_party() {
+    fn a_late_party_goes_after_one_turn_of_each_other_party() {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let mut turns = Turns::default();
         ["a1", "a2", "a3", "a4"].into_iter().for_each(|item| turns.add(&a, item));

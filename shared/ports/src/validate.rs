@@ -1,4 +1,4 @@
-//! What every adapter refuses in the same words, before anything takes effect: the limits that the traits document.
+//! The checks that every adapter makes in the same words, before anything takes effect: the limits that the traits document.
 
 use crate::{Error, MAX_BODY, MAX_WRITES, Outgoing, Query, Result, Write};
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! A control group (version 2) for all processes of a command, where the host has been given a part of the tree: by systemd
-//! (`Delegate=yes`) or as the root of a container's cgroup namespace. Elsewhere process 1 of a world adds up what they use.
+//! A control group (version 2) for all processes of a command, if the host has been given a part of the tree: by systemd (`Delegate=yes`) or as
+//! the root of a container's cgroup namespace. Else process 1 of a world adds up their usage.
 //!
 //! A group with controllers has no processes of its own, so the host moves into a group beside those of its commands, once.
 
@@ -13,7 +13,7 @@ use std::{
 
 const MOUNTED: &str = "/sys/fs/cgroup";
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
-/// Of a CPU that is wanted by others, too: a command gets a fifth of what the host gets.
+/// The share of a contended CPU: a command gets a fifth of the host's share.
 const WEIGHT: &str = "20";
 
 /// The group of one command; removed when this is dropped, which is when nothing is left in it.
@@ -21,7 +21,7 @@ const WEIGHT: &str = "20";
 pub(crate) struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// One for a command; none where the host may make none, which is said once.
+    /// A group for a command; none if the host may make none, which is logged once.
     pub fn make(call: CallId, limits: &Limits) -> Option<Self> {
         static DELEGATED: OnceLock<Option<PathBuf>> = OnceLock::new();
         let found = DELEGATED.get_or_init(|| match delegated() {
@@ -44,7 +44,7 @@ impl Cgroup {
     fn within(parent: &Path, name: &str, limits: &Limits) -> io::Result<Self> {
         let group = Self(parent.join(name));
         fs::create_dir(&group.0)?;
-        // What is in `/tmp` is in memory.
+        // Files in `/tmp` are in memory.
         group.set("memory.max", &(limits.memory.saturating_add(limits.scratch)).to_string())?;
         group.set("memory.oom.group", "1")?;
         // Process 1 and its threads are in it, too.

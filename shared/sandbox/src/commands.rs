@@ -1,4 +1,4 @@
-//! Commands by their calls: each runs once, in a place of its own, and whoever asks for it again follows it or gets its result once more.
+//! Commands by their calls: each runs once, in a place of its own, and a repeated request follows it or gets its result once more.
 
 use crate::{
     lock,
@@ -48,7 +48,7 @@ struct Calls {
     places: Places,
 }
 
-/// What a call is here.
+/// The state of a call on this machine.
 enum Found {
     Known(Arc<Run>),
     New(Arc<Run>),
@@ -104,12 +104,12 @@ impl Commands {
             Found::Unknown(why) => return Ok(Execution::Unknown(why)),
             Found::Known(run) => run,
             Found::New(run) => {
-                // On a task of its own: it goes on when whoever asked for it goes away.
+                // On a task of its own: it goes on when its caller goes away.
                 let (held, options, latest) = (run.clone(), inner.options.clone(), latest.to_owned());
                 let ends = Ends { commands: self.clone(), key, number: command.grant.number, run: held.clone() };
                 tokio::spawn(async move {
                     if let Err(refusal) = supervise::run(&held, &options, workspace, &latest, command).await {
-                        // Nothing ran, so the call may come again; whoever hears of it finds the place given back.
+                        // Nothing ran, so the call may come again; the place is given back before the caller gets the refusal.
                         ends.commands.change(|calls| {
                             calls.forget(&key);
                             calls.places.ended(&key, ends.number);
@@ -177,7 +177,7 @@ impl Calls {
         self.places.ask(key, direct, Instant::now()).map_or(Place::Busy, Place::Granted)
     }
 
-    /// What a call is here, and where it is kept from now on when it is new.
+    /// The state of a call, and the run of a new one.
     fn find(&mut self, key: Key, command: &Exec, options: &Options) -> Found {
         self.expire(options);
         if let Some(run) = self.known.get(&key) {
@@ -187,7 +187,7 @@ impl Calls {
             return Found::Unknown("the command ran, and its result is no longer kept".into());
         }
         if command.grant.machine != self.places.grant(0).machine {
-            return Found::Unknown("the command was begun elsewhere, and what became of it is not known here".into());
+            return Found::Unknown("the command was begun elsewhere, and its outcome is not known here".into());
         }
         if self.killed.contains(&key) {
             return Found::NotBegun("it was ended before it began".into());
@@ -247,8 +247,7 @@ impl Calls {
     }
 }
 
-/// A command that runs, until nothing of it is left: then its place is another's. Tells those who follow when what looks after it ends
-/// before it does.
+/// A command that runs, until nothing of it is left: then its place is free. Tells its followers if its supervisor ends before it does.
 struct Ends {
     commands: Commands,
     key: Key,

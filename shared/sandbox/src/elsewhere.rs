@@ -1,4 +1,4 @@
-//! Where there is no Landlock.
+//! The sandbox of systems without Landlock.
 
 use crate::{
     options::Options,
@@ -17,7 +17,7 @@ pub(crate) async fn run(
     latest: &Path,
     command: Exec,
 ) -> Result<(), Refusal> {
-    // What makes no sense anywhere is said first.
+    // A command that makes no sense anywhere gets that error first.
     let plan = Plan::new(&command, &options.scratch)?;
     open_folder(latest, &command.root)?;
     open_folder(latest, &command.folder)?;

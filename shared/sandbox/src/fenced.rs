@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const ADD_UP: u32 = 10;
 /// At every which look the scratch folder is measured.
 const MEASURE: u32 = 25;
-/// At every which look the processes are counted, whatever the machine says.
+/// After this many looks the processes are counted in any case.
 const COUNT: u32 = 100;
 /// After this time it is said that something of it cannot be ended.
 const STUCK: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ impl Fenced {
         command: &Exec,
         [input, output, errors]: [OwnedFd; 3],
     ) -> Result<Self, Refusal> {
-        // Opened: whatever is put in its place meanwhile is not entered.
+        // By open descriptors: a folder that is put in their place meanwhile is not entered.
         let (folder, root) = (open_folder(latest, &command.folder)?, open_folder(latest, &command.root)?);
         let mut program = Command::new(find(&plan.words, &plan.env, &latest.join(command.folder.relative()))?);
         program
@@ -102,7 +102,7 @@ impl Fenced {
         let ended = match (&mut self.exit).await.map_err(io::Error::other).flatten() {
             Ok(ResUse { status, rusage }) => {
                 let cpu_ms = u64::try_from((rusage.utime + rusage.stime).as_millis()).unwrap_or(u64::MAX);
-                // Not `maxrss`, in which is what the host had when it started the process.
+                // Not `maxrss`, which includes the host's memory at the start of the process.
                 let used = Some(Used { cpu_ms, memory: self.peak.load(Ordering::Relaxed) });
                 Ended { code: status.code(), signal: status.signal(), used }
             }
@@ -149,9 +149,9 @@ async fn watch(group: Arc<Group>, scratch: PathBuf, limits: Limits, peak: Arc<At
         looks.tick().await;
         let now = tasks_of_the_machine();
         before = before.min(now);
-        // To look at each process takes long, the longer the more there are. So that is done only when there are more than there
-        // were, and nothing of the command goes on meanwhile: else processes without end would be faster than the one that counts. Now
-        // and then it is done all the same: what others ended may hide what this one started.
+        // Looking at each process takes long, and longer the more there are. So that is done only when there are more than before, and while
+        // the command is paused: else a fork bomb would be faster than the count. It is also done now and then: processes of others that ended
+        // may hide the ones that this command started.
         if now > before + limits.processes / 2 || look % COUNT == 0 {
             if group.paused(|| used(&group, &limits).tasks) > limits.processes {
                 return over::TASKS;
@@ -182,7 +182,7 @@ fn used(group: &Group, limits: &Limits) -> Usage {
     Usage::of(&members, limits.memory)
 }
 
-/// How many processes and threads there are; as if there were ever more, where the system does not say.
+/// The number of processes and threads of the machine; an ever growing one, if the system does not report it.
 fn tasks_of_the_machine() -> usize {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -1,10 +1,10 @@
 //! The way out of a world that has a network: a proxy for HTTP, on the command's own loopback, that goes to public addresses only.
 //!
-//! The listener is made in the command's network namespace, where there is no interface but the loopback, and handed to the host,
-//! which connects. So nothing has to be installed, and nothing but what is asked for by name or address here leaves the namespace:
-//! `CONNECT` (HTTPS and whatever else goes through a tunnel), and requests with a whole URL. Names are looked up by the host, and the
-//! address that was looked at is the one that is connected to. Private networks, the host's own addresses and this machine's loopback
-//! are refused. There is no UDP and no raw IP, and a program that takes no notice of `https_proxy` reaches nobody.
+//! The listener is made in the command's network namespace, which has no interface but the loopback, and handed to the host, which connects. So
+//! nothing has to be installed, and only requests by name or address here leave the namespace: `CONNECT` (HTTPS and everything else in a
+//! tunnel), and requests with a whole URL. The host resolves names, and connects to the very address that it checked. Private networks, the
+//! host's own addresses and this machine's loopback are refused. There is no UDP and no raw IP, and a program that ignores `https_proxy`
+//! reaches no other machine.
 
 use std::{
     io,
@@ -101,7 +101,7 @@ async fn serve(mut client: TcpStream, reach: Reach) -> io::Result<()> {
             return refuse(&mut client, "403 Forbidden", "commands reach public addresses only").await;
         }
         Ok(Err(error)) => return refuse(&mut client, "502 Bad Gateway", &error.to_string()).await,
-        Err(_) => return refuse(&mut client, "504 Gateway Timeout", "nobody answers there").await,
+        Err(_) => return refuse(&mut client, "504 Gateway Timeout", "there is no answer from there").await,
     };
     match request {
         Some(request) => server.write_all(&request).await?,
@@ -120,7 +120,7 @@ async fn refuse(client: &mut TcpStream, status: &str, why: &str) -> io::Result<(
     client.shutdown().await
 }
 
-/// The head of a request, and what came behind it.
+/// The head of a request, and the bytes behind it.
 async fn head(client: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut read = Vec::new();
     loop {
@@ -134,7 +134,7 @@ async fn head(client: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-/// What a request asks for.
+/// The target and the head of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     host: String,
@@ -158,7 +158,7 @@ fn asked(head: &[u8]) -> Option<Asked> {
     let (host, port) = authority(place, Some(80))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let mut request = format!("{method} {path} {version}\r\nConnection: close\r\n");
-    // One request a connection: what comes behind it would be for this proxy.
+    // One request per connection: bytes behind it would be for this proxy.
     let of_a_connection = ["connection", "proxy-connection", "proxy-authorization", "keep-alive"];
     for line in rest.lines().filter(|line| !line.is_empty()) {
         let name = line.split(':').next().unwrap_or_default();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_private_is_refused_however_it_is_written() {
+    async fn private_addresses_are_refused_in_any_notation() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
         let (_forwarder, address) = behind(Reach::default());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_allowed_is_reached_by_both_ways() {
+    async fn an_allowed_address_is_reached_in_both_ways() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
         let serving = tokio::spawn(async move {
@@ -311,7 +311,7 @@ mod tests {
         let through = "HTTP/1.1 200 Connected\r\n\r\nHTTP/1.1 200 OK\r\n\r\nGET /y HTTP/1.1\r\n\r\n";
         assert_eq!(says(address, &tunnel).await, through);
         serving.await.unwrap();
-        // The host's own port is nobody's, by whatever name.
+        // The host's own port is closed, by any name.
         let (_forwarder, address) = behind(Reach { private: true, closed: Some(port) });
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "127.0.0.9"] {
             let answer = says(address, &format!("CONNECT {host}:{port} HTTP/1.1\r\n\r\n")).await;

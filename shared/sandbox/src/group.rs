@@ -1,11 +1,10 @@
-//! The process group of a command: by it everything that the command started is found and ended.
+//! The process group of a command: all processes of the command are found and ended by it.
 //!
-//! Its leader is a guard: a shell of the host's, behind no fence, that does nothing until its input ends, and then ends the group with
-//! itself. The other end of that pipe has only this process, so the group ends with it in whatever way it ends, `kill -9` among them.
-//! (The kernel's own means, `PR_SET_PDEATHSIG`, is about the thread that starts a process, which here ends at once, and about none of
-//! that process's children.) The group is there before the command is, which can neither leave it nor reach the guard
-//! ([`crate::confine`]); and as long as the guard is not waited for, the kernel gives its number to nobody else, so that nothing but
-//! the command can be hit.
+//! Its leader is a guard: a shell of the host's, behind no fence, that does nothing until its input ends, and then ends the group with itself.
+//! Only this process has the other end of that pipe, so the group ends with this process in any case, also after `kill -9`. (The kernel's own
+//! means, `PR_SET_PDEATHSIG`, is about the thread that starts a process, which here ends at once, and about none of that process's children.)
+//! The group exists before the command, which can neither leave it nor reach the guard ([`crate::confine`]); and as long as the guard is not
+//! waited for, the kernel does not reuse its number, so that only the command can be hit.
 
 use crate::plan::PATH;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
@@ -16,13 +15,12 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// What the guard does. Whatever is sent to the whole group but a SIGKILL or a SIGSTOP leaves it where it is; by number, since shells
-/// differ in names.
+/// The script of the guard. It survives every signal to the whole group but a SIGKILL or a SIGSTOP; by number, since shells differ in names.
 const GUARD: &str = "trap '' 1 2 3 4 5 6 7 8 10 11 12 13 14 15 16 20 21 22 23 24 25 26 27 28 29 30 31 \
     34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
     echo; read -r end; kill -KILL 0";
 
-/// A group with whatever the command started.
+/// A group with all processes of the command.
 #[derive(Debug)]
 pub(crate) struct Group {
     leader: Child,
@@ -53,10 +51,10 @@ impl Group {
         self.signal(Signal::KILL);
     }
 
-    /// Does something while nothing in it goes on, and nothing is started: it cannot be overtaken by what it looks at.
+    /// Does something while the group is paused, and nothing is started: so its processes cannot outrun it.
     pub fn paused<T>(&self, work: impl FnOnce() -> T) -> T {
         self.signal(Signal::STOP);
-        // Not the guard: whoever ends now would leave it stopped.
+        // Not the guard: if this process ended now, the guard would stay stopped.
         if let Some(guard) = Pid::from_raw(self.id()) {
             let _ = kill_process(guard, Signal::CONT);
         }
@@ -102,7 +100,7 @@ impl Group {
         !matches!(state, Some("Z" | "X")) && group.and_then(|group| group.parse().ok()) == Some(self.id())
     }
 
-    /// Sets limits for all that is in it, and so for whatever they start.
+    /// Sets limits for all processes in it, and so for their children.
     pub fn limit(&self, limits: &[(Resource, u64)]) {
         self.paused(|| {
             for member in self.members() {
@@ -129,7 +127,7 @@ mod tests {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
 
     #[test]
-    fn a_group_ends_with_whoever_holds_it() -> io::Result<()> {
+    fn a_group_ends_with_its_holder() -> io::Result<()> {
         let mut group = Group::new()?;
         let stubborn = "trap '' HUP TERM; echo; while :; do sleep 1000; done";
         let mut sleeper = Command::new("sh");
@@ -137,7 +135,7 @@ mod tests {
         let mut sleeper = sleeper.spawn()?;
         let begun = sleeper.stdout.take().map(|mut output| output.read_exact(&mut [0]));
         assert_eq!(begun.transpose()?, Some(()));
-        // What a command may send to its own group does not help it: the guard stays.
+        // Signals that a command may send to its own group do not help it: the guard stays.
         for signal in [Signal::TERM, Signal::HUP, Signal::STOP, Signal::CONT] {
             group.signal(signal);
         }
@@ -148,7 +146,7 @@ mod tests {
                 kill_process(guard, signal)?;
             }
         }
-        // What is left of a process that was killed: nothing, and so not its end of the pipe.
+        // A killed process leaves nothing, and so not its end of the pipe.
         drop(group.leader.stdin.take());
         assert_eq!(sleeper.wait()?.signal(), Some(9));
         Ok(())

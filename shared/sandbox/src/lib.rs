@@ -8,13 +8,12 @@
 //! ```
 //!
 //! - [`Commands`] runs commands: once under their call, for as long as they may, and nothing of them is left when they have
-//!   ended. How they are confined is in `confine` (the inner wall, the same wherever they run; where a kernel has none, nothing runs)
+//!   ended. How they are confined is in `confine` (the inner wall, the same in every place; on a kernel without it, nothing runs)
 //!   and in `world` (the outer one, on the hub).
 //! - [`Mirror`] is a folder that manifests bring up to date, for a machine that does not see the workspace's own.
 //! - [`Local`] is the sandbox of the hub: commands see `latest/` itself. [`Remote`] is one that answers over HTTP.
 //!
-//! What this crate does not do: it decides nothing about who may run what, and knows no tool: who serves a mirror brings what
-//! searches it.
+//! This crate does not decide on anyone's rights, and knows no tool: the server of a mirror brings the tools that search it.
 
 mod commands;
 mod local;

@@ -22,7 +22,7 @@ impl Local {
         Self::with(files, Options::new(scratch))
     }
 
-    /// The same, where commands run so.
+    /// The same, with these options for commands.
     pub fn with(files: impl Into<PathBuf>, mut options: Options) -> Self {
         let files = files.into();
         options.hidden.push(files.clone());

@@ -1,12 +1,11 @@
 //! A copy of a workspace's files, brought up to date by manifests.
 //!
-//! Every content is compared with its digest before it is put in place, and put there by a rename: a reader sees the old file or the
-//! new one, and never one that nobody wrote. What is on disk changes before the mark does, and the mark only when all of a manifest
-//! holds. So a mirror that was left in the middle is ahead of its mark in some files, and what changed since the mark is just what
-//! the next manifest is about.
+//! Every content is compared with its digest before it is put in place, and put there by a rename: a reader sees the old file or the new one,
+//! and never a mix. The disk changes before the mark does, and the mark only when all of a manifest holds. So a mirror that was left in the
+//! middle is ahead of its mark in some files, and the next manifest covers all changes since the mark.
 //!
-//! What the mirror has is known from what it did. After a restart it reads all of its files once, and trusts its mark only when
-//! that gives the very files that the mark was set for.
+//! The mirror knows its files from its own changes. After a restart it reads all of them once, and trusts its mark only when they are the very
+//! files that the mark was set for.
 
 mod index;
 
@@ -68,7 +67,7 @@ struct Inner {
     budget: Budget,
     state: Mutex<State>,
     waiting: Mutex<HashMap<Sha256, Bytes>>,
-    /// Held by whoever applies a manifest: they come one after the other.
+    /// Locked while a manifest is applied: they come one after the other.
     applying: tokio::sync::Mutex<()>,
     names: AtomicU64,
 }
@@ -87,8 +86,8 @@ struct Kept {
 }
 
 impl Mirror {
-    /// The mirror in `home`, as it was left there; an empty one where there is none. What it lacks and the blobs have it reads from
-    /// `space` of them.
+    /// The mirror in `home`, as it was left there; an empty one if there is none. It reads missing contents from `space` of the blobs, if they
+    /// have them.
     ///
     /// # Errors
     /// When the disk does not let it.
@@ -148,7 +147,7 @@ impl Mirror {
             .try_collect()
             .await?;
         let mut missing: Vec<Sha256> = missing.into_iter().flatten().collect();
-        // Last, so that what only moved is copied from where it was.
+        // Last, so that a moved file can be copied from its old path.
         for path in removed {
             inner
                 .disk({
@@ -202,7 +201,7 @@ impl Mirror {
     pub async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
         let found = lock(&self.0.state).index.find(digest);
         match found {
-            // What is large is read from the archive, in parts.
+            // A large content is read from the archive, in parts.
             Some((_, size)) if size > LARGE => Ok(None),
             Some((path, size)) => self.0.read(path, digest, size).await,
             None => Ok(None),
@@ -210,12 +209,12 @@ impl Mirror {
     }
 }
 
-/// What a manifest comes to.
+/// The changes that a manifest asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changes {
     /// To make, those above first.
     folders: Vec<FilePath>,
-    /// By content: where it goes.
+    /// The target paths of each content.
     files: BTreeMap<Wanted, Vec<FilePath>>,
     /// To remove, with all below.
     removed: Vec<FilePath>,
@@ -241,7 +240,7 @@ impl Inner {
         done.map_err(|error| Error::unavailable("the disk of the mirror", error))
     }
 
-    /// Puts a content wherever it is wanted; gives its digest when it is not to be had.
+    /// Puts a content at its paths; returns its digest when no source has it.
     async fn settle(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
         let digest = wanted.digest;
         if wanted.size > LARGE {
@@ -256,7 +255,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Puts a large content wherever it is wanted, as a stream: from another file that has it, else from the blobs.
+    /// Puts a large content at its paths, as a stream: from another file that has it, else from the blobs.
     async fn settle_large(&self, wanted: Wanted, paths: Vec<FilePath>) -> Result<Option<Sha256>> {
         let Wanted { digest, size, .. } = wanted;
         for path in paths {
@@ -265,7 +264,7 @@ impl Inner {
             let copied = match here {
                 Some((from, length)) if length == size => {
                     let to = temporary.clone();
-                    // Nobody writes to what is in a mirror: two names of one file do.
+                    // Files of a mirror are never written to: so two names can share one file.
                     self.disk(move |folder, _| folder.link(&from, &to)).await?
                 }
                 _ => false,
@@ -281,7 +280,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// A content: one that was provided, one that another file has, or one from the blobs where they have it.
+    /// A content: one that was provided, one that another file has, or one from the blobs if they have it.
     async fn fetch(&self, Wanted { digest, size, archived }: Wanted) -> Result<Option<Bytes>> {
         let provided = lock(&self.waiting).get(&digest).cloned();
         if let Some(content) = provided {
@@ -322,7 +321,7 @@ impl Inner {
         }
     }
 
-    /// A file's content, when it is what it should be.
+    /// A file's content, if it has this digest and size.
     async fn read(&self, path: FilePath, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
         match self.disk(move |folder, _| folder.read(&path, size)).await? {
             Some(content) => Ok(checked(content.into(), digest).await),

@@ -1,32 +1,32 @@
-//! What commands may use.
+//! The limits of commands.
 
 use std::{path::PathBuf, time::Duration};
 
-/// How many commands run at once on a machine, where nothing else is said.
+/// How many commands run at once on a machine, by default.
 pub const AT_ONCE: u32 = 32;
 
-/// What stands around the inner wall of a command, which is Landlock and seccomp.
+/// The outer wall of a command, around Landlock and seccomp.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Outer {
-    /// Nothing: a machine whose commands are all one person's. They see names of files and processes of the host, and get no network.
+    /// Nothing: a machine whose commands all belong to one person. They see names of files and processes of the host, and get no network.
     #[default]
     Nothing,
     /// A container that has one workspace in it.
     Container,
     /// A world of its own for each command, begun by this program, whose `main` calls [`enter`](crate::enter) first.
     World(PathBuf),
-    /// Nothing, where there would have to be something, for this reason: no command runs.
+    /// A wall is needed, and missing for this reason: no command runs.
     Missing(String),
 }
 
 /// How commands run on this machine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What stands around the inner wall.
+    /// The outer wall.
     pub outer: Outer,
     /// The folder in which each command gets a folder of its own, which is removed when it has ended.
     pub scratch: PathBuf,
-    /// Folders that no command sees but through its workspace and its scratch, wherever they are.
+    /// Folders, at any path, that commands see only through their workspace and their scratch.
     pub hidden: Vec<PathBuf>,
     /// Whether commands that have a network reach private networks, and this machine, by it.
     pub private: bool,
@@ -34,7 +34,7 @@ pub struct Options {
     pub closed: Option<u16>,
     /// Folders and files that commands may read and run, beside those of the system.
     pub system: Vec<PathBuf>,
-    /// What one command may use.
+    /// The limits of one command.
     pub limits: Limits,
     /// How many commands run at once that hold a place of the machine's semaphore, of all workspaces together.
     pub at_once: usize,
@@ -48,11 +48,11 @@ pub struct Options {
     pub remembered_bytes: usize,
     /// For how long.
     pub remembered_for: Duration,
-    /// The newest version of Landlock to make use of; the kernel's own where that is older.
+    /// The newest version of Landlock to make use of; the kernel's own if that is older.
     pub landlock: u8,
 }
 
-/// What one command may use.
+/// The limits of one command.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes that all its processes together may have in memory, beside files.
@@ -63,7 +63,7 @@ pub struct Limits {
     pub files: u64,
     /// Processes and their threads at once, or not many more. Looked at fifty times a second.
     pub processes: usize,
-    /// Bytes of output that are kept at the most, whatever a command asks for.
+    /// The most bytes of output that are kept, for any request of a command.
     pub output: usize,
 }
 
@@ -90,14 +90,14 @@ impl Options {
 }
 
 impl Limits {
-    /// Seconds of CPU that each process may take. A process that works all the time on several CPUs is ended by the clock; this is
-    /// for when nobody looks at the clock.
+    /// Seconds of CPU that each process may take. The clock ends a process that works all the time on several CPUs; this limit works without a
+    /// watcher.
     pub(crate) fn cpu(&self, timeout: Duration) -> u64 {
         timeout.as_secs().saturating_mul(8).saturating_add(60)
     }
 }
 
-/// What a command is told that takes more than it may.
+/// The messages for commands that exceed a limit.
 pub(crate) mod over {
     pub const TASKS: &str = "more processes and threads than a command may have at once";
     pub const MEMORY: &str = "more memory than a command may have";

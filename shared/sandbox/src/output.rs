@@ -13,10 +13,10 @@ pub(crate) struct Piece {
     pub text: String,
 }
 
-/// The first and the last half of an output; what is between is counted and dropped.
+/// The first and the last half of an output; the bytes between are counted and dropped.
 ///
-/// The first half only grows, so those who follow read it as it comes. Whether something is dropped before the last half is known
-/// at the end only, so that half is given out then: who followed and who comes later read the same.
+/// The first half only grows, so followers read it as it comes. Only the end shows whether something is dropped before the last half, so that
+/// half is given out then: early and late followers read the same.
 #[derive(Debug)]
 pub(crate) struct Kept {
     head: Vec<Piece>,
@@ -52,7 +52,7 @@ impl Kept {
         if rest.is_empty() {
             return;
         }
-        // From here on everything is behind what did not fit.
+        // From here on everything is behind dropped bytes.
         self.head_room = 0;
         self.tail_length += rest.len();
         match self.tail.back_mut() {
@@ -124,7 +124,7 @@ impl Decoder {
         text
     }
 
-    /// What is left at the end.
+    /// The rest at the end.
     pub fn end(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_kept_whole_and_in_order() {
+    fn output_that_fits_is_kept_whole_and_in_order() {
         let mut kept = Kept::new(8);
         for (error, text) in [(false, "a"), (true, "b"), (true, "c"), (false, "defgh")] {
             kept.push(error, text);

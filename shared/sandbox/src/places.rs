@@ -1,9 +1,8 @@
-//! Places: how many commands run at once on this machine. A pure machine: what time it is comes from outside.
+//! Places: how many commands run at once on this machine. A pure machine: the time comes from outside.
 //!
-//! Nobody waits in a line here. Commands of agents and nodes wait for the machine's semaphore (`slots::Places`), which has as many
-//! places as [`Rules::queued`]; so one that comes finds its place, but while the command that had it before is still being ended. Requests of
-//! people have places of their own, of which one workspace holds half at the most where several share the machine. Whoever finds none
-//! asks again.
+//! There is no queue here. Commands of agents and nodes wait for the machine's semaphore (`slots::Places`), which has as many places as
+//! [`Rules::queued`]; so such a command finds its place, except while the command that had it before is still being ended. Requests of people
+//! have places of their own, of which one workspace holds half at the most if several share the machine. A request without a place asks again.
 
 use domain::{CallId, WorkspaceId};
 use ports::Grant;
@@ -11,7 +10,7 @@ use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// What calls are kept under: a call is its workspace's own.
+/// The key of a call: a call is its workspace's own.
 pub(crate) type Key = (WorkspaceId, CallId);
 
 /// For how long a place is kept for a command that has not begun.
@@ -28,7 +27,7 @@ pub(crate) struct Rules {
     pub direct_of_one: usize,
 }
 
-/// Places, and who has them.
+/// Places, and their holders.
 #[derive(Debug)]
 pub(crate) struct Places {
     rules: Rules,
@@ -133,11 +132,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_of_people_and_what_the_semaphore_lets_in_take_no_places_from_each_other() {
+    async fn requests_of_people_and_commands_of_the_semaphore_take_no_places_from_each_other() {
         let now = Instant::now();
         let mut places = places(5, 4, 2);
         assert_eq!(granted(&mut places, 1, true, now), 2, "half of them are another workspace's");
-        assert_eq!(granted(&mut places, 1, false, now), 5, "the semaphore has decided whose they are");
+        assert_eq!(granted(&mut places, 1, false, now), 5, "the semaphore has granted them");
         assert_eq!([granted(&mut places, 2, true, now), granted(&mut places, 3, true, now)], [2, 0]);
         places.release(&key(1, 100));
         assert_eq!(granted(&mut places, 3, true, now), 1);

@@ -1,4 +1,4 @@
-//! What a command comes to on this machine: checked, before anything is begun.
+//! The checked form of a command on this machine, before anything is begun.
 
 use crate::run::Refusal;
 use domain::FilePath;
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where programs are looked for.
+/// The search path for programs.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn a_senseless_command_is_refused() {
         let latest = tempfile::tempdir().unwrap();
         let latest = latest.path();
         assert_eq!(refusal(&exec(&[]), latest), "a command needs a program");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_what_every_command_gets_and_what_was_asked_for() {
+    fn the_environment_has_the_common_variables_and_the_requested_ones() {
         let mut command = exec(&["true"]);
         command.env = BTreeMap::from([("HOME".into(), "/elsewhere".into()), ("X".into(), "=1".into())]);
         let plan = Plan::new(&command, Path::new("/scratch")).unwrap();

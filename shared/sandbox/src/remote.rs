@@ -14,11 +14,11 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 
-/// How long a connection may take to be made. A task that has gone leaves an address where nobody answers.
+/// How long a connection may take. A task that has gone leaves an address without an answer.
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How long a mirror may take: it reads contents from S3 meanwhile, and goes on when nobody waits any more.
+/// How long a mirror may take: it reads contents from S3 meanwhile, and goes on after its caller has left.
 const APPLY: Duration = Duration::from_secs(300);
 /// How many bytes of contents are sent at once.
 const SENT_AT_ONCE: usize = wire::MAX_BODY / 4;
@@ -36,18 +36,18 @@ struct Client {
 }
 
 impl Remote {
-    /// At `base_url`, such as `http://10.0.1.7:8080`, for a workspace. Asks nobody.
+    /// At `base_url`, such as `http://10.0.1.7:8080`, for a workspace. Sends no request.
     ///
     /// # Errors
     /// `Invalid` for a token that cannot be sent.
     pub fn new(base_url: impl AsRef<str>, token: impl AsRef<str>, workspace: WorkspaceId) -> Result<Self> {
         let invalid =
             |error: &dyn std::fmt::Display| Error::Invalid(format!("a sandbox cannot be reached so: {error}"));
-        // Whoever links another provider has chosen it before.
+        // A program that links another provider has installed it before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT)
-            // It is where it was said to be, and nowhere else; no proxy of the environment is between.
+            // It is at the announced address, and nowhere else; no proxy of the environment is between.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()
@@ -69,7 +69,7 @@ impl Remote {
     }
 }
 
-/// It did not answer. The address is in no message: it says nothing to anybody who reads it.
+/// It did not answer. The address is in no message: readers have no use for it.
 fn away(error: reqwest::Error) -> Error {
     Error::unavailable("the sandbox", error.without_url())
 }
@@ -78,7 +78,7 @@ async fn answered(response: Response) -> Result<Response> {
     judged(response).await?.map_err(wire::heard)
 }
 
-/// An answer, or what the sandbox says against it.
+/// An answer, or the error of the sandbox.
 async fn judged(response: Response) -> Result<std::result::Result<Response, domain::Error>> {
     if response.status().is_success() {
         return Ok(Ok(response));

@@ -1,4 +1,4 @@
-//! One call: what it wrote, how it ended, and those who follow it.
+//! One call: its output, its end, and its followers.
 
 use crate::{
     lock,
@@ -27,15 +27,15 @@ pub(crate) enum Refusal {
 pub(crate) struct Ended {
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    /// Where it is known.
+    /// The usage, if it is known.
     pub used: Option<Used>,
 }
 
-/// What a command used with all that it started, as far as it was waited for and looked at.
+/// The usage of a command with all its processes, as far as they were waited for or seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Used {
     pub cpu_ms: u64,
-    /// The most bytes that were seen at once; 0 where it was over before anybody looked.
+    /// The most bytes that were seen at once; 0 if it ended before the first look.
     pub memory: u64,
 }
 
@@ -57,7 +57,7 @@ enum Phase {
         end: ExecEnd,
         at: Instant,
     },
-    /// Whoever looked after it is gone: nothing is known of it.
+    /// Its supervisor is gone: its outcome is not known.
     Lost,
 }
 
@@ -112,7 +112,7 @@ impl Run {
         lock(&self.state).written
     }
 
-    /// What comes of what is kept of its standard error.
+    /// The result of `look` on the kept standard error.
     pub fn errors<T>(&self, look: impl FnOnce(&str) -> T) -> T {
         let state = lock(&self.state);
         let pieces = state.kept.head().iter().chain(state.kept.tail().iter()).filter(|piece| piece.error);
@@ -124,7 +124,7 @@ impl Run {
         self.change(|state| state.phase = Phase::Ended { end, at: Instant::now() });
     }
 
-    /// For when nobody looks after it any more; does nothing when it has ended.
+    /// Marks a run as lost when its supervisor is gone; does nothing when it has ended.
     pub fn lost(&self) {
         self.change(|state| {
             if matches!(state.phase, Phase::Starting | Phase::Running) {
@@ -160,10 +160,10 @@ impl Run {
         }
     }
 
-    /// Waits until it has begun, or will not: why it did not, where it may another time.
+    /// Waits until it has begun, or has been refused: then the reason, if it may begin another time.
     ///
     /// # Errors
-    /// `Invalid` where it never will.
+    /// `Invalid` if it can never begin.
     pub async fn begun(&self) -> Result<Option<String>> {
         let refusal = |phase: &Phase| match phase {
             Phase::Starting => None,
@@ -202,7 +202,7 @@ struct Follower {
     place: Place,
 }
 
-/// What a follower reads next.
+/// The next thing that a follower reads.
 enum Place {
     /// This piece of the first half, from this byte on.
     Head(usize, usize),
@@ -261,7 +261,7 @@ impl Follower {
                         Phase::Ended { end, .. } => Next::Event(Ok(ExecEvent::Ended(end.clone()))),
                         Phase::Refused(refusal) => Next::Event(Err(refusal.clone().into())),
                         Phase::Starting | Phase::Running | Phase::Lost => {
-                            let why = "the command was left behind: what became of it is not known";
+                            let why = "the command was left behind: its outcome is not known";
                             Next::Event(Err(Error::unavailable("the sandbox", why)))
                         }
                     };

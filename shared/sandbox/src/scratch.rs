@@ -1,4 +1,4 @@
-//! Scratch folders: what a command may write to, for as long as it runs.
+//! Scratch folders: a command may write to one for as long as it runs.
 
 use domain::CallId;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
@@ -13,7 +13,7 @@ use std::{
 };
 use workspace::removal::{folder, remove_all};
 
-/// How many entries a scratch folder may have, whatever their size.
+/// How many entries a scratch folder may have, of any size.
 const ENTRIES: u64 = 200_000;
 
 /// A folder that goes when this is dropped.
@@ -23,7 +23,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one. It has the number of this process in its name, so that a later one knows what was left behind.
+    /// Makes one. It has the number of this process in its name, so that a later process knows the leftovers.
     pub fn make(within: &Path, call: CallId) -> io::Result<Self> {
         let mut made = fs::DirBuilder::new();
         made.recursive(true).mode(0o700).create(within)?;
@@ -51,7 +51,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what processes left behind that are no more: one that was killed could not.
+/// Removes the folders of processes that are gone: a killed one could not.
 pub(crate) fn sweep(within: &Path) {
     for entry in fs::read_dir(within).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -66,8 +66,8 @@ pub(crate) fn sweep(within: &Path) {
     }
 }
 
-/// Whether the files below a folder take more than `limit` bytes, with `beside` of them that have no name any more. What vanishes
-/// meanwhile counts as nothing. One folder is open at a time, and none by its path: a command nests them as deep as it likes.
+/// Whether the files below a folder take more than `limit` bytes, with `beside` of them that have no name any more. Entries that vanish
+/// meanwhile count as nothing. One folder is open at a time, and none by its path: a command nests them as deep as it likes.
 pub(crate) fn is_over(scratch: &Path, beside: u64, limit: u64) -> bool {
     let Ok(mut at) = folder(CWD, scratch) else { return false };
     let mut found = Found { bytes: beside, entries: 0 };
@@ -99,7 +99,7 @@ struct Found {
 }
 
 impl Found {
-    /// Counts what is in a folder; gives the folders in it.
+    /// Counts the entries of a folder; returns the folders among them.
     fn add(&mut self, folder: &OwnedFd) -> Vec<CString> {
         let mut folders = Vec::new();
         for entry in Dir::read_from(folder).into_iter().flatten().flatten() {
@@ -119,7 +119,7 @@ impl Found {
     }
 }
 
-/// Removes a folder, where there is one.
+/// Removes a folder, if there is one.
 fn clear(path: &Path) -> io::Result<()> {
     match remove_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_room_is_counted() -> io::Result<()> {
+    fn entries_that_take_room_are_counted() -> io::Result<()> {
         let home = tempfile::tempdir()?;
         // Deeper than a path is long, and locked.
         let mut at = folder(CWD, home.path())?;

@@ -1,12 +1,12 @@
-//! What is said to a command that looked where there is nothing for it.
+//! A hint for a command that looked for a path outside of its world.
 
 use crate::world::{TMP, WORKSPACE};
 use std::path::Path;
 
-/// What a command sees in a world of its own, as folders of the root.
+/// The folders of the root that a command sees in a world of its own.
 const SEEN: [&str; 12] = ["bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "tmp", "usr"];
 
-/// A line for a command that failed and complained so; none where it did not look for what it cannot see.
+/// A line for a command whose errors name such a path; none for other errors.
 pub(crate) fn hint(errors: &str, is_in_world: bool, latest: &Path) -> Option<String> {
     if !is_in_world {
         return errors.contains(TMP).then(|| {
@@ -15,12 +15,10 @@ pub(crate) fn hint(errors: &str, is_in_world: bool, latest: &Path) -> Option<Str
     }
     let complaints = errors.lines().filter(|line| line.contains("No such file") || line.contains("not found"));
     let outside = complaints.flat_map(paths).find(|path| leads_out(path, latest))?;
-    Some(format!(
-        "{outside} is not among what a command sees: the workspace's files in {WORKSPACE}, {TMP}, and programs"
-    ))
+    Some(format!("commands do not see {outside}: they see the workspace's files in {WORKSPACE}, {TMP}, and programs"))
 }
 
-/// What looks like a path in a line.
+/// The words of a line that look like a path.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(|letter: char| letter.is_whitespace() || "'\"`‘’:,;()[]".contains(letter));
     words.filter(|word| word.contains('/'))
@@ -46,7 +44,7 @@ mod tests {
         let hinted = |errors: &str| hint(errors, true, Path::new("/var/data/latest"));
         let named = |path: &str| {
             Some(format!(
-                "{path} is not among what a command sees: the workspace's files in /workspace, /tmp, and programs"
+                "commands do not see {path}: they see the workspace's files in /workspace, /tmp, and programs"
             ))
         };
         assert_eq!(hinted("cat: ../other/b.md: No such file or directory\n"), named("../other/b.md"));

@@ -62,7 +62,7 @@ struct Started {
     at: Instant,
 }
 
-/// By what it is held.
+/// The holder of a command's processes.
 enum Held {
     World(World, Option<Forwarder>),
     Fenced(Fenced),
@@ -107,7 +107,7 @@ fn start(
                 Held::World(world, forwarder.transpose().map_err(failed)?)
             }
             Outer::Missing(why) => return Err(Refusal::Refused(why.clone())),
-            // Its loopback would be the host's, where whoever asks needs no key.
+            // Its loopback would be the host's, where callers need no key.
             Outer::Nothing if command.network => {
                 let why = "commands get a network only where they have a network namespace of their own, and this \
                            machine gives none: turn `sandbox.network` off";
@@ -128,7 +128,7 @@ enum Why {
     ByItself(Ended),
     TimeUp,
     Killed,
-    /// It takes more than it may; said to whoever reads its output.
+    /// It exceeds a limit; readers of its output see it.
     TooMuch(String),
 }
 
@@ -170,7 +170,7 @@ impl Started {
             tasks.0.push(feed(pipes.input, text));
         }
         let mut reading = read(run.clone(), pipes.output, pipes.errors);
-        // Far enough, where it would be too far.
+        // A far deadline in place of one that overflows.
         let deadline = at.checked_add(command.timeout).unwrap_or(at + Duration::from_secs(30 * 24 * 3600));
         let why = tokio::select! {
             why = held.comes_to(limits) => why,
@@ -219,7 +219,7 @@ impl Drop for Tasks {
     }
 }
 
-/// Writes what a command reads. That it does not want to read all of it is its own business.
+/// Writes the command's standard input. A command need not read all of it.
 fn feed(input: Option<PipeWriter>, text: String) -> JoinHandle<()> {
     tokio::spawn(async move {
         if let Some(mut input) = input.and_then(|input| Sender::from_owned_fd(input.into()).ok()) {

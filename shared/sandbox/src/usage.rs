@@ -1,8 +1,8 @@
-//! What processes use, all of them together, as `/proc` says.
+//! The usage of processes, all of them together, from `/proc`.
 
 use std::{fs, path::Path};
 
-/// What several processes use.
+/// The usage of several processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Their threads.
@@ -53,11 +53,11 @@ mod tests {
     }
 
     #[test]
-    fn this_process_uses_something_and_what_is_gone_uses_nothing() {
+    fn this_process_uses_something_and_one_that_is_gone_uses_nothing() {
         let own = std::process::id().cast_signed();
         let used = Usage::of(&[own], u64::MAX);
         assert!(used.tasks >= 1 && used.memory > 4096, "{used:?}");
-        // What it shares with nobody is the same in both ways of counting.
+        // Memory that it shares with no process is the same in both ways of counting.
         assert!(Usage::of(&[own], 0).memory > 4096);
         assert_eq!(Usage::of(&[i32::MAX], 0), Usage::default());
     }

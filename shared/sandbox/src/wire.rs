@@ -1,4 +1,4 @@
-//! What [`crate::Remote`] and the server of a sandbox say to each other: JSON, but for contents.
+//! The protocol between [`crate::Remote`] and the server of a sandbox: JSON, but for contents.
 //!
 //! | request | body | answer |
 //! |---|---|---|
@@ -7,13 +7,13 @@
 //! | `POST /workspaces/{id}/manifest` | [`ports::Manifest`] | [`Missing`] |
 //! | `POST /workspaces/{id}/contents` | [`packed`] contents | 204 |
 //! | `GET /workspaces/{id}/contents/{sha256}` | | the content, or 404 |
-//! | `POST /workspaces/{id}/search` | [`Search`] | what the tool answers |
+//! | `POST /workspaces/{id}/search` | [`Search`] | the tool's answer |
 //! | `POST /workspaces/{id}/places` | [`ports::Reserve`] | [`ports::Place`], within [`LONGEST_WAIT`] |
 //! | `POST /workspaces/{id}/exec` | [`ports::Exec`] | a [`Line`] an event, and an empty one now and then; `NOT_BEGUN` and `OUTCOME_UNKNOWN` as [`ports::Execution`] says |
 //! | `POST /workspaces/{id}/exec/{call}/kill` | | 204, when nothing is left of it |
 //!
-//! The id is in the path so that a sandbox whose address somebody else had before is not taken for that one. Errors come as
-//! `{"error": …}` ([`Failed`]).
+//! The id is in the path so that a sandbox at a reused address is not taken for the one that had it before. Errors come as `{"error": …}`
+//! ([`Failed`]).
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use domain::{Code, Sha256, WorkspaceId};
@@ -31,24 +31,24 @@ pub const MAX_BODY: usize = 64 << 20;
 /// How the sandbox is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// Whose it is.
+    /// The workspace that it belongs to.
     pub workspace: WorkspaceId,
     /// The mark of its mirror.
     pub mark: Option<String>,
-    /// For how long nobody has used it; it ends by itself after a while of this.
+    /// How long it has been unused, in seconds; it ends by itself after a while of this.
     pub idle_seconds: u64,
     /// How many commands run.
     pub running: usize,
 }
 
-/// Up to where the mirror is.
+/// The mark of the mirror.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marked {
     /// The mark of the last manifest of which nothing was missing.
     pub mark: Option<String>,
 }
 
-/// What a manifest came to.
+/// The contents that a manifest lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// The contents to provide.
@@ -67,7 +67,7 @@ pub struct Search {
 /// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
-    /// What went wrong.
+    /// The error.
     pub error: domain::Error,
 }
 
@@ -75,9 +75,9 @@ pub struct Failed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
-    /// The last one: what became of the command is not known.
+    /// The last one: the outcome of the command is not known.
     Failed(Failed),
-    /// What it does.
+    /// An event of the command.
     Event(ExecEvent),
 }
 

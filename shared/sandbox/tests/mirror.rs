@@ -1,4 +1,4 @@
-//! A mirror and its disk, and the archive that it reads from. What holds for every mirror is in the suite of the port.
+//! A mirror and its disk, and the archive that it reads from. The suite of the port has the checks for every mirror.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Contents by what they are asked for, which need not be what they are; and for what it was asked.
+/// Contents by their requested digest, which need not be their own; and a record of requests.
 #[derive(Default)]
 struct Archive {
     contents: HashMap<Sha256, Vec<u8>>,
@@ -125,12 +125,12 @@ async fn a_mirror_is_there_again_after_a_restart() {
     let mirror = open(&home, Archive::default()).await;
     apply(&mirror, manifest("1", &[("/a/b", "one"), ("/c", "")]), &["one", ""]).await;
     drop(mirror);
-    // What a crash leaves behind.
+    // The leftovers of a crash.
     fs::write(home.join("tmp/half"), "on").unwrap();
     let mirror = open(&home, Archive::default()).await;
     assert_eq!(mirror.mark().as_deref(), Some("1"));
     assert_eq!(mirror.content(Sha256::of(b"one")).await.unwrap().as_deref(), Some(&b"one"[..]));
-    assert_eq!(mirror.apply(manifest("2", &[("/d", "one")])).await.unwrap(), [], "it is known what is there");
+    assert_eq!(mirror.apply(manifest("2", &[("/d", "one")])).await.unwrap(), [], "its files are known");
     assert!(!home.join("tmp/half").exists());
 }
 
@@ -196,7 +196,7 @@ async fn nothing_is_followed_through_a_link() {
     symlink(outside.path(), home.join("latest/planted")).unwrap();
     drop(mirror);
     let mirror = open(&home, Archive::default()).await;
-    assert!(!home.join("latest/planted").exists(), "what no manifest can say is removed");
+    assert!(!home.join("latest/planted").exists(), "entries that no manifest can name are removed");
     assert!(outside.path().join("secret").exists());
     assert_eq!(mirror.mark().as_deref(), Some("2"));
 }
@@ -213,7 +213,7 @@ async fn no_more_is_taken_than_there_is_room_for() {
     apply(&mirror, manifest("1", &[("/a", "12345678")]), &["12345678"]).await;
     let more = Manifest { whole: false, ..manifest("2", &[("/b", "123")]) };
     refused(mirror.apply(more).await);
-    // In the place of what was there it fits.
+    // In place of the old files it fits.
     apply(&mirror, manifest("2", &[("/b", "123")]), &["123"]).await;
     assert_eq!(mirror.mark().as_deref(), Some("2"));
     let large = mirror.provide(vec![Bytes::from_static(b"1234567"), Bytes::from_static(b"abcdefg")]).await;

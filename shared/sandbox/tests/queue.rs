@@ -46,7 +46,7 @@ async fn place(sandbox: &dyn Sandbox, call: CallId, wait: Duration) -> Place {
     tokio::time::timeout(PATIENCE, sandbox.reserve(asked)).await.unwrap().unwrap()
 }
 
-/// Waits for a place, runs a command to its end, and tells what it wrote.
+/// Waits for a place, runs a command to its end, and returns its output.
 async fn run(sandbox: &dyn Sandbox, command: Exec) -> String {
     let Place::Granted(grant) = place(sandbox, command.call, PATIENCE).await else { panic!("it is granted no place") };
     let Execution::Begun(events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {

@@ -1,4 +1,4 @@
-//! What a command used is told with its end (spec 002 §10.4).
+//! The end of a command reports its usage (spec 002 §10.4).
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -45,7 +45,7 @@ async fn used(script: &str, stdin: Option<&str>) -> Resources {
 
 #[tokio::test]
 async fn s10_4_the_end_of_a_command_says_what_it_used() {
-    // A process below it computes and is waited for; its output is more than what is kept.
+    // A process below it computes and is waited for; its output is more than the kept part.
     let computes =
         "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; head -c 5000 /dev/zero | tr '\\0' a; cat";
     let Resources { cpu_ms, bytes_in, bytes_out, .. } = used(computes, Some("abc")).await;
@@ -55,6 +55,6 @@ async fn s10_4_the_end_of_a_command_says_what_it_used() {
     let holds = used("x=$(head -c 40000000 /dev/zero | tr '\\0' a); sleep 1; echo ${#x}", None).await;
     assert!(holds.peak_memory_bytes >= 40_000_000, "{holds:?}");
     let little = used("sleep 0.2", None).await;
-    assert!((1..20_000_000).contains(&little.peak_memory_bytes), "not what the host has: {little:?}");
+    assert!((1..20_000_000).contains(&little.peak_memory_bytes), "not the host's memory: {little:?}");
     assert_eq!((little.bytes_in, little.bytes_out), (0, 0));
 }

@@ -1,5 +1,5 @@
-//! Which addresses sinks, and providers of flows, may reach. A manifest comes from whoever may write files; it must not make the host speak with what
-//! only the host can reach.
+//! Checks the addresses that sinks, and providers of flows, may reach. Any author of files can write a manifest; it must not make the host
+//! connect to services that only the host can reach.
 
 use domain::{Code, Error, is_public};
 use futures::FutureExt;
@@ -17,7 +17,7 @@ use std::{
 /// How long one request may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A client that follows no redirect, and without `allow_private` connects to public addresses only, whatever names lead to.
+/// A client that follows no redirect, and without `allow_private` connects to public addresses only, after name resolution.
 pub(crate) fn client(allow_private: bool) -> Result<Client, Error> {
     // The second time it is there already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -26,14 +26,14 @@ pub(crate) fn client(allow_private: bool) -> Result<Client, Error> {
     http.build().map_err(|error| Error::new(Code::Internal, format!("no HTTP client: {error}")))
 }
 
-/// A client to be that connects to public addresses only, whatever names lead to.
+/// A builder of a client that connects to public addresses only, after name resolution.
 pub fn public_only(client: ClientBuilder) -> ClientBuilder {
-    // A proxy would look names up where nobody checks what they lead to.
+    // A proxy would resolve names without this check.
     client.no_proxy().dns_resolver(Arc::new(PublicOnly))
 }
 
-/// The address, if something that a manifest names may be there. It looks at the address only: what its name leads to is the
-/// client's to refuse ([`public_only`]).
+/// The address, if a manifest may name it. It looks at the address only: the client refuses names that resolve to private addresses
+/// ([`public_only`]).
 ///
 /// # Errors
 /// It is none of HTTP, it has a password in it, or it is private.
@@ -61,10 +61,10 @@ pub fn host_of(url: &str) -> Option<String> {
 
 fn private() -> Error {
     Error::new(Code::Forbidden, "addresses in private networks are not allowed here")
-        .hint("whoever runs this host can allow them")
+        .hint("the operator of this host can allow them")
 }
 
-/// Looks names up as usual, and keeps what is public.
+/// Resolves names as usual, and keeps public addresses.
 struct PublicOnly;
 
 impl Resolve for PublicOnly {

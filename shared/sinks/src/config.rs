@@ -83,7 +83,7 @@ impl Config<'_> {
     }
 }
 
-/// `%41` is `A`; what is no such code stays as it is.
+/// Decodes `%41` to `A`; any other text stays as it is.
 pub(crate) fn percent_decoded(text: &str) -> String {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -95,7 +95,7 @@ impl Sink for JsonLines {
             serde_json::to_writer(&mut text, &**fact).map_err(|error| Lost::for_good(error.to_string()))?;
             text.push(b'\n');
         }
-        // Where on the disk is nobody's business; what is wrong is.
+        // The path on the disk stays out of the message; the cause is in it.
         self.append(&text).await.map_err(|error| Lost::for_now(format!("the file could not be written: {error}")))
     }
 }

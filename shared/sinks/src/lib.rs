@@ -1,8 +1,7 @@
-//! Where observers of tasks write to: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`).
+//! The destinations of observers of tasks: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`).
 //!
-//! The engine knows sinks as a trait ([`flow::observe::Sink`]); this crate has those that need files and HTTP. What they are
-//! told is free of secrets already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and
-//! looked up when they are needed.
+//! The engine knows sinks as a trait ([`flow::observe::Sink`]); this crate has those that need files and HTTP. Their facts are free of secrets
+//! already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and looked up when they are needed.
 
 pub mod address;
 mod config;
@@ -27,7 +26,7 @@ use std::{path::PathBuf, sync::Arc};
 
 /// Opens the sinks that flows list in `plugins.yaml`.
 pub struct PluginSinks {
-    /// Where files of JSON lines are kept, in one folder a workspace.
+    /// The folder of files of JSON lines, with one folder in it per workspace.
     pub directory: PathBuf,
     /// Whether sinks may be reached in private networks and on this machine.
     pub allow_private: bool,
@@ -115,8 +114,8 @@ impl PluginSinks {
     }
 }
 
-/// The sink of the standard variables, `OTEL_EXPORTER_OTLP_ENDPOINT` and those that go with it; none where there is no endpoint.
-/// Who sets the environment of the host may name any address.
+/// The sink of the standard variables, `OTEL_EXPORTER_OTLP_ENDPOINT` and those that go with it; none if there is no endpoint. The operator, who
+/// sets the environment of the host, may name any address.
 ///
 /// # Errors
 /// The endpoint is no address of HTTP.

@@ -1,8 +1,7 @@
-//! OTLP over HTTP, in its JSON form: a span a task, a node and a use of a tool, with the `gen_ai.*` attributes of OpenTelemetry's
-//! semantic conventions, and metrics of what was used. What was said is left out unless the configuration wants it.
+//! OTLP over HTTP, in its JSON form: a span per task, node and use of a tool, with the `gen_ai.*` attributes of OpenTelemetry's semantic
+//! conventions, and metrics of usage. The texts of agents are left out unless the configuration wants them.
 //!
-//! The OpenTelemetry SDK would bring protobuf and a second way of batching and retrying; what is needed of it here is the
-//! shape of two JSON documents.
+//! The OpenTelemetry SDK would bring protobuf and a second way of batching and retrying; only the shape of two JSON documents is needed here.
 
 mod attributes;
 mod metrics;
@@ -32,7 +31,7 @@ pub struct OtlpOptions {
     pub headers: Vec<(String, Credential)>,
     /// `service.name`.
     pub service_name: String,
-    /// Whether what agents and tools were told and said is in the spans.
+    /// Whether the spans have the inputs and outputs of agents and tools.
     pub content: bool,
 }
 
@@ -99,7 +98,7 @@ impl Otlp {
     }
 }
 
-/// What wrote it.
+/// The instrumentation scope.
 fn scope() -> Value {
     json!({ "name": "buildscale.flow", "version": env!("CARGO_PKG_VERSION") })
 }

@@ -66,7 +66,7 @@ impl Sink for Webhook {
     }
 }
 
-/// What an answer means.
+/// Whether an answer means success, a retry or a loss.
 pub(crate) fn settled(status: StatusCode) -> Result<(), Lost> {
     match status {
         status if status.is_success() => Ok(()),
@@ -79,7 +79,7 @@ pub(crate) fn settled(status: StatusCode) -> Result<(), Lost> {
 /// Why nothing was answered, without the address: it may hold a token.
 pub(crate) fn unreachable(error: &reqwest::Error) -> Lost {
     let what = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
-    // The error itself tells the address, what it comes from does not.
+    // The error itself has the address in its text, its cause has not.
     let mut cause = error.source();
     while let Some(deeper) = cause.and_then(StdError::source) {
         cause = Some(deeper);

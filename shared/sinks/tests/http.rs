@@ -17,7 +17,7 @@ use testkit::TestClock;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-/// What came: path, headers, body.
+/// A received request: path, headers, JSON body, raw body.
 type Came = (String, Vec<(String, String)>, Value, Vec<u8>);
 
 /// A receiver that answers as it is told, and 200 when nothing is left to tell.

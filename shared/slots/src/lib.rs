@@ -1,17 +1,16 @@
-//! Semaphores: limits by name on what runs at once, such as of a flow, a node, a provider (spec 002 §10.12) or a machine
-//! that runs commands.
+//! Semaphores: limits by name on concurrent work, such as of a flow, a node, a provider (spec 002 §10.12) or a machine that runs commands.
 //!
-//! A semaphore is an actor like any other. Whoever wants a slot sends it a request and rests; a letter tells it when the slot is its
-//! own, and a letter gives the slot back. So a request that waits is a row of a log: it holds no worker, no task and no connection, it
-//! survives every crash, and the limit is exact however many workers there are.
+//! A semaphore is an actor like any other. An actor that wants a slot sends it a request and rests; a letter grants the slot, and another
+//! letter gives it back. So a waiting request is a row of a log: it holds no worker, no task and no connection, it survives every crash, and
+//! the limit is exact with any number of workers.
 //!
 //! ```text
 //!   task or chat ── Ask ──▶ semaphore ── the asker's own command ──▶ task or chat ── Give ──▶ semaphore
 //!                           Asked, Granted                                                   Given, Granted
 //! ```
 //!
-//! It does not know why somebody waits, and it takes nothing back: a holder gives its slots back in the entry that ends what it needed
-//! them for, so that a crash can neither lose nor double a slot.
+//! It does not know why a request waits, and it takes nothing back: a holder gives its slots back in the entry that ends the work they were
+//! for, so that a crash can neither lose nor double a slot.
 
 mod line;
 mod machine;

@@ -37,14 +37,14 @@ impl Line {
         party.insert(at, waiting);
     }
 
-    /// A request that waits; `rank` is where it stands.
+    /// A waiting request; `rank` is its position.
     pub fn get(&self, party: &str, rank: i64, holder: &str) -> Option<&Waiting> {
         let requests = self.parties.get(party)?;
         let from = requests.partition_point(|other| other.rank < rank);
         requests.iter().skip(from).find(|waiting| waiting.ask.holder == holder)
     }
 
-    /// Takes a request out; `rank` is where it stands. With `served`, its party had its turn.
+    /// Takes a request out; `rank` is its position. With `served`, its party had its turn.
     pub fn remove(&mut self, party: &str, rank: i64, holder: &str, served: bool) -> Option<Waiting> {
         let requests = self.parties.get_mut(party)?;
         let from = requests.partition_point(|other| other.rank < rank);
@@ -59,15 +59,15 @@ impl Line {
         waiting
     }
 
-    /// The request whose turn it is, of those that `can` go and are not `served` already by the same step: the parties after the one
-    /// that was served last come first, and one that has been served by this step comes last.
+    /// The request with the next turn, of those that `can` go and are not `served` already by the same step: the parties after the one that was
+    /// served last come first, and one that has been served by this step comes last.
     pub fn first(&self, served: &[&Waiting], can: impl Fn(&Waiting) -> bool) -> Option<&Waiting> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let last = self.served.as_str();
         let after = self.parties.range::<str, _>((Excluded(last), Unbounded));
         let turns = after.chain(self.parties.range::<str, _>((Unbounded, Included(last))));
         let times = |party: &str| served.iter().filter(|waiting| waiting.ask.party == party).count();
-        // `min_by_key` takes the first of equals, which is the one whose turn it is.
+        // `min_by_key` takes the first of equals, which is the one with the next turn.
         let next = turns.filter_map(|(party, requests)| Some((times(party), requests.get(times(party))?)));
         next.filter(|(_, waiting)| can(waiting)).min_by_key(|(times, _)| *times).map(|(_, waiting)| waiting)
     }

@@ -8,32 +8,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{convert::Infallible, fmt};
 
-/// What a grant is sent with: its holder goes before what its tenant has not begun yet, since a slot waits for it.
+/// The priority of a grant: its holder goes before work of its tenant that has not begun, since a slot waits for it.
 const GRANT_PRIORITY: i8 = 100;
 
 /// The semaphores.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlotsMachine;
 
-/// The semaphore of this name: that of a tenant, in whose workspace the names of its slots mean something, or of a machine that several
-/// share.
+/// The semaphore of this name: of one tenant, whose workspace gives the slots their names, or of a machine that several tenants share.
 pub fn semaphore(name: impl fmt::Display) -> ActorId {
     ActorId::new(SlotsMachine::KIND, format_args!("{name}/semaphore"))
 }
 
-/// What a semaphore can be told.
+/// The commands of a semaphore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SlotsCommand {
     /// Somebody wants slots. The same again changes nothing, but for a priority that is another one: the request keeps since when it
     /// waits. One that was granted is told again.
     Ask {
-        /// What is wanted.
+        /// The request.
         ask: Box<Ask>,
     },
     /// Somebody wants its slots no more, whether it has them or waits for them. Again is harmless.
     Give {
-        /// Who.
+        /// The holder.
         holder: String,
     },
 }
@@ -42,11 +41,11 @@ pub enum SlotsCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
-    /// What the slots are for: unlike any other, such as a task with its node and attempt.
+    /// The purpose of the slots, unique per request: for example a task with its node and attempt.
     pub holder: String,
     /// The names, and how many slots there are of each (at least 1).
     pub wants: Vec<(String, u32)>,
-    /// Whose it is: parties that want the same slots take turns.
+    /// The party of the request: parties that want the same slots take turns.
     pub party: String,
     /// How many slots of a name its party holds at most for each that is free, so that a party which takes all it can leaves some
     /// to the next one (the dynamic threshold of Choudhury and Hahne); all of them when none.
@@ -54,7 +53,7 @@ pub struct Ask {
     pub share: Option<u32>,
     /// Of the requests of a party, one with more goes first; -100 to 100.
     pub priority: i8,
-    /// Whom to tell when the slots are its own.
+    /// The actor to tell when the slots are granted.
     pub to: ActorId,
     /// The command that tells it.
     pub grant: Value,
@@ -63,7 +62,7 @@ pub struct Ask {
     pub bound: Option<Bound>,
 }
 
-/// A limit on what waits.
+/// A limit on waiting requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
@@ -74,31 +73,31 @@ pub struct Bound {
 }
 
 impl Ask {
-    /// What those have in common who want the same.
+    /// The key that requests for the same slots share.
     pub(crate) fn line(&self) -> String {
         self.wants.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// What happens to a semaphore.
+/// The events of a semaphore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SlotsEvent {
-    /// Somebody waits for slots, or with another priority than before.
+    /// A request waits for slots, or has got another priority.
     Asked {
-        /// For which.
+        /// The request.
         ask: Box<Ask>,
-        /// Since when.
+        /// When it came.
         at: Timestamp,
     },
-    /// Somebody has them.
+    /// A holder has its slots.
     Granted {
-        /// Who.
+        /// The holder.
         holder: String,
     },
-    /// Somebody gave them back, or waits no more.
+    /// A holder gave its slots back, or waits no more.
     Given {
-        /// Who.
+        /// The holder.
         holder: String,
     },
 }
@@ -176,7 +175,7 @@ fn grant(ask: &Ask) -> Letter {
     Letter { to: ask.to.clone(), command: ask.grant.clone(), deliver_at: None, priority: GRANT_PRIORITY }
 }
 
-/// What tells the asker that no more of its party may wait, when that is so.
+/// The letter that no more requests of the asker's party may wait, if so many wait already.
 fn refusal(state: &SlotsState, ask: &Ask) -> Option<Letter> {
     let bound = ask.bound.as_ref()?;
     let is_full = state.waiting_of(&ask.party) >= bound.waiting as usize;

@@ -1,4 +1,4 @@
-//! Places for commands: how many run at once on a machine, whoever they are for.
+//! Places for commands: how many run at once on a machine, for all tenants together.
 
 use crate::{Ask, Bound, SlotsCommand, semaphore};
 use actor::{ActorId, Letter};
@@ -24,11 +24,11 @@ pub struct Places {
 /// A command that wants a place.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What the place is for: unlike any other.
+    /// The purpose of the place, unique per command.
     pub holder: String,
     /// Before which others of its workspace it goes.
     pub priority: i8,
-    /// Whom to tell.
+    /// The actor to tell.
     pub to: ActorId,
     /// The command that tells it that it may begin.
     pub grant: Value,

@@ -1,4 +1,4 @@
-//! What a semaphore knows: the fold of its events.
+//! The state of a semaphore: the fold of its events.
 
 use crate::{
     line::{Line, Waiting},
@@ -8,27 +8,27 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A semaphore: who has slots, and who waits for them.
+/// A semaphore: holders of slots, and waiting requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotsState {
     /// How many are taken.
     taken: Taken,
-    /// Who has slots.
+    /// The holders of slots.
     held: BTreeMap<String, Held>,
-    /// Those who wait, by the names that they want.
+    /// The waiting requests, by the names that they want.
     lines: BTreeMap<String, Line>,
-    /// Where each of those stands.
+    /// The position of each waiting request.
     places: BTreeMap<String, Place>,
 }
 
-/// What a holder has.
+/// The slots of a holder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Held {
     party: String,
     names: Vec<String>,
 }
 
-/// How many slots are taken, by name and by party. Nothing is kept of a name that nobody has.
+/// How many slots are taken, by name and by party. A name without a taken slot is removed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Taken(BTreeMap<String, BTreeMap<String, u32>>);
@@ -38,7 +38,7 @@ impl Taken {
         self.0.get(name).map_or(0, |parties| parties.values().sum())
     }
 
-    /// Whether what is free is enough for this request, and its party has not its share yet.
+    /// Whether the free slots are enough for this request, and its party is below its share.
     fn has_room(&self, ask: &Ask) -> bool {
         ask.wants.iter().all(|(name, limit)| {
             let free = (*limit).max(1).saturating_sub(self.of(name));
@@ -67,7 +67,7 @@ impl Taken {
     }
 }
 
-/// Where a request stands.
+/// The position of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Place {
     line: String,
@@ -91,7 +91,7 @@ impl SlotsState {
         self.waiting_of_holder(holder).map(Waiting::since)
     }
 
-    /// Whether somebody who waits asks for the same with another priority than before.
+    /// Whether the same request waits already with another priority.
     pub(crate) fn has_other_priority(&self, ask: &Ask) -> bool {
         self.waiting_of_holder(&ask.holder).is_some_and(|waiting| {
             let before = &waiting.ask;
@@ -119,13 +119,12 @@ impl SlotsState {
         self.lines.values().map(|line| line.waiting_of(party)).sum()
     }
 
-    /// Whether a new request can be granted at once. Whoever waits cannot be, so nobody is overtaken by it.
+    /// Whether a new request can be granted at once. Waiting requests cannot be, so it overtakes none of them.
     pub(crate) fn can_grant(&self, ask: &Ask) -> bool {
         self.taken.has_room(ask)
     }
 
-    /// Those who can be granted once this holder has given its slots back, in their order: of the requests that can go, always the
-    /// one that stands first.
+    /// The requests that can be granted once this holder has given its slots back, in their order: of the requests that can go, always the first.
     pub(crate) fn granted_after(&self, holder: &str) -> Vec<&Waiting> {
         let Some(held) = self.held.get(holder) else { return Vec::new() };
         let mut taken = self.taken.clone();

@@ -1,4 +1,4 @@
-//! What is kept and sent of semaphores is read for ever: see "Upgrading" in ARCHITECTURE.md.
+//! Persisted data and messages of semaphores stay readable for ever: see "Upgrading" in ARCHITECTURE.md.
 
 use actor::ActorId;
 use domain::Timestamp;

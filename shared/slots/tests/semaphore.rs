@@ -1,4 +1,4 @@
-//! What a semaphore promises, held against random requests, returns and repetitions.
+//! The guarantees of a semaphore, tested with random requests, returns and repetitions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{ActorId, Input, Letter, Machine};
@@ -9,7 +9,7 @@ use slots::{Ask, Bound, SlotsCommand, SlotsMachine, SlotsState};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// A semaphore that is told things, and a model of who should have what.
+/// A semaphore that gets commands, and a model of the expected holders.
 #[derive(Default)]
 struct Play {
     state: SlotsState,
@@ -18,7 +18,7 @@ struct Play {
 }
 
 impl Play {
-    /// Tells it something; who was granted because of it.
+    /// Sends it a command; returns the holders that were granted slots because of it.
     fn tell(&mut self, command: SlotsCommand) -> Vec<String> {
         self.number += 1;
         let at = Timestamp::from_millis(self.at);
@@ -28,7 +28,7 @@ impl Play {
         for event in &decision.events {
             SlotsMachine::apply(&mut self.state, self.number, event);
         }
-        // What is in memory and what is read from a snapshot are the same.
+        // The state in memory equals the state from a snapshot.
         let read: SlotsState = serde_json::from_str(&serde_json::to_string(&self.state).unwrap()).unwrap();
         assert_eq!(read, self.state);
         decision.send.iter().map(|Letter { command, .. }| command["holder"].as_str().unwrap().to_owned()).collect()
@@ -64,13 +64,13 @@ fn slots_are_given_in_the_order_of_asking() {
     assert!(play.ask("3", &[("a", 2)], "w", 0).is_empty());
     assert!(play.ask("4", &[("a", 2)], "w", 0).is_empty());
     assert_eq!(play.ask("5", &[("b", 2)], "w", 0), ["5"], "another name does not wait");
-    assert_eq!(play.ask("1", &[("a", 2)], "w", 0), ["1"], "who has it is told again");
+    assert_eq!(play.ask("1", &[("a", 2)], "w", 0), ["1"], "a holder is told again");
     assert_eq!(play.give("2"), ["3"]);
     assert!(play.give("2").is_empty(), "a slot is given back once");
-    assert!(play.give("4").is_empty(), "who waits may leave");
+    assert!(play.give("4").is_empty(), "a waiting request may leave");
     assert!(play.give("1").is_empty());
     assert!(play.give("3").is_empty() && play.give("5").is_empty());
-    assert_eq!(play.state, SlotsState::default(), "nothing is kept of what nobody has or wants");
+    assert_eq!(play.state, SlotsState::default(), "unused names leave nothing behind");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_request_gets_all_of_its_slots_or_none() {
     assert_eq!(
         play.ask("3", &[("flow", 2), ("b", 1)], "w", 0),
         ["3"],
-        "who waits for a node holds no place of the flow"
+        "a request that waits for a node holds no place of the flow"
     );
     assert!(play.ask("4", &[("flow", 2), ("b", 1)], "w", 0).is_empty());
     assert_eq!(play.give("1"), ["2"]);
@@ -169,7 +169,7 @@ fn a_party_with_too_much_waiting_is_refused_and_the_others_are_not() {
     assert_eq!(asks(&mut play, "a1", "a"), ["a1"]);
     assert!(asks(&mut play, "a2", "a").is_empty() && asks(&mut play, "a3", "a").is_empty());
     assert_eq!(asks(&mut play, "a4", "a"), ["no a4"]);
-    assert!(asks(&mut play, "a3", "a").is_empty(), "who waits already keeps its place");
+    assert!(asks(&mut play, "a3", "a").is_empty(), "a waiting request keeps its place");
     assert!(asks(&mut play, "b1", "b").is_empty(), "another party has its own bound");
     assert_eq!(play.give("a1"), ["a2"]);
     assert!(asks(&mut play, "a4", "a").is_empty(), "there is room again");
@@ -178,13 +178,13 @@ fn a_party_with_too_much_waiting_is_refused_and_the_others_are_not() {
 
 proptest! {
     #[test]
-    fn no_name_has_more_than_its_slots_and_nobody_waits_who_could_go(
+    fn no_name_has_more_than_its_slots_and_no_request_waits_that_could_go(
         steps in prop::collection::vec((0_u8..12, 0_usize..5, 0_u8..3, -100_i8..=100, any::<bool>()), 1..200)
     ) {
         const WANTS: [&[(&str, u32)]; 5] =
             [&[("f", 3)], &[("f", 3), ("a", 1)], &[("f", 3), ("b", 2)], &[("b", 2)], &[("f", 3), ("a", 1), ("p", 2)]];
         let mut play = Play::default();
-        // Who should have which slots, by what was told.
+        // The expected holders of slots, from the commands.
         let mut held: BTreeMap<String, usize> = BTreeMap::new();
         let mut waiting: BTreeMap<String, usize> = BTreeMap::new();
         for (who, wants, party, priority, asks) in steps {

@@ -1,5 +1,4 @@
-//! Time that has passed without anybody waiting for it: for processes with clocks of their own, which cannot be told that it is
-//! later. What is written is made as old as it has to be.
+//! Makes time pass without a wait: for processes with clocks of their own, which a test cannot move. Stored items are rewritten with older times.
 
 use domain::Timestamp;
 use ports::{Expect, Item, Key, Query, Result, Table, Write};
@@ -45,7 +44,7 @@ async fn age(table: &dyn Table, items: Vec<Item>, by: Duration) -> Result<usize>
     Ok(aged)
 }
 
-/// The body with an older `at`, and what that was and is.
+/// The body with an older `at`, with the old and the new time.
 fn older(body: &str, by: Duration) -> Option<(String, String, String)> {
     let mut parsed: Value = serde_json::from_str(body).ok()?;
     let at: Timestamp = parsed["at"].as_str()?.parse().ok()?;
@@ -67,7 +66,7 @@ mod tests {
     use std::sync::Arc;
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_written_was_written_earlier_and_stands_where_that_is() {
+    async fn aged_entries_have_an_earlier_time_and_the_key_of_that_time() {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new(0));
         let table = FakeTable::new(clock.clone(), 0, Faults::none());
         let (key, at) = (Key::new("chat/1", "log/1"), clock.now());

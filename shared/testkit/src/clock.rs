@@ -21,7 +21,7 @@ pub struct TestClock(Mutex<State>);
 struct State {
     /// A moment in tokio's time and in ours.
     anchor: (Instant, Timestamp),
-    /// The runtime whose time it is: a thread outside of it, such as a store's writer, sees the same time.
+    /// The runtime that keeps the time: a thread outside of it, such as a store's writer, sees the same time.
     runtime: Option<Handle>,
     newest: Timestamp,
     random: Random,

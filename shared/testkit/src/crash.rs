@@ -32,7 +32,7 @@ use tokio::sync::Notify;
 pub enum Side {
     /// The call has no effect.
     Before,
-    /// The call takes effect; nobody hears its answer.
+    /// The call takes effect; its answer is lost.
     After,
 }
 
@@ -88,7 +88,7 @@ impl Crash {
         }
     }
 
-    /// Ends the process now, wherever it is.
+    /// Ends the process now, at any point.
     pub fn kill(&self) {
         self.0.dead.store(true, SeqCst);
         self.0.death.notify_waiters();
@@ -138,7 +138,7 @@ impl Crash {
         self.0.at.filter(|(at, _)| *at == number).map(|(_, side)| side)
     }
 
-    /// What the process waits for, as long as it lives. At its death the call is no longer polled, and so has no more effects.
+    /// A wait of the process, as long as it lives. At its death the call is no longer polled, and so has no more effects.
     async fn living<T>(&self, call: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// One of so many bytes. None, said on standard error, where this process may not mount (it takes CAP_SYS_ADMIN): what
-    /// needs it is skipped there.
+    /// A disk of so many bytes. None, reported on standard error, if this process may not mount (it takes CAP_SYS_ADMIN): tests that need it
+    /// are skipped then.
     ///
     /// # Errors
     /// When there is no folder to mount it on.
@@ -55,10 +55,10 @@ impl SmallDisk {
         }
     }
 
-    /// Removes what [`SmallDisk::fill`] wrote.
+    /// Removes the file of [`SmallDisk::fill`].
     ///
     /// # Errors
-    /// When it wrote nothing.
+    /// When there is no such file.
     pub fn free(&self) -> io::Result<()> {
         fs::remove_file(self.ballast())
     }
@@ -70,7 +70,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Who still has a file open keeps the file system until it is closed.
+        // A process with an open file keeps the file system until it closes the file.
         let _ = unmount(self.path(), UnmountFlags::DETACH);
     }
 }

@@ -1,4 +1,4 @@
-//! Ports in memory that are stricter than reality: what a contract does not forbid, they do, chosen by seed.
+//! Ports in memory that are stricter than reality: they do everything that a contract does not forbid, chosen by seed.
 //!
 //! The same seed, the same calls in the same order: the same faults. With [`Faults::none`] they are plain and quick.
 
@@ -104,7 +104,7 @@ impl Faults {
     }
 }
 
-/// What one fake draws its faults from.
+/// The source of a fake's faults.
 pub(crate) struct Fate {
     faults: Faults,
     random: Mutex<Random>,
@@ -124,13 +124,13 @@ impl Fate {
         draw(&mut self.random.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What may happen before a call takes effect.
+    /// The faults before a call takes effect.
     async fn before(&self, what: &'static str) -> Result<()> {
         self.pause().await;
         self.fail(what, self.chance(|faults| faults.unavailable_before))
     }
 
-    /// What may happen to an answer after the call took effect.
+    /// The faults of an answer after the call took effect.
     async fn after<T>(&self, what: &'static str, answer: T) -> Result<T> {
         self.pause().await;
         self.fail(what, self.chance(|faults| faults.unavailable_after)).map(|()| answer)

@@ -1,10 +1,10 @@
-//! The smallest flows that show what a flow can do, each the text of a `workflow.yaml`: for tests that need some flow, in whatever
-//! world. Those that are about what flows may say have their own.
+//! The smallest flows that show a feature each, as the text of a `workflow.yaml`: for tests in any world that need some flow. Tests of the
+//! manifests themselves have their own.
 
 use domain::{NodeId, TaskConfig, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
 use serde_json::json;
 
-/// A task that somebody makes at the beginning of time, who wants nothing in particular.
+/// A task that was made at the beginning of time, with default settings.
 pub fn task(workspace: WorkspaceId, task: TaskId, flow: FlowRef, start: impl Into<NodeId>) -> TaskConfig {
     TaskConfig {
         workspace,
@@ -60,7 +60,7 @@ edges:
   - {from: join, to: end}
 ";
 
-/// Waits for a person at the node `review`, then ends with what it began with.
+/// Waits for a person at the node `review`, then ends with its input.
 pub const APPROVAL: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -82,7 +82,7 @@ nodes:
 edges: [{from: s, to: each}, {from: each, to: work}, {from: work, to: gather}, {from: gather, to: done}]
 "#;
 
-/// Has the agent `kind` of [`AGENTS`] say what it says to "hello", and ends with that.
+/// Has the agent `kind` of [`AGENTS`] answer "hello", and ends with that answer.
 pub const AGENT: &str = r#"
 nodes:
 - {id: s, kind: deterministic, role: start, context: none}

@@ -1,22 +1,21 @@
-//! Golden files: what each version wrote, kept for ever, and read by every version after it.
+//! Golden files: the data of each version, kept for ever, and read by every version after it.
 //!
-//! A shape that is persisted, or that one process sends another, has a folder `tests/golden/<shape>` in its crate, with a file
-//! `<n>.json` for each way that it was ever written. The newest is what this version writes. Those before it are read, and
-//! what this version makes of them is in `<n>.expected.json` beside them.
+//! A shape that is persisted, or that one process sends another, has a folder `tests/golden/<shape>` in its crate, with a file `<n>.json` for
+//! each format that it ever had. The newest is the format of this version. Those before it are read, and this version's form of them is in
+//! `<n>.expected.json` beside them.
 //!
-//! A test that fails here says that a shape has changed. ARCHITECTURE.md, "Upgrading", says what that asks for. When that is
-//! done, `BLESS=1` adds the new file and keeps the old one as one that has to be read; it changes no file that was released.
+//! A test that fails here says that a shape has changed. ARCHITECTURE.md, "Upgrading", describes the steps. After them, `BLESS=1` adds the new
+//! file and keeps the old one as one that has to be read; it changes no file that was released.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Checks that `today`, one value of a shape or a list of all its kinds, is written as the newest golden file says; that this
-/// file is read to the same; and that every older one is read to what was expected of it. `root` is the crate's folder. Returns
-/// the number of the newest file.
+/// Checks that `today`, one value of a shape or a list of all its kinds, serializes to the newest golden file; that this file is read to the
+/// same value; and that every older one is read to its expected value. `root` is the crate's folder. Returns the number of the newest file.
 ///
 /// # Panics
-/// When it is not so, with what is different.
+/// When a check fails, with the differences.
 #[track_caller]
 pub fn check<T: Serialize + DeserializeOwned>(root: &str, shape: &str, today: &T) -> u32 {
     let folder = Path::new(root).join("tests/golden").join(shape);
@@ -38,11 +37,11 @@ fn hold<T: Serialize + DeserializeOwned>(folder: &Path, today: &T, bless: bool) 
     let golden = file(folder, newest);
     assert!(
         load(&golden) == written,
-        "what {} says is written otherwise now: see \"Upgrading\" in ARCHITECTURE.md.\n{}",
+        "the format in {} has changed: see \"Upgrading\" in ARCHITECTURE.md.\n{}",
         golden.display(),
         difference(&load(&golden), &written, "")
     );
-    assert!(again::<T>(&golden) == written, "{} is not read to what was written", golden.display());
+    assert!(again::<T>(&golden) == written, "{} is not read to the value that was written", golden.display());
     for n in 1..newest {
         let (read, wanted) = (again::<T>(&file(folder, n)), load(&expected(folder, n)));
         assert!(
@@ -55,7 +54,7 @@ fn hold<T: Serialize + DeserializeOwned>(folder: &Path, today: &T, bless: bool) 
     newest
 }
 
-/// What this version writes of what it reads.
+/// Reads a file, and serializes the value in this version's format.
 #[track_caller]
 fn again<T: Serialize + DeserializeOwned>(path: &Path) -> Value {
     let value = serde_json::from_str::<T>(&text(path));
@@ -72,7 +71,7 @@ fn expected(folder: &Path, n: u32) -> PathBuf {
 
 #[track_caller]
 fn json(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).expect("what is persisted is JSON")
+    serde_json::to_value(value).expect("persisted data is JSON")
 }
 
 #[track_caller]
@@ -92,7 +91,7 @@ fn store(path: &Path, value: &Value) {
     written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Where two values differ, one line a place.
+/// The differences of two values, one line per place.
 fn difference(golden: &Value, today: &Value, at: &str) -> String {
     match (golden, today) {
         (Value::Object(golden), Value::Object(today)) => {
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_or_read_otherwise_is_noticed() {
+    fn a_changed_format_is_noticed() {
         let (first, second) = (("1.json", json!({ "name": "ann" })), ("2.json", json!({ "name": "ann", "age": 7 })));
         let read = ("1.expected.json", json!({ "name": "ann", "age": 0 }));
         assert!(held(&[first.clone(), read.clone(), second.clone()]));

@@ -1,12 +1,12 @@
-//! What tests stand on: a clock that obeys, fakes that are stricter than reality, processes that die at a chosen call, and
-//! one conformance suite a port.
+//! The foundations of tests: a clock under the test's control, fakes that are stricter than reality, processes that die at a chosen call, and
+//! one conformance suite per port.
 //!
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
 //! * [`crash`]: decorators that count the calls of a process and end it at one of them.
-//! * [`flows`]: small flows for whoever needs one.
+//! * [`flows`]: small flows for tests that need one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.
-//! * [`golden`]: what each version wrote, and is read for ever.
+//! * [`golden`]: the data of each version, which is read for ever.
 //! * [`SmallDisk`]: a disk of some MiB that can be full.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!

@@ -19,7 +19,7 @@ fn env() -> (Env, Arc<TestClock>) {
     (Env::paused(clock.clone()), clock)
 }
 
-/// What a suite must hold under: everything but failing calls.
+/// The faults that a suite must hold under: everything but failing calls.
 fn unfailing() -> Faults {
     Faults { unavailable_before: 0.0, unavailable_after: 0.0, early_timeout: 0.0, duplicate: 0.0, ..Faults::some() }
 }
@@ -91,7 +91,7 @@ async fn large_bodies_leave_the_table_and_a_body_is_never_taken_for_a_reference(
     assert_eq!(blobs.digests("_table").len(), 2);
     let page = spilling.query(&Query::all("p", 9)).await.unwrap();
     assert_eq!(page.items.into_iter().map(|item| item.body).collect::<Vec<_>>(), bodies);
-    // What the table holds for a large body, written as a body itself, is still that body.
+    // The table's reference to a large body, written as a body itself, is still that body.
     let reference = table.items()[2].body.clone();
     spilling.commit(vec![Write::put(Key::new("p", "copy"), &reference, Expect::Absent)]).await.unwrap();
     assert_eq!(spilling.get(&Key::new("p", "copy")).await.unwrap().unwrap().body, reference);

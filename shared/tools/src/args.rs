@@ -74,7 +74,7 @@ pub(crate) fn check(validator: &Validator, schema: &Value, text: &str) -> Result
     wrong.map_or(Ok(args), Err)
 }
 
-/// What is wrong with the arguments, by the name of the field, and what there is instead.
+/// The error for wrong arguments: it names the field, and the fields that exist.
 fn explain(first: &ValidationError<'_>, schema: &Value) -> Error {
     let at = first.instance_path().to_string();
     let field = at.trim_start_matches('/').replace('/', ".");

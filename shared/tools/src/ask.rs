@@ -1,7 +1,7 @@
 //! `ask_user`: questions to people, each with the JSON Schema of its answer.
 //!
-//! The tool is never run. A chat that sees a call of it reads the questions with [`parse_questions`], suspends, and checks what
-//! people answer with [`check_answers`].
+//! The tool is never run. A chat that sees a call of it reads the questions with [`parse_questions`], suspends, and checks people's answers
+//! with [`check_answers`].
 
 use crate::{
     args,
@@ -32,7 +32,7 @@ struct Asked {
     /// A short key for the answer, such as "database"; different for each question.
     #[schemars(length(min = 1, max = 64))]
     name: String,
-    /// What is asked, in words.
+    /// The question, in words.
     #[schemars(length(min = 1, max = 4000))]
     question: String,
     /// The JSON Schema of the answer, such as {"type": "boolean"} or {"type": "string", "enum": ["a", "b"]}; any text by
@@ -55,7 +55,7 @@ pub(crate) async fn ask_user(_: &Call<'_>, _: AskUser) -> Answer {
         .hint("start a chat and let its agent ask"))
 }
 
-/// The questions of a call of `ask_user`, from its arguments as JSON text. `INVALID_ARGUMENT` says what is wrong with them.
+/// The questions of a call of `ask_user`, from its arguments as JSON text. Wrong arguments are `INVALID_ARGUMENT`, and the message names the fault.
 pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
     static SCHEMA: LazyLock<Value> = LazyLock::new(args::schema::<AskUser>);
     let validator = jsonschema::validator_for(&SCHEMA)

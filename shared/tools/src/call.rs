@@ -1,4 +1,4 @@
-//! One call of a tool: what it is given and what it gives back.
+//! One call of a tool: its context and its outcome.
 
 use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256, task::Resources};
 use serde::{Deserialize, Serialize};
@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use workspace::{Change, Expect, Op, Workspace, Writer};
 
-/// What a call is made with.
+/// The context of a call.
 pub struct Call<'a> {
     /// The workspace it works in.
     pub workspace: Workspace,
     /// Its id; the same call again changes nothing and answers the same.
     pub call_id: CallId,
-    /// Who calls.
+    /// The caller.
     pub by: Principal,
-    /// The chat it is made in, where it is.
+    /// The chat of the call, if it is made in one.
     pub chat: Option<ChatId>,
-    /// The contents that this agent read last, by path; none for what it knows to be absent. Counts for agents only.
+    /// The contents that this agent read last, by path; none for a file that it knows to be absent. Counts for agents only.
     pub seen: &'a BTreeMap<FilePath, Option<Sha256>>,
-    /// The chat's plan file, where it has one.
+    /// The chat's plan file, if it has one.
     pub plan_path: Option<FilePath>,
-    /// How long a command has waited for its sandbox as rows of an actor; none where nobody can come again, as in a person's request.
+    /// How long a command has waited for its sandbox as rows of an actor; none if the call cannot be made again, as in a person's request.
     pub waited: Option<Duration>,
 }
 
-/// What a call gave.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What a model reads; capped.
+    /// The output for a model; capped.
     pub output: String,
-    /// Whether it did what it was asked to.
+    /// Whether the call succeeded.
     pub success: bool,
     /// Whether the output was cut.
     pub truncated: bool,
@@ -37,16 +37,16 @@ pub struct Outcome {
     pub result: Value,
     /// Why it failed.
     pub error: Option<Error>,
-    /// What a command used.
+    /// The resources that a command used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
     /// Contents that the caller has now seen, by path.
     pub seen: Vec<(FilePath, Option<Sha256>)>,
-    /// What to tell those who watch.
+    /// Events for clients that watch the chat.
     pub events: Vec<ChatEvent>,
 }
 
-/// What a tool returns when it did what it was asked to.
+/// The result of a tool that succeeded.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub output: String,
@@ -54,11 +54,11 @@ pub(crate) struct Done {
     pub result: Value,
     pub seen: Vec<(FilePath, Option<Sha256>)>,
     pub events: Vec<ChatEvent>,
-    /// Whether the output was capped where it comes from: what says so is not to be cut.
+    /// Whether the tool itself capped the output: its last line then says so, and must not be cut.
     pub capped: bool,
     /// Why it is no success all the same: a command that ran and failed has output, too.
     pub failed: Option<Error>,
-    /// What a command used.
+    /// The resources that a command used.
     pub resources: Option<Resources>,
 }
 
@@ -110,7 +110,7 @@ impl Call<'_> {
         matches!(self.by, Principal::Agent { .. })
     }
 
-    /// What a write to `path` has to expect there, so that nobody's work is overwritten unseen.
+    /// The precondition of a write to `path`, so that it overwrites no content that the caller has not seen.
     pub(crate) async fn expectation(&self, path: &FilePath, last_read_hash: Option<Sha256>) -> Result<Expect, Error> {
         if let Some(digest) = last_read_hash {
             return Ok(Expect::Hash(digest));
@@ -122,13 +122,13 @@ impl Call<'_> {
             return Ok(Expect::Hash(*digest));
         }
         match self.workspace.stat(path).await {
-            // A folder, a chat file: what is wrong with it is the workspace's to say.
+            // A folder, a chat file: the workspace refuses it with a precise error.
             Ok(info) if info.sha256.is_none() => Ok(Expect::Any),
             Ok(info) => Err(Error::new(
                 Code::StaleVersion,
                 format!("{path} exists (version {}, by {}) and you have not read it", info.v, info.author),
             )
-            .hint("read it first; then write or edit it with what it says in mind")
+            .hint("read it first; then base the write or edit on its current content")
             .detail("current_v", info.v)
             .detail("current_hash", json!(info.sha256))),
             Err(error) if error.code == Code::NotFound => Ok(Expect::Absent),
@@ -136,7 +136,7 @@ impl Call<'_> {
         }
     }
 
-    /// What the call did when it was run before.
+    /// The change that the call made in an earlier run.
     pub(crate) async fn applied(&self) -> Result<Option<Change>, Error> {
         self.workspace.applied(&self.writer()).await
     }

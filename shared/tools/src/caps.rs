@@ -10,7 +10,7 @@ pub(crate) const MAX_LINE: usize = 2000;
 /// Cuts an answer that is over the caps, and says so; whether it was cut.
 pub(crate) fn cap(mut text: String) -> (String, bool) {
     let lines = text.match_indices('\n').nth(MAX_LINES).map_or(text.len(), |(at, _)| at);
-    // Room for what tools add themselves after they have kept to the caps.
+    // Room for the text that tools add after they have kept to the caps.
     const MARGIN: usize = 1024;
     let end = text.floor_char_boundary(lines.min(MAX_BYTES + MARGIN));
     if end == text.len() {
@@ -22,7 +22,7 @@ pub(crate) fn cap(mut text: String) -> (String, bool) {
     (text, true)
 }
 
-/// A line, cut where it is too long.
+/// A line, cut if it is too long.
 pub(crate) fn line(text: &str, max: usize) -> std::borrow::Cow<'_, str> {
     if text.len() <= max {
         return text.into();

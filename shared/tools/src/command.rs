@@ -5,11 +5,10 @@
 //!        not begun: anybody may try again            begun: its end, or OUTCOME_UNKNOWN
 //! ```
 //!
-//! Nothing is silently run twice. That a command begins is noted durably under its call with the place that it was granted, before it is
-//! handed over; whoever comes after a crash, or after a checkpoint, finds the note and asks the machine of that grant, which begins a
-//! command once under it or follows what runs. A machine that says that nothing was begun under the grant is believed: the note is taken
-//! back, and the command waits for another place. Where that machine is no more, nobody can say what the command did: that is what
-//! the caller hears.
+//! No command silently runs twice. Before it is handed over, its beginning is noted durably under its call, with the place that it was granted;
+//! the worker that comes after a crash, or after a checkpoint, finds the note and asks the machine of that grant, which begins a command once
+//! under it or follows the running one. A machine that answers that nothing was begun under the grant is believed: the note is removed, and the
+//! command waits for another place. If that machine is gone, the outcome of the command is unknown, and the caller gets that as an error.
 
 use crate::caps::MAX_BYTES;
 use domain::{CallId, Code, Error, FilePath};
@@ -29,8 +28,8 @@ const LOOKED_AT_MOST: Duration = Duration::from_secs(5);
 const ASKED_FOR: u32 = 3;
 /// How often a command whose sandbox does not answer is asked for again before it is given up.
 const FOLLOWED: u32 = 5;
-/// How long a worker waits for a sandbox that starts, or for a place, before it says when to come again: about what an entry and a
-/// delayed letter cost.
+/// How long a worker waits for a sandbox that starts, or for a place, before it asks to be called again: about the cost of an entry and a
+/// delayed letter.
 const A_SECOND: Duration = Duration::from_secs(1);
 /// The longest time after which to come again. A sandbox on AWS takes two to three minutes.
 const COME_AGAIN_MOST: Duration = Duration::from_secs(15);
@@ -86,7 +85,7 @@ pub struct Command {
     pub folder: FilePath,
     /// The only folder that it can read.
     pub root: FilePath,
-    /// What it reads from standard input.
+    /// The standard input.
     pub stdin: Option<String>,
     /// How long it runs.
     pub timeout: Duration,
@@ -98,14 +97,14 @@ pub struct Command {
     pub waits: Waits,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// How it ended.
     pub end: ExecEnd,
-    /// What it wrote, in the order of arrival, with a line where something was dropped for its length.
+    /// The output, in the order of arrival, with a line in place of dropped parts if it was too long.
     pub output: String,
-    /// What of that went to standard output, and to standard error.
+    /// The parts of it that went to standard output, and to standard error.
     pub stdout: String,
     /// See [`Ran::stdout`].
     pub stderr: String,
@@ -114,7 +113,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What it did as data.
+    /// The result as data.
     pub fn data(&self) -> Value {
         json!({
             "exit_code": self.end.code,
@@ -176,16 +175,15 @@ impl Ran {
 /// Runs a command to its end, or follows the one that runs under this call.
 ///
 /// # Errors
-/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it, with the time to [come again](come_again) where
-/// there is some left; `CANCELLED` when it was ended before it began;
-/// `OUTCOME_UNKNOWN` when what became of a command that was begun is not known; `INVALID_ARGUMENT` for a command that makes no
-/// sense, or that this machine cannot confine.
+/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it, with the time to [come again](come_again) if there is some
+/// left; `CANCELLED` when it was ended before it began; `OUTCOME_UNKNOWN` when a command was begun and its end is not known; `INVALID_ARGUMENT`
+/// for a command that makes no sense, or that this machine cannot confine.
 pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let mut reason = String::new();
     for _ in 0..PLACES {
         let (sandbox, grant) = match workspace.begun(command.call).await? {
-            // What was begun is in the sandbox that there is, or nowhere.
+            // A command that was begun is in the present sandbox, or nowhere.
             Some(grant) => (sandboxes.ready(workspace.id()).await.ok().flatten(), grant),
             None => {
                 let (sandbox, grant) = placed(workspace, &*sandboxes, command).await?;
@@ -214,7 +212,7 @@ pub fn come_again(error: &Error) -> Option<Duration> {
     error.details.get(RETRY_AFTER_MS).and_then(Value::as_u64).filter(|_| is_early).map(Duration::from_millis)
 }
 
-/// Ends a command, and all that it started. What is not known, or gone, has ended.
+/// Ends a command, and all processes that it started. A command that is not known, or gone, counts as ended.
 pub async fn kill_command(workspace: &Workspace, call: CallId) {
     let Some(sandboxes) = workspace.sandboxes() else { return };
     let mut pause = LOOKED_AT;
@@ -246,7 +244,7 @@ impl Command {
         (self.folder.names().next() == Some("chats")).then_some(&self.folder)
     }
 
-    /// How long whoever makes the call waits at once.
+    /// How long the caller waits at once.
     fn waits_here(&self) -> Duration {
         match self.waits {
             Waits::Here => self.start_timeout.min(A_MOMENT),
@@ -254,7 +252,7 @@ impl Command {
         }
     }
 
-    /// The error of a command that has not begun yet, with the time to come again where it may wait longer.
+    /// The error of a command that has not begun yet, with the time to come again if it may wait longer.
     fn later(&self, error: Error) -> Error {
         let Waits::AsRows(waited) = self.waits else { return error };
         if waited >= self.start_timeout {
@@ -376,7 +374,7 @@ async fn placed(
     }
 }
 
-/// What a command that was handed over came to.
+/// The outcome of a command that was handed over.
 enum Followed {
     Ended(Box<Ran>),
     NotBegun(String),
@@ -428,7 +426,7 @@ async fn followed(sandbox: &dyn Sandbox, exec: Exec) -> ports::Result<Followed> 
     Err(ports::Error::unavailable("the sandbox", "the command's output broke off"))
 }
 
-/// Why no command runs where no sandbox is configured.
+/// The error of a command without a configured sandbox.
 pub(crate) fn none_configured() -> Error {
     Error::new(Code::Forbidden, "no sandbox is configured, and commands run nowhere else")
         .hint("use another tool, or have a sandbox configured")

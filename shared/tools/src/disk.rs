@@ -5,7 +5,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
 use std::path::{Path, PathBuf};
 
-/// A place to walk from: that what is there exists, and where it is on disk.
+/// A folder or file to walk from, which exists, and its path on disk.
 pub(crate) struct Start {
     pub path: FilePath,
     pub latest: PathBuf,
@@ -43,7 +43,7 @@ impl Start {
 /// A glob that is matched against paths: one that begins with `/` against the whole path, one with a `/` in it against the
 /// path below the folder that is searched, any other against the name.
 ///
-/// What a library makes of a pattern grows with its length and recurses into its braces, so both are bounded before it sees one.
+/// A pattern compiles to a size that grows with its length, and the library recurses into its braces, so both are bounded first.
 pub(crate) struct Pattern {
     matcher: GlobSet,
     against: Against,
@@ -90,7 +90,7 @@ impl Pattern {
                 .hint("such as *.rs, src/**/*.{ts,tsx} or /data/*")
         };
         let glob = GlobBuilder::new(text).literal_separator(true).build().map_err(refused)?;
-        // A set of one: to compile a matcher of a glob panics where the set gives an error.
+        // A set of one: compiling a single matcher panics on globs for which the set gives an error.
         let matcher = GlobSetBuilder::new().add(glob).build().map_err(refused)?;
         Ok(Self { matcher, against })
     }

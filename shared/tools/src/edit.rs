@@ -22,7 +22,7 @@ pub(crate) const EDIT: &str = "Change a file by search-and-replace blocks, appli
 pub(crate) struct Edit {
     /// The file.
     path: String,
-    /// The blocks, in order; each sees what the ones before made.
+    /// The blocks, in order; each sees the result of the ones before.
     #[schemars(length(min = 1, max = 100))]
     edits: Vec<Block>,
     /// The hash of the content that the edit is based on, as read tells it; the one that you read last by default.
@@ -69,7 +69,7 @@ pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {
                 .detail("field", format!("edits.{position}.old"))
         })?;
     }
-    // What the blocks were applied to is what has to be there still.
+    // The content that the blocks were applied to must still be there.
     let expect = content.info.sha256.map_or(expect, Expect::Hash);
     let change = call.workspace.write(&path, text, expect, &call.writer()).await?;
     answer(call, change).await
@@ -131,7 +131,7 @@ fn not_found(path: &FilePath, text: &str, old: &str) -> Error {
     }
 }
 
-/// The lines that are the most like `old`, where they begin, and whether only white space differs.
+/// The lines that are the most like `old`, their first line, and whether only white space differs.
 fn nearest(text: &str, old: &str) -> Option<(usize, String, bool)> {
     /// So much is looked at; for a hint that is enough.
     const LOOK_AT: usize = 5000;

@@ -1,5 +1,5 @@
-//! What a call does, as its tool declares it from the arguments: one answer for the gate of chats, for modes, for the folder that a
-//! tool is kept within, for what is shown of a call, and for the log.
+//! The effects of a call, as its tool declares them from the arguments: one declaration for the gate of chats, for modes, for the folder that a
+//! tool is kept within, for the display of a call, and for the log.
 //!
 //! A tool cannot be registered without its [`Declare`], which sees the arguments as the type that the tool itself runs with. So
 //! arguments that are not of this type are known to do nothing, and are refused.
@@ -8,14 +8,14 @@ use crate::{Kind, Registry, call};
 use domain::{Code, Error, FilePath};
 use serde_json::Value;
 
-/// What is done at a path.
+/// The kinds of access to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It, or what is below it, is read.
+    /// It, or a path below it, is read.
     Read,
     /// It is written, or made.
     Write,
-    /// It is taken away from there, with what is below it.
+    /// It is taken away from there, with all below it.
     Remove,
 }
 
@@ -28,11 +28,11 @@ pub struct Touch {
     pub path: FilePath,
     /// The argument that names it.
     pub field: &'static str,
-    /// What is meant where the argument is left out, if it was.
+    /// The meaning of the argument if it was left out.
     unnamed: Option<Unnamed>,
 }
 
-/// What an argument means that is left out.
+/// The meanings of an argument that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unnamed {
     /// The whole workspace.
@@ -41,12 +41,12 @@ enum Unnamed {
     Plan,
 }
 
-/// What a call does.
+/// The effects of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effects {
-    /// What the tool can do.
+    /// The kind of the tool.
     pub kind: Kind,
-    /// The paths that it touches, in the order of its arguments. Of a command none: it is fenced where it runs.
+    /// The paths that it touches, in the order of its arguments. None for a command: its sandbox confines it.
     pub touches: Vec<Touch>,
 }
 
@@ -61,19 +61,19 @@ impl Effects {
         self.touches.iter().filter(|touch| touch.access != Access::Read).map(|touch| &touch.path)
     }
 
-    /// The path that the call is about, for showing: of a move where it begins, of several files the first, of what is left out none.
+    /// The path that the call is about, for display: of a move the source, of several files the first, of an argument that was left out none.
     pub fn about(&self) -> Option<&FilePath> {
         self.touches.first().filter(|touch| touch.unnamed.is_none()).map(|touch| &touch.path)
     }
 }
 
-/// What a tool does, by its arguments.
+/// Declares the effects of a tool from its arguments.
 pub(crate) trait Declare {
     /// Tells all that a call with these arguments touches. `INVALID_ARGUMENT` for a path that is none.
     fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error>;
 }
 
-/// What a call is told to touch.
+/// Collects the declared effects of a call.
 pub(crate) struct Declaration<'a> {
     plan: &'a FilePath,
     touches: Vec<Touch>,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_means_the_root() {
+    fn a_left_out_argument_means_the_root() {
         let root: FilePath = "/projects/app".parse().unwrap();
         let args = |tool: &str, args: Value| confined(tool, args, &root).unwrap();
         assert_eq!(args("ls", json!({})), json!({ "path": "/projects/app" }));

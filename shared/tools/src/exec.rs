@@ -27,7 +27,7 @@ pub(crate) struct ExecArgs {
     /// After so many seconds it is ended.
     #[schemars(range(min = 1, max = 3600))]
     timeout_s: Option<u64>,
-    /// What it reads from standard input.
+    /// The standard input.
     stdin: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     Ok(told(&run_command(&call.workspace, &command).await?))
 }
 
-/// What a model reads of a command that ran, and what programs do.
+/// The result of a command that ran, as text for a model and data for programs.
 pub(crate) fn told(ran: &Ran) -> Done {
     let mut output = ran.output.clone();
     if !(output.is_empty() || output.ends_with('\n')) {

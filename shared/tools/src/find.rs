@@ -1,4 +1,4 @@
-//! `find`: files by what is known about them.
+//! `find`: files by their metadata.
 
 use crate::{
     call::{self, Answer, Call, Done},

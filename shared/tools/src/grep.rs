@@ -1,4 +1,4 @@
-//! `grep`: what files say, by ripgrep's own crates over `latest/`.
+//! `grep`: searches the text of files, by ripgrep's own crates over `latest/`.
 
 use crate::{
     call::{Answer, Call, Done},
@@ -25,7 +25,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-pub(crate) const GREP: &str = "Search what files say, with a regular expression (Rust syntax), fast. Answers with lines grouped \
+pub(crate) const GREP: &str = "Search the text of files with a regular expression (Rust syntax), fast. Answers with lines grouped \
     by file: `12:` is a match, `11-` is context. Searches hidden files, too; skips binary files. Past conversations are \
     under /chats.";
 
@@ -36,9 +36,9 @@ const KEPT: usize = 20_000;
 const LONGEST: usize = 4096;
 /// How deep a pattern may nest.
 const DEEPEST: u32 = 64;
-/// What a pattern may become, in bytes: 100,000 letters that repeat are no pattern that anybody means.
+/// The largest size of a compiled pattern, in bytes: a pattern of 100,000 repeated letters is a mistake.
 const COMPILED: usize = 1024 * 1024;
-/// What a thread may remember of matching, in bytes.
+/// The largest size of a thread's cache of matching, in bytes.
 const REMEMBERED: usize = 16 * 1024 * 1024;
 /// How long one search may take.
 const LASTS: Duration = Duration::from_secs(20);
@@ -72,8 +72,7 @@ pub(crate) struct Grep {
     /// How many lines around each match to show; 0 by default.
     #[schemars(range(max = 20))]
     context: Option<usize>,
-    /// What to show: the lines (content, the default), the paths only (files), or the number of matching lines a file
-    /// (count).
+    /// The form of the answer: the lines (content, the default), the paths only (files), or the number of matching lines a file (count).
     #[serde(default)]
     mode: Mode,
     /// At most this many matching lines, or files; 200 by default.
@@ -179,7 +178,7 @@ struct Wants {
     first_only: bool,
 }
 
-/// What was found in one file.
+/// The matches in one file.
 pub(crate) struct Hits {
     path: FilePath,
     matches: usize,
@@ -194,7 +193,7 @@ pub(crate) struct Line {
     text: String,
 }
 
-/// What was found.
+/// The matches in all files.
 pub(crate) struct Found {
     files: Vec<Hits>,
     /// Why the search was given up, if it was.
@@ -272,7 +271,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     Found { files, gave_up, large }
 }
 
-/// What is said of files that were not searched.
+/// The note about files that were not searched.
 fn left_out(large: &[FilePath]) -> Option<String> {
     /// How many are named.
     const NAMED: usize = 5;
@@ -282,7 +281,7 @@ fn left_out(large: &[FilePath]) -> Option<String> {
     (!large.is_empty()).then(|| format!("\n[not searched, as over {limit} MiB: {}{more}]", named.join(", ")))
 }
 
-/// Takes what the searcher finds in one file.
+/// Collects the matches of the searcher in one file.
 struct Collect {
     wants: Wants,
     hits: Hits,
@@ -323,7 +322,7 @@ impl Sink for Collect {
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
-        // What was found before the first NUL is as binary as the rest.
+        // Matches before the first NUL are as binary as the rest.
         self.hits.matches = 0;
         self.hits.lines.clear();
         Ok(false)

@@ -1,4 +1,4 @@
-//! `ls` and `file_info`: what is where.
+//! `ls` and `file_info`: the entries of a folder, and the metadata of a file.
 
 use crate::{
     call::{self, Answer, Call, Done},
@@ -12,7 +12,7 @@ use workspace::{Info, Kind};
 
 pub(crate) const LS: &str = "List a folder: names in order, folders with a trailing slash, with size in bytes, version, author \
     and time. Long listings come in pages.";
-pub(crate) const FILE_INFO: &str = "Show what is known about one file or folder: identity, kind, size, hash, version, author, \
+pub(crate) const FILE_INFO: &str = "Show the metadata of one file or folder: identity, kind, size, hash, version, author, \
     times, and the newest versions.";
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub(crate) struct Ls {
     /// At most this many names; 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// Where the page before ended, as told there.
+    /// The cursor from the answer with the page before.
     cursor: Option<String>,
 }
 

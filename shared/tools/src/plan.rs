@@ -14,7 +14,7 @@ use workspace::{Change, Expect};
 
 pub(crate) const PLAN_WRITE: &str = "Write the plan: a Markdown checklist that people watch. Writes the chat's plan file unless a \
     path is given. Then keep it true with plan_update_step.";
-pub(crate) const PLAN_UPDATE_STEP: &str = "Set the status of one step of the plan, in the file and for those who watch. Set a step \
+pub(crate) const PLAN_UPDATE_STEP: &str = "Set the status of one step of the plan, in the file and for all who watch. Set a step \
     to in_progress when you begin it and to done when it is done.";
 
 /// How often a tick is made again in a plan that others change at the same time.
@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 8;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanWrite {
-    /// What the plan is for.
+    /// The purpose of the plan.
     #[schemars(length(min = 1, max = 200))]
     title: String,
     /// The steps, in order; each a line of text.
@@ -84,7 +84,7 @@ pub(crate) struct PlanUpdateStep {
     path: Option<String>,
 }
 
-/// One step of a plan, and where its mark is in the text.
+/// One step of a plan, and the position of its mark in the text.
 #[derive(Debug, PartialEq)]
 struct Step<'a> {
     mark_at: usize,
@@ -157,7 +157,7 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
     };
     let output = format!("wrote the plan {}: {} steps, version {}", change.path, args.steps.len(), change.v);
     let mut done = written(&change, output);
-    // Those who watch have the whole checklist from the beginning, and no step of an older plan.
+    // Clients that watch get the whole checklist from the beginning, and no step of an older plan.
     let total = u32::try_from(args.steps.len()).unwrap_or(u32::MAX);
     done.events.extend((1..).zip(&args.steps).map(|(step, title)| ChatEvent::PlanStep {
         step,
@@ -200,8 +200,7 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
         })?;
         let mut text = text.to_owned();
         text.replace_range(step.mark_at..step.mark_at + 1, args.status.mark().encode_utf8(&mut [0; 4]));
-        // A tick changes one mark and nothing else, so it needs no reading by the agent before; but it must not undo
-        // what others ticked meanwhile.
+        // A tick changes one mark and nothing else, so the agent need not have read the file; but it must not undo ticks that others made meanwhile.
         let expect = content.info.sha256.map_or(Expect::Any, Expect::Hash);
         match call.workspace.write(&path, text, expect, &call.writer()).await {
             Ok(change) => return ticked(call, &change, &args).await,
@@ -229,7 +228,7 @@ async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answ
     answer.result = json!({
         "step": step, "status": status, "title": title, "plan_path": change.path, "done": done, "total": total, "v": change.v,
     });
-    // The agent saw one mark of the file and not the rest, unless it had read what the tick was made in.
+    // The agent saw one mark of the file and not the rest, unless it had read the version that the tick changed.
     let before = match change.v {
         0 | 1 => None,
         v => Some(call.workspace.version(change.file_id, v - 1).await?.0.sha256),

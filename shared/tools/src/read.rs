@@ -17,7 +17,7 @@ pub(crate) const CAT: &str = "Show several files one after the other, whole and 
 pub(crate) const READ_MANY: &str = "Read parts of several files at once, with line numbers. A file that cannot be read does not \
     keep the others from being read.";
 
-/// The most bytes of files that a node of a flow is given by one call. With its quotes it fits into what a node may give on.
+/// The most bytes of files that a node of a flow gets from one call. With its quotes it fits into the largest output of a node.
 const FILE_BYTES: usize = 160 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub(crate) struct Cat {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadMany {
-    /// What to read, in order.
+    /// The files to read, in order.
     #[schemars(length(min = 1, max = 20))]
     files: Vec<Read>,
 }
@@ -92,7 +92,7 @@ struct Room {
 }
 
 impl Room {
-    /// A fair share of what is left beside `output` for each of `files` more, their headings and ends aside.
+    /// A fair share of the room left beside `output` for each of `files` more, without their headings and ends.
     fn share(output: &str, files: usize) -> Self {
         const ASIDE: usize = 4;
         let files = files.max(1);
@@ -102,7 +102,7 @@ impl Room {
     }
 }
 
-/// A line of a text, and where it begins.
+/// A line of a text, and its offset.
 struct Line<'a> {
     at: usize,
     text: &'a str,
@@ -147,7 +147,7 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         (None, true) => for_program(&path, content, args)?,
         (None, false) => numbered(&path, content, args, room, &hash)?,
     };
-    // What a node is given is the data; of the text that a model would read nobody looks at more than this.
+    // A node gets the data; the text for a model stays short, because a node does not read it.
     let text = if is_program(call) { format!("[{path}, version {}; hash {hash}]", info.v) } else { text };
     Ok(Part { path, digest, text, truncated, result: with(about, more) })
 }
@@ -177,7 +177,7 @@ async fn large(call: &Call<'_>, path: FilePath, args: &Read, room: Room) -> Resu
     Ok(Part { path, digest, text, truncated: end < size, result: with(about, more) })
 }
 
-/// Whether a node of a flow calls: it reads what a tool gives as data, and nobody looks at what is cut.
+/// Whether a node of a flow calls: it reads the data of a tool, and a cut in it would go unnoticed.
 fn is_program(call: &Call<'_>) -> bool {
     matches!(call.by, Principal::Task { .. })
 }
@@ -189,7 +189,7 @@ fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str)
     let lines = lines(content);
     let (total, offset) = (lines.len(), first_line(path, lines.len(), args)?);
     let (mut text, mut next) = (String::new(), offset);
-    // Where the first line goes on that is too long to be shown whole, and how many there are.
+    // The line to continue from if the first line is too long to be shown whole, and the number of such lines.
     let (mut goes_on, mut long) = (None, 0);
     let wanted = lines.iter().skip(offset - 1).take(args.limit.unwrap_or(room.lines).min(room.lines));
     for line in wanted {
@@ -238,8 +238,8 @@ fn from_byte(path: &FilePath, content: &str, from: usize, most: usize, hash: &st
     Ok((text, end < total, json!({ "content": part, "from_byte": from, "to_byte": end, "bytes": total })))
 }
 
-/// The whole of what was asked for, byte for byte. A node that went on with a part of a file would give a wrong result and nobody would
-/// see it, so what is too long is refused.
+/// The whole range that was asked for, byte for byte. A node that went on with a part of a file would give a wrong result without notice, so a
+/// text that is too long is refused.
 fn for_program(path: &FilePath, content: &str, args: &Read) -> Result<Shown, Error> {
     let lines = lines(content);
     let (total, offset) = (lines.len(), first_line(path, lines.len(), args)?);

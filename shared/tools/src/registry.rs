@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::sync::{Arc, LazyLock, OnceLock};
 use workspace::Workspace;
 
-/// What a call of a tool can do.
+/// The kinds of tools, by their effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It looks, and can be run again at will.
@@ -29,7 +29,7 @@ pub enum Kind {
     Write,
     /// It makes folders, moves or removes, once under one call id.
     Arrange,
-    /// It runs a command: once under one call id, with an outcome that nobody knows if it is interrupted.
+    /// It runs a command: once under one call id, with an unknown outcome if it is interrupted.
     Exec,
     /// It is not run: it suspends the turn until people have answered.
     Ask,
@@ -37,7 +37,7 @@ pub enum Kind {
 
 type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Send + Sync>;
 
-/// What a call with these arguments touches.
+/// Declares the effects of a call with these arguments.
 type Declares = fn(Value, &mut Declaration<'_>) -> Result<(), Error>;
 
 struct Tool {
@@ -61,7 +61,7 @@ struct Tools {
     tools: Vec<Tool>,
 }
 
-/// Registered functions, which agents of flows have as tools beside the built-in ones. What registers them implements it.
+/// Registered functions, which agents of flows have as tools beside the built-in ones. The host that registers them implements it.
 pub trait Functions: Send + Sync {
     /// Calls the function of this name. It is pure: the same arguments give the same value.
     fn call(&self, name: &str, args: &Value) -> Result<Value, Error>;
@@ -73,7 +73,7 @@ pub trait Functions: Send + Sync {
 /// A command that a flow gives its agents as a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandTool<'a> {
-    /// What agents call it by.
+    /// The name that agents call it by.
     pub name: &'a str,
     /// Its words, each a template over `input`, the arguments.
     pub words: &'a [String],
@@ -154,7 +154,7 @@ impl Registry {
         Self { commands: Some(commands), tools: Self::of(all).tools, ..self }
     }
 
-    /// How commands are run; none where none are.
+    /// The settings of commands; none if commands are not configured.
     pub fn commands(&self) -> Option<&Commands> {
         self.commands.as_ref()
     }
@@ -164,7 +164,7 @@ impl Registry {
         Self { tools, functions: None, commands: None }
     }
 
-    /// The order is part of what providers cache: add at the end.
+    /// Providers cache the order: add new tools at the end.
     fn make() -> Builder {
         let mut all = Builder::default();
         tool!(all, Read, "ls", list::Ls, list::ls, list::LS);
@@ -192,23 +192,23 @@ impl Registry {
         Self { functions: Some(functions), ..self }
     }
 
-    /// What models are told, always in the same order.
+    /// The tools for models, always in the same order.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.tools.specs)
     }
 
-    /// What models are told of one tool; none when there is no such tool.
+    /// The tool for models with this name; none when there is no such tool.
     pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
         self.find(name).map(|(spec, _)| spec)
     }
 
-    /// What a call of this tool can do; none when there is no such tool.
+    /// The kind of this tool; none when there is no such tool.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.find(name).map(|(_, tool)| tool.kind)
     }
 
-    /// What a call of a tool does, by its arguments as JSON text. `plan` is the plan file of a call that names none. `NOT_FOUND` when there
-    /// is no such tool, `INVALID_ARGUMENT` for arguments that it does not take: a call that this refuses does nothing.
+    /// The effects of a call of a tool, from its arguments as JSON text. `plan` is the plan file of a call that names none. `NOT_FOUND` when
+    /// there is no such tool, `INVALID_ARGUMENT` for arguments that it does not take: a call that this refuses does nothing.
     pub fn effects(&self, name: &str, text: &str, plan: &FilePath) -> Result<Effects, Error> {
         let (tool, args) = self.checked(name, text)?;
         let mut declaration = Declaration::new(plan);

@@ -24,7 +24,7 @@ pub struct Schema {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SchemaError {
-    /// Where in it, as a JSON pointer.
+    /// Its place in the schema, as a JSON pointer.
     pub pointer: String,
     /// The fault, in words.
     pub message: String,
@@ -67,8 +67,8 @@ impl Schema {
         self.shape.fits_budget(value, MOST_APPLICATIONS).is_ok() && self.validator.is_valid(value)
     }
 
-    /// The arguments in a text, held to this schema, which `source` is. `INVALID_ARGUMENT` with what is wrong, or when they take too much to
-    /// check.
+    /// The arguments in a text, validated against this schema, whose JSON is `source`. `INVALID_ARGUMENT` with the fault, or when a validation
+    /// would take too much work.
     pub(crate) fn arguments(&self, source: &Value, text: &str) -> Result<Value, domain::Error> {
         if let Ok(value) = serde_json::from_str(text) {
             let affordable = self.shape.fits_budget(&value, MOST_APPLICATIONS);
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A schema whose definition `i` applies definition `i + 1` twice, in the way that `fork` says.
+    /// A schema whose definition `i` applies definition `i + 1` twice, as `fork` combines them.
     fn forks(levels: usize, fork: impl Fn(Value) -> Value) -> Value {
         let mut definitions: serde_json::Map<String, Value> = (0..levels)
             .map(|level| (format!("a{level}"), fork(json!({ "$ref": format!("#/$defs/a{}", level + 1) }))))
@@ -208,7 +208,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever the shape says that a check is affordable, it is made, and says what the library says.
+        /// If the shape finds a validation affordable, it is made, and its result is the library's.
         #[test]
         fn the_budget_changes_no_answer(forks_at in 1_usize..12, value in prop_oneof![Just(json!("x")), Just(json!(1)), Just(json!([["x"]]))]) {
             let source = forks(forks_at, |next| json!({ "allOf": [next, next] }));

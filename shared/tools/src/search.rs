@@ -1,4 +1,4 @@
-//! Tools that walk files, and where they walk: `latest/` here, brought in line with the index before where it is only a cache.
+//! Tools that walk files in `latest/`, which is first brought in line with the index if the disk is only a cache.
 
 use crate::{
     args,
@@ -33,16 +33,16 @@ pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'sta
     /// Refuses arguments that mean nothing, before anything is fetched for them.
     fn check(&self) -> Result<(), Error>;
 
-    /// What a search finds, by path.
+    /// The result of a search, by path.
     type Found: Send + 'static;
 
-    /// Searches what is there. Waits for the disk.
+    /// Searches the files at `start`. Waits for the disk.
     fn walk(&self, start: &Start) -> Result<Self::Found, Error>;
 
     /// The paths that were found.
     fn paths(found: &Self::Found) -> Vec<FilePath>;
 
-    /// Leaves out what is not among `known`.
+    /// Drops results whose paths are not in `known`.
     fn keep(found: &mut Self::Found, known: &HashSet<FilePath>);
 
     /// The answer.
@@ -71,8 +71,7 @@ pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
     Ok(args.show(found))
 }
 
-/// Those of the paths that the index has: what somebody has put into `latest/` by hand is no file of the workspace, and no other tool
-/// would find it.
+/// The paths that the index has: a file that was put into `latest/` by hand is not part of the workspace, and no other tool would find it.
 async fn known(call: &Call<'_>, paths: Vec<FilePath>) -> Result<HashSet<FilePath>, Error> {
     /// How many paths are asked for one by one; of more, all that is there is listed.
     const ONE_BY_ONE: usize = 500;
@@ -95,11 +94,11 @@ async fn known(call: &Call<'_>, paths: Vec<FilePath>) -> Result<HashSet<FilePath
     Ok(known)
 }
 
-/// The answer of the workspace's sandbox, if it has one that is ready and answers. What went wrong there is seen for itself here.
+/// The answer of the workspace's sandbox, if it has one that is ready and answers. After a failure there, the search runs here.
 async fn nearby<S: Search>(call: &Call<'_>, at: &FilePath, args: &S) -> Option<Answer> {
     let args = serde_json::to_string(args).ok()?;
     let answer = call.workspace.search_nearby(at, S::TOOL, &args).await?;
-    // Commands run beside it: what it says is believed as little as a file.
+    // Commands run beside it: its answer is trusted as little as a file.
     const LONGEST: usize = 2 * crate::caps::MAX_BYTES;
     let outcome: Outcome = serde_json::from_str(&answer).ok()?;
     let Outcome { output, truncated, result, .. } =
@@ -107,10 +106,10 @@ async fn nearby<S: Search>(call: &Call<'_>, at: &FilePath, args: &S) -> Option<A
     Some(Ok(Done { output, truncated, result, capped: true, ..Done::default() }))
 }
 
-/// Runs a tool that only walks files (`grep`, `glob`) over a folder that has a workspace's current files, with arguments as JSON
-/// text: what a sandbox does over its mirror. The answer is that of the tool itself over the same files.
+/// Runs a tool that only walks files (`grep`, `glob`) over a folder that has a workspace's current files, with arguments as JSON text: a
+/// sandbox runs it over its mirror. The answer is that of the tool itself over the same files.
 ///
-/// `find` is none of these: it asks the index, which knows who wrote what and when.
+/// `find` is none of these: it asks the index, which has authors and times.
 pub async fn search_folder(latest: &Path, tool: &str, args: &str) -> Outcome {
     let answer = match tool {
         Grep::TOOL => in_folder::<Grep>(latest, args).await,
@@ -125,8 +124,8 @@ pub async fn search_folder(latest: &Path, tool: &str, args: &str) -> Outcome {
 }
 
 async fn in_folder<S: Search>(latest: &Path, text: &str) -> Answer {
-    // Whoever asks has had them checked as those of a tool are. That takes schemas, and all tools, which are half of what a machine that
-    // only searches would be made of.
+    // The caller has checked them as arguments of a tool. A check here would take the schemas of all tools, which would double the size of a
+    // machine that only searches.
     let args: S = serde_json::from_str(text).map_err(|error| Error::invalid("args", error.to_string()))?;
     args.check()?;
     let at = path("path", args.path().unwrap_or("/"))?;

@@ -38,7 +38,7 @@ pub(crate) struct Mkdir {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mv {
-    /// What to move.
+    /// The path to move.
     from: String,
     /// Its new path, with its name.
     to: String,
@@ -47,7 +47,7 @@ pub(crate) struct Mv {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rm {
-    /// What to remove.
+    /// The path to remove.
     path: String,
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn mkdir(call: &Call<'_>, args: Mkdir) -> Answer {
 pub(crate) async fn mv(call: &Call<'_>, args: Mv) -> Answer {
     let (from, to) = (call::path("from", &args.from)?, call::path("to", &args.to)?);
     let change = call.workspace.mv(&from, &to, &call.writer()).await?;
-    // What was read before it moved is still what was read.
+    // Files that were read before the move still count as read.
     let mut seen = Vec::new();
     for (path, digest) in call.seen.iter().filter(|(path, _)| from != to && path.is_within(&from)) {
         let below = path.as_str().strip_prefix(from.as_str()).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! of three (a blob's file, its folder, the commit). Everything else is a blob, durable before the commit that names it.
 //! A reader need not know which: by its size it may be in the table, else it is a blob, which a sandbox may have at hand.
 //!
-//! Whatever is read is compared with its digest, wherever it comes from; [`crate::damage`] is about what differs.
+//! Every read compares the content with its digest, from any store; [`crate::damage`] handles a mismatch.
 
 use crate::{
     Damage, Given, Result, error,
@@ -23,7 +23,7 @@ const SMALL: u64 = 16 * 1024;
 /// Contents over this length, in bytes, are hashed off the executor's threads.
 const LONG_TO_HASH: usize = 256 * 1024;
 
-/// Whether a content of this length is a blob whatever it is; a shorter one is a blob when it is no text.
+/// Whether a content of this length is always a blob; a shorter one is a blob only when it is not text.
 pub(crate) fn is_blob(size: u64) -> bool {
     size > SMALL
 }
@@ -63,7 +63,7 @@ impl Archive {
             return Ok(text);
         }
         let nearby = self.shared.upgrade().and_then(|shared| shared.nearby.get().cloned());
-        // Nobody but the archive has what is not current: where the size is not known that is likely.
+        // Only the archive has contents that are not current, and a content of unknown size is probably one of those.
         if let Some(nearby) = nearby.filter(|_| is_blob(size))
             && let Some(content) = nearby.content(self.keys.0, digest).await
         {
@@ -75,7 +75,7 @@ impl Archive {
         }
     }
 
-    /// The same, from nowhere but the stores: for a sandbox, which is to be given what it has not got.
+    /// The same, from the stores only: for a sandbox that lacks the content.
     pub async fn get_far(&self, digest: Sha256, size: u64) -> Result<Bytes> {
         if is_large(size) {
             return Err(too_large(size));
@@ -86,7 +86,7 @@ impl Archive {
         }
     }
 
-    /// What the stores have of a content that may never have been put.
+    /// Reads a content that may never have been stored; none when the stores lack it.
     pub async fn find(&self, digest: Sha256) -> Result<Option<Given>> {
         let text = self.text(digest, 0).await?;
         if text.is_none() {
@@ -99,7 +99,7 @@ impl Archive {
         Ok(self.blob_unless(text, digest).await?.ok().map(Given::Bytes))
     }
 
-    /// What the stores have of a content, compared with its digest; 0 for a size that is not known.
+    /// Reads a content from the stores and compares it with its digest; a `size` of 0 means unknown.
     pub async fn stored(&self, digest: Sha256, size: u64) -> Result<std::result::Result<Bytes, Damage>> {
         let text = self.text(digest, size).await?;
         self.blob_unless(text, digest).await
@@ -124,7 +124,7 @@ impl Archive {
         }
     }
 
-    /// What the table has of a content; none when it has nothing.
+    /// Reads a content from the table and compares it with its digest; none when the table lacks it.
     pub async fn text(&self, digest: Sha256, size: u64) -> Result<Option<std::result::Result<Bytes, Damage>>> {
         if is_blob(size) {
             return Ok(None);

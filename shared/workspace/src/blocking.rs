@@ -1,7 +1,7 @@
-//! Work that waits for a disk or computes for long: on a thread for such work, so that nobody waits for it who need not.
+//! Work that waits for a disk or computes for long runs on a blocking thread, so that other tasks of the runtime do not wait for it.
 //!
-//! A simulation has it done where it is called. Otherwise the time that a thread takes would decide in which order things happen, and
-//! a seed would stand for many runs.
+//! A simulation runs it on the calling thread. Otherwise the time that a thread takes would decide the order of events, and one seed would stand for
+//! many different runs.
 
 use std::{cell::Cell, marker::PhantomData};
 use tokio::task::{JoinError, spawn_blocking};
@@ -10,12 +10,11 @@ thread_local! {
     static INLINE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, such work is done where it is called on this thread.
+/// While this guard lives, blocking work runs inline on the thread that created it.
 #[derive(Debug)]
 pub struct Inline(PhantomData<*const ()>);
 
-/// Has such work done where it is called, on this thread: for a runtime with one thread, whose order of things has to be the same
-/// each time.
+/// Runs blocking work inline on this thread: for a runtime with one thread whose order of events must be the same in each run.
 #[must_use]
 pub fn inline() -> Inline {
     INLINE.set(true);

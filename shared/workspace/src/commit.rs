@@ -1,4 +1,4 @@
-//! What every change has in common: its locks, its one commit, and how it runs to its end.
+//! Common parts of every change: its locks, its single commit, and running it to its end.
 
 use crate::{
     Change, Result, Workspace, Writer,
@@ -28,7 +28,7 @@ pub(crate) const ATTEMPTS: u32 = 16;
 pub(crate) enum Note {
     /// Under which grant; none when it was taken back.
     Under(Option<Grant>),
-    /// Who began it: what older versions wrote. Where it runs is not known.
+    /// The name of the principal that began it, as older versions wrote it. The machine that runs it is not known.
     By(String),
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn whole<T: Send + 'static>(task: impl Future<Output = Result<T
 }
 
 impl Workspace {
-    /// What the tool call did when it was run before.
+    /// The change that this tool call committed in an earlier run; none when it has not run.
     pub async fn applied(&self, writer: &Writer) -> Result<Option<Change>> {
         let Some(call) = writer.call else { return Ok(None) };
         let item = self.0.table.get(&self.0.keys.call(call)).await.map_err(error::port)?;
@@ -59,9 +59,9 @@ impl Workspace {
         Ok(self.note(call).await?.and_then(|(_, grant)| grant))
     }
 
-    /// Notes that a call begins which must not be repeated, such as a command, and under which grant. To be told before it is handed
-    /// over: then whoever comes after a crash knows that it may have been, and where. Returns the grant that is noted: another one
-    /// when somebody else was faster.
+    /// Notes, before the call is handed over, that a call begins which must not be repeated, such as a command, and under which grant. So the worker
+    /// that takes over after a crash knows that it may have run, and on which machine. Returns the noted grant: the other one when another caller was
+    /// faster.
     pub async fn begin(&self, call: CallId, grant: Grant) -> Result<Grant> {
         let (key, body) = (self.0.keys.begun(call), error::json(&grant)?);
         let mut expect = Expect::Absent;
@@ -69,7 +69,7 @@ impl Workspace {
             let note = Write::put(key.clone(), body.clone(), expect).expiring(self.0.clock.now() + CALLS_KEPT);
             match self.0.table.commit(vec![note]).await {
                 Ok(()) => return Ok(grant),
-                // When the table does not say whether the note was taken, it says what is noted.
+                // A write without a known outcome is settled by reading the note on the next attempt.
                 Err(ports::Error::Conflict { .. } | ports::Error::Unavailable { .. }) => {}
                 Err(error) => return Err(error::port(error)),
             }
@@ -84,8 +84,8 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// Takes the note back of a call of which nothing was begun under this grant, and never will be: so anybody may begin it. The note
-    /// of another grant stays.
+    /// Removes the note of a call that was not begun under this grant and never will be, so that another grant can begin it. The note of another
+    /// grant stays.
     pub async fn not_begun(&self, call: CallId, grant: Grant) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let Some((rev, Some(noted))) = self.note(call).await? else { return Ok(()) };
@@ -103,7 +103,7 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// What is noted of a call, and the revision of the note; no grant when it was taken back.
+    /// The note of a call with its revision; no grant when the note was removed.
     async fn note(&self, call: CallId) -> Result<Option<(u64, Option<Grant>)>> {
         let item = self.0.table.get(&self.0.keys.begun(call)).await.map_err(error::port)?;
         item.map(|item| Ok((item.rev, error::parse::<Note>(&item.body)?.grant()))).transpose()
@@ -136,7 +136,7 @@ impl Workspace {
             }
             Err(ports::Error::Conflict { .. }) => Ok(false),
             Err(error) => {
-                // It may have taken effect, and nobody flushes it: the mark must not pass it.
+                // It may have taken effect, and no flush follows: the mark must not pass it.
                 self.0.behind.store(true, Ordering::Relaxed);
                 Err(error::port(error))
             }
@@ -152,7 +152,7 @@ impl Workspace {
         self.0.files[stripe].lock().await
     }
 
-    /// The commit is what counts: when the disk does not follow, the next read or the next start puts it right.
+    /// The commit alone decides: if the disk does not follow, the next read or the next start repairs it.
     pub(crate) async fn flush<T: Send + 'static>(
         &self,
         what: &'static str,

@@ -1,9 +1,9 @@
-//! Contents of the archive that are not what was written: found when they are read or scrubbed, repaired from any good copy, and
-//! told of where there is none.
+//! Contents of the archive that differ from their digest or are missing: found by reads and by the scrub, repaired from any good copy, and reported
+//! when there is none.
 //!
-//! A content is its digest, so a copy is good whoever has it: `latest/`, the trash, a sandbox, or another workspace with the same
-//! content. A workspace is given nothing by this that was not its own: it knew the digest because it had the content. Damage that
-//! cannot be repaired is kept in the table until it is, so that every process and the next start knows of it.
+//! A content is identified by its digest, so a copy from any place is good: `latest/`, the trash, a sandbox, or another workspace with the same
+//! content. A workspace gets nothing by this that was not its own: it knew the digest because it had the content. Damage that cannot be repaired is
+//! kept in the table until it is, so that every process and the next start knows of it.
 
 use crate::{
     Result, Workspace, Workspaces,
@@ -36,7 +36,7 @@ const FOLDERS: usize = 2_000;
 pub(crate) const OTHERS: usize = 1_000;
 /// How many other workspaces are asked at once.
 pub(crate) const ASKED_AT_ONCE: usize = 16;
-/// What is wrong with a content.
+/// The kinds of damage of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Damage {
@@ -49,19 +49,19 @@ pub enum Damage {
 /// A content that could not be repaired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Damaged {
-    /// Whose.
+    /// The workspace that the content belongs to.
     pub workspace_id: WorkspaceId,
     /// The digest that it should have.
     pub sha256: Sha256,
     /// Its length in bytes.
     pub size: u64,
-    /// What is wrong.
+    /// The kind of damage.
     pub damage: Damage,
     /// When that was seen last.
     pub found_at: Timestamp,
 }
 
-/// What this process has seen of damage, since it began.
+/// Counters of damage that this process has seen since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageCounts {
     /// Contents that scrubs compared with their digests.
@@ -92,7 +92,7 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error.code, Code::ContentDamaged | Code::ContentMissing)
 }
 
-/// The same error with its place, where it is about a content.
+/// The same error with its place, if it is about a content.
 pub(crate) fn at(error: Error, path: Option<&FilePath>, file_id: FileId, v: u64) -> Error {
     if !is_damage(&error) {
         return error;
@@ -130,7 +130,7 @@ impl Archive {
         Ok(content)
     }
 
-    /// Counts a damage. The refusal where a good copy was looked for just now.
+    /// Counts a damage and allows a search. It is an error when a good copy was searched for a moment ago.
     pub(crate) fn begin_search(&self, digest: Sha256, damage: Damage) -> Result<Arc<Shared>> {
         let Some(shared) = self.shared.upgrade() else { return Err(refusal(digest, damage)) };
         let searched = shared.damages.lost().get(&(self.keys.0, digest)).copied();
@@ -163,7 +163,7 @@ impl Archive {
         tracing::warn!(workspace = %id, %digest, ?damage, "a content of the archive was repaired from a good copy");
     }
 
-    /// Stores a content that is current already: where the archive has it, nothing changes, and where it is damaged it is repaired.
+    /// Stores a content that is current already: it changes nothing when the archive has it, and repairs it when it is damaged.
     pub(crate) async fn put_again(&self, digest: Sha256, content: &Bytes) -> Result<()> {
         if let Some(write) = self.put(digest, content).await?
             && !matches!(self.text(digest, content.len() as u64).await?, Some(Ok(_)))
@@ -173,7 +173,7 @@ impl Archive {
         self.is_good_again(digest).await
     }
 
-    /// Forgets what was known of a damage, after the content was stored.
+    /// Removes the record of a damage after the content was stored.
     pub(crate) async fn is_good_again(&self, digest: Sha256) -> Result<()> {
         let Some(shared) = self.shared.upgrade() else { return Ok(()) };
         let was_lost = shared.damages.lost().remove(&(self.keys.0, digest)).is_some();
@@ -186,10 +186,10 @@ impl Archive {
 }
 
 impl Workspace {
-    /// A content from wherever else it is.
+    /// Searches for a good copy of a content outside of the archive.
     async fn good_copy(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
         let Some(shared) = self.0.shared.upgrade() else { return Ok(None) };
-        // Where the disk is only a cache, what it has came from the archive, and to look through the index costs requests.
+        // A disk that is a cache got its files from the archive, and a search through the index costs requests.
         if shared.cache.get().is_none()
             && let Some(content) = self.copy_on_disk(digest, size).await?
         {
@@ -247,7 +247,7 @@ impl Workspace {
     async fn copy_of_another(&self, shared: &Arc<Shared>, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
         let asked = Shared::others(shared, self.0.id).await?.into_iter().map(|other| async move {
             let archive = Shared::handle(shared, other);
-            // What is wrong with the archive of another is its own to find.
+            // Damage in another workspace's archive is reported by that workspace.
             archive.0.archive.stored(digest, size).await.ok().and_then(std::result::Result::ok)
         });
         let mut found = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE).filter_map(std::future::ready).boxed();
@@ -256,7 +256,7 @@ impl Workspace {
 }
 
 impl Workspaces {
-    /// What this process has seen of damage.
+    /// The counters of damage of this process.
     pub fn damage_counts(&self) -> DamageCounts {
         let Damages { scrubbed, found, repaired, .. } = &self.0.damages;
         let read = |counter: &AtomicU64| counter.load(Relaxed);

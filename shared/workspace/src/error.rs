@@ -1,4 +1,4 @@
-//! How the errors of ports and disks become what a client reads.
+//! Turns errors of ports and disks into errors for clients.
 
 use crate::Result;
 use domain::{Code, Error, FilePath};
@@ -25,7 +25,7 @@ pub(crate) fn port(error: ports::Error) -> Error {
     }
 }
 
-/// A disk's error while doing `what`. The path on this machine is nobody's business; the log has the cause.
+/// Turns a disk's error while doing `what` into an API error. The path on this machine stays out of it; the log has the cause.
 pub(crate) fn disk(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         tracing::error!(what, %error, "the workspace's disk failed");

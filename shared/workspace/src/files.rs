@@ -16,7 +16,7 @@ use std::{ops::Range, sync::atomic::Ordering};
 const READS: u32 = 8;
 
 impl Workspace {
-    /// What is at a path.
+    /// The entry at a path.
     pub async fn stat(&self, path: &FilePath) -> Result<Info> {
         if path.is_root() {
             return Ok(self.root_info());
@@ -26,12 +26,12 @@ impl Workspace {
         Ok(info)
     }
 
-    /// What has this identity.
+    /// The entry with this identity.
     pub async fn by_id(&self, file_id: FileId) -> Result<Info> {
         self.stat(&self.path_of(file_id).await?).await
     }
 
-    /// What is in a folder, by name; `limit` is cut to 1 to 1,000.
+    /// The entries of a folder, by name; `limit` is cut to 1 to 1,000.
     pub async fn ls(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
         let folder = self.folder_at(path).await?;
         let page = self.entries(folder, limit.clamp(1, 1000), cursor).await?;
@@ -41,7 +41,7 @@ impl Workspace {
         Ok(Listing { entries, next_cursor: page.next })
     }
 
-    /// What is at and below a path, folders before what is in them, at most `max`; and whether that was all.
+    /// The entries at and below a path, at most `max`, each folder before its entries; and whether that was all.
     pub async fn list_tree(&self, path: &FilePath, max: usize) -> Result<(Vec<Info>, bool)> {
         let mut found = Vec::new();
         let mut folders = vec![(path.clone(), self.folder_at(path).await?)];
@@ -66,8 +66,8 @@ impl Workspace {
 
     /// A file's content, or the bytes of it in `range` (cut to its end).
     ///
-    /// The content is that of the version told in the answer, also while others write: what `latest/` has is compared with
-    /// the index's digest, and where it is missing or torn the archive has it, and `latest/` is put right.
+    /// The content is that of the version told in the answer, also while others write: the bytes in `latest/` are compared with the index's digest,
+    /// and if they are missing or torn, the archive serves the read and `latest/` is repaired.
     ///
     /// # Errors
     /// `PAYLOAD_TOO_LARGE` for a large content without a range, or with a range of so many bytes.
@@ -144,8 +144,8 @@ impl Workspace {
         archive::digest(&bytes).await.is_ok_and(|found| found == digest).then_some(bytes)
     }
 
-    /// Writes what the index says to `latest/`, unless a writer has just done so. A disk that does not take it, such as a full one,
-    /// takes nothing from the reader: the next one tries again.
+    /// Writes the current content of the index to `latest/`, unless a writer has just done so. A disk that refuses it, for example a full one, does
+    /// not fail the read: the next read tries again.
     async fn heal(&self, path: &FilePath) -> Result<()> {
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
@@ -169,7 +169,7 @@ impl Workspace {
         }
         let content = match self.0.archive.get(digest, entry.size).await {
             Ok(content) => content,
-            // What `latest/` has instead stays, and no read takes it for the content.
+            // The wrong bytes in `latest/` stay; every read compares the digest and rejects them.
             Err(error) if is_damage(&error) => return Ok(false),
             Err(error) => return Err(error),
         };

@@ -1,4 +1,4 @@
-//! What the index keeps, as every version wrote it.
+//! Items of the index in every version of their format.
 
 use crate::{
     Change, Damage, Damaged, Kind, Op, Version, WorkspaceInfo,
@@ -85,15 +85,15 @@ fn the_index_is_read_for_ever() {
     check("damage", &damaged);
 }
 
-/// What is written anew as a whole would lose what is not known; so it is left alone.
+/// Entries are rewritten as a whole, which would drop unknown fields; so an entry with unknown fields is refused.
 #[test]
-fn what_is_not_known_is_not_written_away() {
+fn items_with_unknown_fields_are_refused() {
     let with_more = |mut value: serde_json::Value| {
         value["newer"] = json!("more");
         value
     };
     assert!(serde_json::from_value::<Entry>(with_more(json!(entry(Kind::File)))).is_err());
     assert!(serde_json::from_value::<Node>(with_more(json!(Node { folder: None, name: String::new() }))).is_err());
-    // What is written once may say more.
+    // Items that are written only once may have unknown fields.
     assert_eq!(serde_json::from_value(with_more(json!(change(Op::Made)))).ok(), Some(change(Op::Made)));
 }

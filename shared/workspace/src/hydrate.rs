@@ -1,12 +1,11 @@
-//! Bringing `latest/` in line with the index where the disk is only a cache (spec 001 §5): before a folder is walked.
+//! Brings `latest/` in line with the index on a disk that is only a cache (spec 001 §5), before a folder is walked.
 //!
-//! The index is listed a folder a query, the disk is looked at in one go, and only what differs is fetched. Contents are hashed
-//! once: what was found right is remembered by its inode and times, which no write leaves as they are.
+//! The index is listed with one query per folder, the disk is read in one pass, and only differences are fetched. Contents are hashed once: a
+//! verified file is remembered by its inode and times, which every write changes.
 //!
-//! Invariant: what this process commits is never undone by an older listing. The disk is looked at *before* the index is
-//! listed, and a file is put or removed under its lock, and only where nobody has been since that look: then the listing is no
-//! older than what is there. Hydrations of one workspace come one after the other, so that what an earlier one put is seen by
-//! the next one's look.
+//! Invariant: an older listing never undoes a commit of this process. The disk is read *before* the index is listed, and a file is put or removed
+//! under its lock, and only if nothing changed it since that read: then the listing is no older than the disk. Hydrations of one workspace run one
+//! after the other, so that each sees the files that an earlier one put.
 
 mod cache;
 mod chats;
@@ -91,7 +90,7 @@ impl Workspace {
         Ok(held)
     }
 
-    /// Removes what the disk has and the index has not. A folder goes with all in it; only the uppermost ones count.
+    /// Removes files and folders that the index does not have. A folder goes with all in it; only the uppermost ones count.
     async fn remove_strays(
         &self,
         before: &BTreeMap<FilePath, Seen>,
@@ -103,7 +102,7 @@ impl Workspace {
             let (this, path, seen) = (self.clone(), (*path).clone(), before.get(*path).copied());
             whole(async move {
                 if seen.is_some_and(|seen| seen.what == OnDisk::Folder) {
-                    // Somebody may have made it anew, and something in it: while nobody can, the index says so.
+                    // Another writer may have made it anew, with files in it: the index tells, and the lock keeps writers out meanwhile.
                     let _tree = this.0.tree.write().await;
                     let walk = this.walk(&path).await;
                     let is_there = match walk {
@@ -142,8 +141,7 @@ impl Workspace {
         .await
     }
 
-    /// Puts something of their length in the place of large files, which are brought to no cache: whoever lists finds them, and whoever
-    /// searches leaves them out.
+    /// Puts a sparse file of the same length in the place of each large file, which no cache fetches: listings show it, and searches skip it.
     async fn stand_in_for(&self, files: Vec<File>) -> Result<()> {
         for (path, known, seen) in files {
             let this = self.clone();
@@ -228,7 +226,7 @@ impl Workspace {
     }
 }
 
-/// A file, what it is to be, and what the disk had.
+/// A file, its target state, and the state on disk.
 type File = (FilePath, Known, Option<Seen>);
 
 impl Known {

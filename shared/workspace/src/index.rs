@@ -7,7 +7,7 @@ use crate::{
 use domain::{Code, Error, FileId, FilePath};
 use ports::Query;
 
-/// The most names in a path: what makes or moves one has to fit into one commit.
+/// The most names in a path: making or moving one has to fit into one commit.
 pub(crate) const MAX_DEPTH: usize = 40;
 
 /// An entry that is there.
@@ -25,7 +25,7 @@ pub(crate) struct Found {
 pub(crate) struct Walk {
     /// The folders on the way, from the root down; at least the root.
     pub above: Vec<FileId>,
-    /// What is at the path; none when it is the root, or when nothing is.
+    /// The entry at the path; none for the root, and when there is no entry.
     pub found: Option<Found>,
     /// The names that lead to nothing; the last one is the path's own. Empty when something was found.
     pub missing: Vec<String>,
@@ -64,7 +64,7 @@ impl Workspace {
         Ok(walk)
     }
 
-    /// What is at the path; `NOT_FOUND` with similar names when nothing is.
+    /// The entry at the path; `NOT_FOUND` with similar names when there is none.
     pub(crate) async fn found(&self, path: &FilePath) -> Result<Found> {
         let walk = self.walk(path).await?;
         match walk.found {
@@ -74,7 +74,7 @@ impl Workspace {
         }
     }
 
-    /// The error for a path that leads to nothing, with what is there instead.
+    /// The error for a path without an entry, with the nearest existing names.
     async fn nothing_at(&self, path: &FilePath, walk: &Walk) -> Error {
         const LOOK_AT: usize = 500;
         let error = Error::not_found("file or folder", path);
@@ -90,7 +90,7 @@ impl Workspace {
         }
     }
 
-    /// Where an identity is; `NOT_FOUND` when it is nowhere, or in the trash.
+    /// The path of an identity; `NOT_FOUND` when it does not exist or is in the trash.
     pub async fn path_of(&self, file_id: FileId) -> Result<FilePath> {
         let mut names = Vec::new();
         let mut at = file_id;

@@ -1,4 +1,4 @@
-//! Where everything is in the table.
+//! The keys of a workspace's items in the table.
 
 use domain::{CallId, FileId, Sha256, Timestamp, WorkspaceId};
 use ports::Key;
@@ -18,7 +18,7 @@ impl Keys {
     pub fn workspace(self) -> Key {
         Key::new(WORKSPACES, self.0.to_string())
     }
-    /// What is in a folder, by name.
+    /// The entries of a folder, by name.
     pub fn folder(self, folder: FileId) -> String {
         format!("{}/dir/{folder}", self.0)
     }
@@ -67,7 +67,7 @@ impl Keys {
     pub fn begun(self, call: CallId) -> Key {
         Key::new(self.all_begun(), call.to_string())
     }
-    /// What was done, by version 7 UUID: in the order of time.
+    /// The changes of the workspace, by version 7 UUID: in the order of time.
     pub fn changes(self) -> String {
         format!("{}/changes", self.0)
     }

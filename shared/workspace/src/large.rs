@@ -1,5 +1,5 @@
-//! Large contents ([`ports::LARGE`]): only ever blobs, never whole in memory. They come in as a stream or past the process, are read
-//! in parts, and are put into `latest/` by a link, or as a stream where the archive is elsewhere.
+//! Large contents ([`ports::LARGE`]): only ever blobs, never whole in memory. They come in as a stream or past the process, are read in parts, and
+//! are put into `latest/` by a link, or as a stream when the archive is remote.
 
 use crate::{
     Damage, Result, Workspace,
@@ -51,8 +51,8 @@ pub enum Given {
     },
 }
 
-/// Puts a content at `at`, where nothing is: by a link, or as a stream that is compared with the digest. False when the store has not
-/// got it as it was written; nothing is there then.
+/// Puts a content at the free path `at`: by a link, or as a stream that is compared with the digest. False when the store lacks it or has it damaged;
+/// `at` is then still free.
 ///
 /// # Errors
 /// When the store does not answer, or the disk fails.
@@ -99,7 +99,7 @@ async fn disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + '
 /// The digest of a file of any length.
 ///
 /// # Errors
-/// What the disk says.
+/// The disk's error.
 pub fn digest_of(mut file: File) -> io::Result<Sha256> {
     let (mut hasher, mut piece) = (Hasher::default(), vec![0; 1024 * 1024]);
     loop {
@@ -151,8 +151,8 @@ impl Archive {
         self.recover_large(digest, size, damage).await
     }
 
-    /// Repairs a large content from another workspace that has the same; an error with the damage when there is none. What `latest/` and
-    /// the trash have is the archive's own file, or came from it.
+    /// Repairs a large content from another workspace that has the same; an error with the damage when there is none. Copies in `latest/` and the
+    /// trash do not help: they are links to the archive's own file, or came from it.
     pub async fn recover_large(&self, digest: Sha256, size: u64, damage: Damage) -> Result<()> {
         let shared = self.begin_search(digest, damage)?;
         let own = self.space();
@@ -180,7 +180,7 @@ impl Archive {
         Err(self.lost(&shared, digest, size, damage).await)
     }
 
-    /// Copies a content as a stream; false where the store takes none, or the copy is no good one.
+    /// Copies a content as a stream; false when the store takes no streams, or the copy is damaged.
     async fn copy(&self, from: &str, to: &str, digest: Sha256, size: u64) -> ports::Result<bool> {
         let Some(mut incoming) = self.blobs.incoming(to, digest, size).await? else { return Ok(false) };
         let mut at = 0;
@@ -202,7 +202,7 @@ impl Archive {
 }
 
 impl Workspace {
-    /// The bytes of a content in `range`, piece by piece: what a version or a file says of itself has its digest and its size.
+    /// The bytes of a content in `range`, in pieces: `digest` and `size` are those of a version or a file.
     pub fn pieces(
         &self,
         digest: Sha256,
@@ -223,8 +223,8 @@ impl Workspace {
         })
     }
 
-    /// Puts a large file into `latest/`; says whether it was not there. Where the disk is only a cache, something of its length stands
-    /// in for it.
+    /// Puts a large file into `latest/`; says whether it was missing there. A disk that is only a cache gets a sparse file of the same length
+    /// instead.
     pub(crate) async fn put_large(&self, path: &FilePath, digest: Sha256, size: u64) -> Result<bool> {
         let is_cache = self.0.shared.upgrade().is_none_or(|shared| shared.cache.get().is_some());
         let (id, at) = (self.0.clock.id(), path.clone());
@@ -238,7 +238,7 @@ impl Workspace {
                 OnDisk::File(found) if found == size => Ok(digest_of(mirror.open(&at)?)? == digest),
                 _ => Ok(false),
             };
-            // What the archive has not got stays out of `latest/`, and what is there instead is taken by no read for it.
+            // A content that the archive lacks stays out of `latest/`, and no read accepts the wrong file that is there instead.
             if self.disk("to read a file", same).await?
                 || !bring(&*archive.blobs, &space, digest, size, temporary).await.map_err(error::port)?
             {
@@ -249,7 +249,7 @@ impl Workspace {
         self.disk("to write a file", move |mirror| mirror.adopt(&path, id)).await
     }
 
-    /// The same after a commit, which is what counts.
+    /// The same after a commit; a failure is only logged, because the commit alone decides.
     pub(crate) async fn flush_large(&self, path: &FilePath, digest: Sha256, size: u64) {
         if let Err(error) = self.put_large(path, digest, size).await {
             self.0.behind.store(true, Ordering::Relaxed);

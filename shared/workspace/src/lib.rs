@@ -3,9 +3,9 @@
 //!
 //! There are three stores, and one of them decides:
 //!
-//! - The **index** is in the table. An entry (`dir/<folder>`, name) says what is current; a node says where a file id is;
+//! - The **index** is in the table. An entry (`dir/<folder>`, name) has the current version; a node has the place of a file id;
 //!   versions are never changed. As in a Unix file system, an entry names its folder by id and not by path, so that to move
-//!   or to remove a folder is one commit, whatever is inside.
+//!   or to remove a folder of any size is one commit.
 //! - The **archive** has every content by its SHA-256: small texts in the table, everything else in [`ports::Blobs`].
 //! - The **mirror** is `latest/` on disk, for readers such as `grep`. It is written after the commit and never synced: it can
 //!   be made again from the other two at any time, and [`Workspace::repair`] does so after a crash.
@@ -14,11 +14,11 @@
 //! blob sync when the content is large. A tool call that runs again after a crash finds its result under its call id and
 //! changes nothing.
 //!
-//! On a machine whose disk does not last the mirror is a cache: reads compare what is there with the index, and what walks it
-//! has it [hydrated](Workspace::hydrate) before.
+//! On a machine whose disk does not last the mirror is a cache: reads compare its bytes with the index, and code that walks it has it
+//! [hydrated](Workspace::hydrate) before.
 //!
-//! What this crate does not do: it decides no permissions beyond the workspace's own invariants (the taxonomy stays, only
-//! the chat writes its chat file), and it holds no event streams: it only announces each [`Change`] on the bus.
+//! This crate decides no permissions beyond the workspace's own invariants (the taxonomy stays, only the chat writes its chat file), and it
+//! holds no event streams: it only announces each [`Change`] on the bus.
 
 mod archive;
 pub mod blocking;
@@ -64,7 +64,7 @@ pub use scrub::Scrubbed;
 pub use transfer::{Upload, Way};
 pub use workspaces::{Projector, Workspace, Workspaces};
 
-/// The result of everything here. The error is what a client reads; causes are in the log.
+/// The result of everything here. Clients read the error; causes are in the log.
 pub type Result<T> = std::result::Result<T, domain::Error>;
 
 /// The longest content of one write, in bytes; longer ones are [`ports::LARGE`], and come by an upload.

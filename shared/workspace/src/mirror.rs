@@ -1,8 +1,8 @@
 //! The mirror: a workspace's folder on disk, `{root}/{workspace_id}`, with `latest/`, `trash/`, `tmp/` and the mark.
 //!
-//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with
-//! `O_NOFOLLOW`, relative to the folder opened before, so that a link planted in `latest/` (by a tool with a shell, say)
-//! leads nowhere, not even when it is planted while we walk. Where the index has a folder, a link in its place is replaced.
+//! Nothing here follows a symbolic link below the workspace's folder: paths are walked one name at a time with `O_NOFOLLOW`, relative to the
+//! folder opened before, so that a link planted in `latest/` (by a tool with a shell, say) leads nowhere, not even when it is planted during
+//! the walk. If the index has a folder, a link in its place is replaced.
 //!
 //! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
 
@@ -27,9 +27,9 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 /// The parts of a workspace's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
-    /// What is current, under its path.
+    /// Current files, under their paths.
     Latest,
-    /// What was removed, under its file id.
+    /// Removed files, under their file ids.
     Trash,
 }
 
@@ -42,7 +42,7 @@ impl Area {
     }
 }
 
-/// What is found on disk.
+/// The kinds of entries on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDisk {
     /// Nothing.
@@ -55,7 +55,7 @@ pub enum OnDisk {
     Stray,
 }
 
-/// A workspace's folder. Every method works on the disk at once, and fails with what the disk says.
+/// A workspace's folder. Every method does blocking I/O and returns the disk's error.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     home: PathBuf,
@@ -67,7 +67,7 @@ impl Mirror {
         Self { home }
     }
 
-    /// The folder of what is current.
+    /// The folder of current files.
     pub fn latest(&self) -> PathBuf {
         self.home.join(Area::Latest.name())
     }
@@ -85,7 +85,7 @@ impl Mirror {
         absent_is_fine(remove_all(&self.home))
     }
 
-    /// Removes what interrupted writes left behind.
+    /// Removes temporary files of interrupted writes.
     pub fn clear_tmp(&self) -> io::Result<()> {
         let tmp = self.home.join("tmp");
         if fs::read_dir(&tmp).is_ok_and(|mut entries| entries.next().is_none()) {
@@ -95,8 +95,8 @@ impl Mirror {
         fs::create_dir_all(&tmp)
     }
 
-    /// Opens the folder that `path` is in. With `make`, folders on the way are made, and what is in their place and is not
-    /// a folder is removed; without, the error is `NotFound` for both.
+    /// Opens the folder that `path` is in. With `make`, missing folders on the way are made and non-folders in their place are removed; without, the
+    /// error is `NotFound` for both.
     fn folder_of(&self, area: Area, path: &FilePath, make: bool) -> io::Result<OwnedFd> {
         let mut folder = self.part(area.name(), make)?;
         let names: Vec<&str> = path.names().collect();
@@ -116,8 +116,8 @@ impl Mirror {
         Ok(folder)
     }
 
-    /// Opens a part of the workspace's folder. With `make`, the folder is laid out where it is not: on a machine whose disk does
-    /// not last, whoever writes first finds nothing.
+    /// Opens a part of the workspace's folder. With `make`, a missing folder is laid out: on a machine whose disk does not last, the first write
+    /// finds none.
     fn part(&self, name: &str, make: bool) -> io::Result<OwnedFd> {
         match open(self.home.join(name), FOLDER, Mode::empty()) {
             Err(Errno::NOENT) if make => {
@@ -133,7 +133,7 @@ impl Mirror {
         self.folder_of(Area::Latest, path, false)
     }
 
-    /// What is at a path, through no link.
+    /// The kind of entry at a path; links are not followed.
     pub fn look(&self, area: Area, path: &FilePath) -> io::Result<OnDisk> {
         if path.is_root() {
             return Ok(if self.home.join(area.name()).is_dir() { OnDisk::Folder } else { OnDisk::Nothing });
@@ -160,7 +160,7 @@ impl Mirror {
         written
     }
 
-    /// Puts a temporary file in the place of whatever is at a path.
+    /// Moves a temporary file to a path and replaces the entry there.
     fn place(&self, tmp: &OwnedFd, temporary: &str, path: &FilePath, id: Uuid) -> io::Result<()> {
         let folder = self.folder_of(Area::Latest, path, true)?;
         match look_in(&folder, path.name())? {
@@ -171,14 +171,14 @@ impl Mirror {
         Ok(renameat(tmp, temporary, &folder, path.name())?)
     }
 
-    /// Where a file can be made, under a name that nothing has, for [`Mirror::adopt`].
+    /// A free path for a new file that [`Mirror::adopt`] then takes.
     pub fn temporary(&self, id: Uuid) -> io::Result<PathBuf> {
         self.part("tmp", true)?;
         Ok(self.home.join("tmp").join(id.simple().to_string()))
     }
 
-    /// Puts the file that was made as [`Mirror::temporary`] in the place of whatever is at a path, at once. False when it is the very
-    /// file that is there.
+    /// Moves the file that was made as [`Mirror::temporary`] to a path in one step and replaces the entry there. False when that is the same file
+    /// already.
     pub fn adopt(&self, path: &FilePath, id: Uuid) -> io::Result<bool> {
         let tmp = self.part("tmp", true)?;
         let temporary = id.simple().to_string();
@@ -194,7 +194,7 @@ impl Mirror {
         placed.map(|()| !is_same)
     }
 
-    /// Puts a file of this length that takes no room in the place of whatever is at a path.
+    /// Puts a sparse file of this length at a path and replaces the entry there.
     pub fn stand_in(&self, path: &FilePath, length: u64, id: Uuid) -> io::Result<()> {
         File::create_new(self.temporary(id)?)?.set_len(length)?;
         self.adopt(path, id).map(drop)
@@ -214,7 +214,7 @@ impl Mirror {
         self.open_file(Area::Latest, path, OFlags::RDONLY)
     }
 
-    /// Makes a folder, and those above it. What is in its place and is not a folder is removed.
+    /// Makes a folder, and those above it. A non-folder in its place is removed.
     pub fn make(&self, path: &FilePath) -> io::Result<()> {
         let folder = self.folder_of(Area::Latest, path, true)?;
         if path.is_root() || look_in(&folder, path.name())? == OnDisk::Folder {
@@ -224,7 +224,7 @@ impl Mirror {
         make_folder(&folder, path.name()).map(drop)
     }
 
-    /// Moves a file or folder to where nothing is. Whether there was something to move.
+    /// Moves a file or folder to a free path. Says whether there was something to move.
     pub fn rename(&self, from: (Area, &FilePath), to: (Area, &FilePath), id: Uuid) -> io::Result<bool> {
         if self.look(from.0, from.1)? == OnDisk::Nothing {
             return Ok(false);
@@ -361,8 +361,8 @@ impl Mirror {
 
 /// Puts a file in the place of another.
 ///
-/// A plain rename over a file makes ext4 write the new one out at once (`auto_da_alloc`), which the next commit then waits
-/// for. An exchange does not, and what was replaced before it was ever written out costs no write at all.
+/// A plain rename over a file makes ext4 write the new one out at once (`auto_da_alloc`), and the next commit then waits for that. An exchange does
+/// not, and a file that is replaced before it was written out costs no write at all.
 fn swap(from: &OwnedFd, new: &str, folder: &OwnedFd, name: &str) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     match rustix::fs::renameat_with(from, new, folder, name, rustix::fs::RenameFlags::EXCHANGE) {

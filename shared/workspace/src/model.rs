@@ -1,4 +1,4 @@
-//! The data of a workspace: what the index keeps and what callers get.
+//! The data of a workspace: items of the index and results for callers.
 
 use bytes::Bytes;
 use domain::{CallId, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceEvent, WorkspaceId};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 pub use domain::{FileKind as Kind, FileOp as Op};
 
-/// What is current under one name of one folder; the body of the index's entry.
+/// The current entry under one name of one folder; the body of the index's item.
 ///
-/// What is current is written anew as a whole: who does not know a field would take it away, and leaves it alone instead.
+/// An entry is always rewritten as a whole: a version that does not know a field would drop it, so it refuses the entry instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
     pub file_id: FileId,
     pub kind: Kind,
-    /// The current version, from 1; 0 for what has none.
+    /// The current version, from 1; 0 for folders and projections.
     pub v: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Sha256>,
@@ -41,8 +41,7 @@ impl Entry {
     }
 }
 
-/// Where a file or folder is; only while it is not in the trash. Its existence is what makes a folder a place to put
-/// things into.
+/// The place of a file or folder; only while it is not in the trash. A folder takes entries only while it has a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Node {
@@ -56,11 +55,11 @@ pub(crate) struct Node {
 pub struct Info {
     /// Its identity; survives moves and new versions.
     pub file_id: FileId,
-    /// Where it is.
+    /// Its path.
     pub path: FilePath,
     /// The last name of the path; empty for the root.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its current version, from 1; 0 for folders and projections.
     pub v: u64,
@@ -68,7 +67,7 @@ pub struct Info {
     pub sha256: Option<Sha256>,
     /// The length of its content in bytes; 0 for folders.
     pub size: u64,
-    /// Who wrote the current version.
+    /// The principal that wrote the current version.
     pub author: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -76,7 +75,7 @@ pub struct Info {
     pub updated_at: Timestamp,
 }
 
-/// A content with what it is the content of.
+/// The content of a file, with the file's entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     /// The file, in the version that `bytes` is of. For a projection `size` and `sha256` are those of the content now.
@@ -94,7 +93,7 @@ pub struct Version {
     pub sha256: Sha256,
     /// The length of the content in bytes.
     pub size: u64,
-    /// Who wrote it.
+    /// The principal that wrote it.
     pub author: String,
     /// When.
     pub at: Timestamp,
@@ -103,40 +102,39 @@ pub struct Version {
     pub call_id: Option<CallId>,
 }
 
-/// What is in the trash.
+/// An entry of the trash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trashed {
     /// The file or folder as it was, with its old path.
     pub info: Info,
-    /// Who removed it.
+    /// The principal that removed it.
     pub by: String,
     /// When.
     pub at: Timestamp,
 }
 
-/// What one operation did: its result, what is remembered under its call id, what the repair replays, and what a
-/// `file_updated` event is made of.
+/// The effect of one operation: its result, remembered under its call id, replayed by the repair, and the source of a `file_updated` event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// What was done.
+    /// The kind of change.
     pub op: Op,
-    /// Where it is now, or was last.
+    /// Its path now, or its last one.
     pub path: FilePath,
-    /// Where it was before, for [`Op::Moved`].
+    /// Its path before, for [`Op::Moved`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FilePath>,
     /// Which file or folder.
     pub file_id: FileId,
-    /// What it is.
+    /// The kind of entry.
     pub kind: Kind,
-    /// Its version; 0 for folders, projections and what was removed.
+    /// Its version; 0 for folders, projections and removed entries.
     pub v: u64,
-    /// The SHA-256 of its content, where it has one.
+    /// The SHA-256 of its content, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Sha256>,
     /// The length of its content in bytes.
     pub size: u64,
-    /// Who did it.
+    /// The principal that made the change.
     pub author: String,
     /// When.
     pub at: Timestamp,
@@ -173,10 +171,10 @@ impl Change {
     }
 }
 
-/// Who does something, and under which tool call.
+/// The author of a change, and its tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writer {
-    /// Who.
+    /// The author.
     pub principal: Principal,
     /// The tool call; the same call again has no further effect and gives the same result.
     pub call: Option<CallId>,
@@ -202,28 +200,28 @@ impl From<Principal> for Writer {
     }
 }
 
-/// What a writer expects to find; if it does not hold, nothing is written.
+/// The precondition of a write; if it does not hold, nothing is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Whatever is there: the last writer wins.
+    /// None: the last writer wins.
     Any,
-    /// The file with this identity, in whatever version: the last writer wins, and no other file that is at its path by now is
-    /// written to. Else `STALE_VERSION`.
+    /// The file with this identity, in any version: the last writer wins, but a different file that took its path meanwhile is not overwritten. Else
+    /// `STALE_VERSION`.
     File(FileId),
     /// Nothing; else `CONFLICT`.
     Absent,
     /// This version; else `STALE_VERSION`.
     Version(u64),
-    /// This content; else `STALE_VERSION`, with what changed since.
+    /// This content; else `STALE_VERSION`, with the changes since.
     Hash(Sha256),
 }
 
 /// A page of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Listing {
-    /// What is in the folder, by name.
+    /// The entries of the folder, by name.
     pub entries: Vec<Info>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -233,7 +231,7 @@ pub struct Listing {
 pub struct VersionPage {
     /// The versions, newest first.
     pub versions: Vec<Version>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -241,9 +239,9 @@ pub struct VersionPage {
 /// A page of the trash.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrashPage {
-    /// What is in the trash, oldest identity first.
+    /// The entries of the trash, oldest identity first.
     pub files: Vec<Trashed>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -256,7 +254,7 @@ pub struct WorkspaceInfo {
     pub workspace_id: WorkspaceId,
     /// Its name, for people.
     pub name: String,
-    /// Who made it.
+    /// The user who made it.
     pub owner: domain::UserId,
     /// When.
     pub created_at: Timestamp,
@@ -267,12 +265,12 @@ pub struct WorkspaceInfo {
 pub struct WorkspacePage {
     /// The workspaces, oldest first.
     pub workspaces: Vec<WorkspaceInfo>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// What a repair did.
+/// The counts of a repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Paths compared with the index.

@@ -1,8 +1,8 @@
-//! The workspace's sandbox, where one is ready: its mirror is brought in line with the index before it is searched, and contents
-//! are read from it before the blobs are asked (spec 001 §5).
+//! The workspace's sandbox, while one is ready: its mirror is brought in line with the index before it is searched, and contents are read from it
+//! before the blobs are asked (spec 001 §5).
 //!
-//! A sandbox may be gone at any moment, and nothing durable is in it: whatever fails here is logged once, the sandbox is then
-//! left alone for a while, and the caller goes on without. So it is never slower than one failed attempt allows.
+//! A sandbox may be gone at any moment, and nothing durable is in it: a failure is logged once, the sandbox is then left alone for a while, and the
+//! caller goes on without it. So it is never slower than one failed attempt allows.
 
 mod manifest;
 
@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-/// How long what was found is believed: that there is none, or which.
+/// How long the last look is trusted, whether it found a sandbox or none.
 const BELIEVED: Duration = Duration::from_secs(10);
 /// How long after somebody here asked for one it is not believed that there is none: it may be there from one moment to the next.
 const AWAITED: Duration = Duration::from_secs(10 * 60);
@@ -30,8 +30,7 @@ const PATIENCE_FOR_WORK: Duration = Duration::from_secs(60);
 /// How many workspaces are remembered.
 const REMEMBERED: usize = 1024;
 
-/// The sandboxes as workspaces use them. Everybody in this process reaches them through this, so what somebody finds out or asks for
-/// is known to all.
+/// The sandboxes as workspaces use them. All callers in this process share this, so that one caller's result serves all of them.
 pub(crate) struct Nearby {
     sandboxes: Arc<dyn Sandboxes>,
     clock: Arc<dyn Clock>,
@@ -107,7 +106,7 @@ impl Nearby {
     }
 }
 
-/// The sandboxes themselves, with an ear for what they say.
+/// The sandboxes themselves; their answers are remembered here.
 #[async_trait]
 impl Sandboxes for Nearby {
     async fn look(&self, id: WorkspaceId) -> ports::Result<SandboxView> {
@@ -143,7 +142,7 @@ impl Sandboxes for Nearby {
     }
 }
 
-/// What is not done in time is as good as not there.
+/// Turns a late answer into the error `Unavailable`.
 async fn within<T>(limit: Duration, work: impl Future<Output = ports::Result<T>>) -> ports::Result<T> {
     let late = |_| Err(ports::Error::unavailable("the sandbox", std::io::Error::from(std::io::ErrorKind::TimedOut)));
     tokio::time::timeout(limit, work).await.unwrap_or_else(late)
@@ -157,7 +156,7 @@ impl Workspaces {
         self
     }
 
-    /// The sandboxes, where any are configured.
+    /// The sandboxes, if any are configured.
     pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
         self.0.nearby.get().map(|nearby| nearby.clone() as Arc<dyn Sandboxes>)
     }
@@ -168,13 +167,13 @@ impl Workspace {
         self.0.shared.upgrade().and_then(|shared| shared.nearby.get().cloned())
     }
 
-    /// The sandboxes, where any are configured.
+    /// The sandboxes, if any are configured.
     pub fn sandboxes(&self) -> Option<Arc<dyn Sandboxes>> {
         self.nearby().map(|nearby| nearby as Arc<dyn Sandboxes>)
     }
 
-    /// The answer of a tool that only looks at files, as JSON, from the mirror of a sandbox that has what the index has; none
-    /// when there is no such mirror, or it fails: then the caller looks by itself.
+    /// The answer of a read-only tool, as JSON, from the mirror of a sandbox that is in line with the index; none when there is no such mirror, or it
+    /// fails: then the caller runs the tool itself.
     pub async fn search_nearby(&self, path: &FilePath, tool: &str, args: &str) -> Option<String> {
         let nearby = self.nearby()?;
         let sandbox = nearby.of(self.0.id).await?;
@@ -192,8 +191,8 @@ impl Workspace {
         }
     }
 
-    /// Gives a sandbox that somebody else has found ready the files that the index has; nothing to do where it sees them by
-    /// itself. Of the files of chats, those at and below `chats`.
+    /// Brings the files of a ready sandbox in line with the index; does nothing when the sandbox shares this disk. Of the files of chats, it brings
+    /// those at and below `chats`.
     pub async fn bring_to(&self, sandbox: &dyn Sandbox, chats: Option<&FilePath>) -> Result<()> {
         match sandbox.mirror() {
             Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(error::port),
@@ -216,7 +215,7 @@ impl Workspace {
     }
 }
 
-/// What the workspace says against it, as a port does: the caller goes on without the sandbox.
+/// Turns an error of the workspace into one of a port: the caller goes on without the sandbox.
 fn for_port(error: Error) -> ports::Error {
     match error.code {
         Code::UpstreamUnavailable | Code::Conflict => ports::Error::unavailable("the workspace", error),

@@ -1,8 +1,8 @@
 //! Projections: files whose truth is a log elsewhere, above all the chat files.
 //!
-//! The index has only their identity. Their content is in `latest/` alone and never synced: whoever keeps one looks at its
-//! [`tail`](Workspace::projection_tail) after a crash and appends or cuts what differs from the log. One version a message
-//! would cost the square of a chat's length.
+//! The index has only their identity. Their content is in `latest/` alone and never synced: after a crash their owner reads the
+//! [`tail`](Workspace::projection_tail) and appends or cuts until it agrees with the log. One version per message would cost the square of a chat's
+//! length.
 
 use crate::{
     Change, Kind, Op, Result, Workspace, Writer,

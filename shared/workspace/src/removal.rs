@@ -18,8 +18,8 @@ use std::{
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes what is at `path`, a folder with all below it. Links are removed and not followed; a folder that its owner may not look
-/// into is opened to them first.
+/// Removes the entry at `path`, a folder with all below it. Links are removed and not followed; a folder that its owner may not read is made readable
+/// first.
 ///
 /// # Errors
 /// When there is nothing, and when the disk refuses; some of it may be gone then.
@@ -31,10 +31,10 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     Ok(unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
 }
 
-/// Opens a folder, through no link, and for its owner also where its mode says no.
+/// Opens a folder, through no link, and for its owner also if its mode forbids it.
 ///
 /// # Errors
-/// `NOTDIR` or `LOOP` for what is no folder; what the disk says.
+/// `NOTDIR` or `LOOP` when it is not a folder; else the disk's error.
 pub fn folder<P: Arg + Copy>(above: BorrowedFd<'_>, name: P) -> rustix::io::Result<OwnedFd> {
     match openat(above, name, FOLDER, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -73,7 +73,7 @@ fn empty(mut top: Dir) -> rustix::io::Result<()> {
                 remove(above, name)?;
             }
         }
-        // What was moved up may be behind the place that was read to.
+        // Entries that were moved up may be behind the position of the reader, so the folder is read again.
         if !found {
             return Ok(());
         }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn links_locks_and_odd_names_are_in_nobodys_way() {
+    fn links_locks_and_odd_names_do_not_stop_a_removal() {
         let home = tempfile::tempdir().unwrap();
         let (kept, at) = (home.path().join("kept"), home.path().join("at"));
         fs::create_dir_all(at.join("a/b/c/d")).unwrap();

@@ -25,7 +25,7 @@ pub(crate) const TRUSTED: Duration = Duration::from_secs(CHANGES_KEPT.as_secs() 
 pub(crate) const REFRESHED: Duration = Duration::from_secs(24 * 3600);
 
 impl Workspace {
-    /// Brings `latest/` in line with the index, looking only at what changed since its mark.
+    /// Brings `latest/` in line with the index; compares only the changes since its mark.
     pub async fn repair(&self) -> Result<Repaired> {
         let _tree = self.0.tree.write().await;
         let (mark, whole) = self
@@ -60,7 +60,7 @@ impl Workspace {
                 self.move_what_was_moved(&change).await?;
                 let deep = change.kind == Kind::Folder && matches!(change.op, Op::Moved | Op::Restored);
                 paths.extend(change.from.map(|path| (path, false)));
-                // Folders that a write made on its way have no change of their own, and what it wrote may be gone since.
+                // Folders that a write made on its way have no change of their own, and the written file may be gone since.
                 let above = std::iter::successors(change.path.parent(), FilePath::parent);
                 paths.extend(above.map(|folder| (folder, false)));
                 paths.insert((change.path, deep));
@@ -114,7 +114,7 @@ impl Workspace {
         .await
     }
 
-    /// Puts one path right on disk; with `deep`, all below it, and what is there and should not be. Under the tree's lock.
+    /// Repairs one path on disk; with `deep`, all below it, including entries that should not be there. Under the tree's lock.
     pub(crate) async fn settle(&self, path: &FilePath, deep: bool) -> Result<Repaired> {
         let mut done = Repaired::default();
         let mut paths = vec![path.clone()];
@@ -122,7 +122,7 @@ impl Workspace {
             done.checked += 1;
             let found = match self.walk(&path).await {
                 Ok(walk) => walk.found.map(|found| found.entry),
-                // A file on the way to it: so it is not there. Any other error says nothing about what is there.
+                // A file is on the way to it: so it is not there. Any other error leaves that open.
                 Err(error) if error.code == Code::NotFound => None,
                 Err(error) => return Err(error),
             };
@@ -155,7 +155,7 @@ impl Workspace {
         Ok(done)
     }
 
-    /// What is in a folder, as the index has it or as the disk does.
+    /// The paths of a folder's entries, in the index or on the disk.
     async fn below(&self, path: &FilePath, folder: domain::FileId) -> Result<Vec<FilePath>> {
         let entries = self.all_entries(folder).await?;
         let mut names: BTreeSet<String> = entries.into_iter().map(|(name, _)| name).collect();
@@ -189,7 +189,7 @@ impl Workspace {
             return Err(error);
         }
         let mark = {
-            // Whoever holds the lock for reading is between commit and flush: so now nobody is.
+            // A writer between commit and flush holds the lock for reading: with the lock for writing there is none.
             let _tree = self.0.tree.write().await;
             self.0.dirty.store(false, Ordering::Relaxed);
             self.0.clock.now()

@@ -1,5 +1,5 @@
-//! What has been in the trash for so long that it goes for good. The index has the trash of all workspaces by time, so that what is
-//! due is found without looking through what is not.
+//! Purges entries that have been in the trash too long. The index has the trash of all workspaces by time, so that due entries are found without
+//! reading the others.
 
 use crate::{Result, Workspaces, error};
 use domain::{Code, FileId, Principal, Timestamp, WorkspaceId};
@@ -12,15 +12,15 @@ fn partition(shard: u8) -> String {
     format!("trash/{shard:x}")
 }
 
-/// Where the index has something in the trash.
+/// The key of an entry of the trash in that index.
 pub(crate) fn due(workspace: WorkspaceId, file: FileId, at: Timestamp) -> Key {
     let shard = file.0.as_bytes().last().copied().unwrap_or_default() % TRASH_SHARDS;
     Key::new(partition(shard), format!("{at}/{workspace}/{file}"))
 }
 
 impl Workspaces {
-    /// Purges what has been in the trash since before `before`, of one shard, at most `limit` things. How many went, and where
-    /// to go on when there is more. One that cannot be purged now is passed by.
+    /// Purges entries of one shard that went to the trash before `before`, at most `limit` of them. Returns the count, and the cursor when there is
+    /// more. An entry that cannot be purged now is skipped.
     pub async fn purge_trashed_before(
         &self,
         before: Timestamp,

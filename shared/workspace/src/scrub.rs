@@ -1,5 +1,5 @@
-//! The scrub: contents of the archive are compared with their digests in small steps, so that damage is found while a good copy may
-//! still be somewhere. [`crate::damage`] is about what then happens.
+//! The scrub compares contents of the archive with their digests in small steps, so that damage is found while a good copy may still exist.
+//! [`crate::damage`] then repairs or reports it.
 
 use crate::{
     Damage, Damaged, Result, Workspace, Workspaces,
@@ -20,12 +20,12 @@ const FILES_A_STEP: usize = 500;
 const CONTENTS_A_STEP: u64 = 500;
 const BYTES_A_STEP: u64 = 64 << 20;
 
-/// What a step of a scrub did.
+/// The result of one step of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
     /// How many contents it compared.
     pub contents: u64,
-    /// Where the next step goes on; none when everything was looked at.
+    /// The cursor of the next step; none after the last content.
     pub next: Option<String>,
 }
 
@@ -39,7 +39,7 @@ fn after(key: &str) -> String {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Position {
     workspace: WorkspaceId,
-    /// Whether it is at what the trash has.
+    /// Whether the scrub is at the contents of the trash.
     #[serde(default)]
     trash: bool,
     /// The file that it is at; none at the beginning.
@@ -64,11 +64,10 @@ impl Position {
 }
 
 impl Workspaces {
-    /// Compares some contents of the archive with their digests, from where the last step ended; repairs those that are damaged. A
-    /// round begins with those that are known to be damaged. It does little at once, so that it can be done beside everything else:
-    /// how often it is called is its pace.
+    /// Compares some contents of the archive with their digests, from the cursor of the last step on, and repairs damaged ones. A round begins with
+    /// contents of known damage. One step does little, so that it can run beside other work: its pace is how often it is called.
     ///
-    /// What the table keeps outside of it (long bodies of logs) is compared when it is read.
+    /// Bodies in the table outside of the archive (long bodies of logs) are compared when they are read.
     pub async fn scrub(&self, from: Option<&str>) -> Result<Scrubbed> {
         let mut step = Step { workspaces: self, contents: 0, bytes: 0, files: 0, seen: HashSet::new() };
         let mut position = match from.and_then(|from| serde_json::from_str::<Position>(from).ok()) {
@@ -130,7 +129,7 @@ impl Step<'_> {
         self.contents >= CONTENTS_A_STEP || self.bytes >= BYTES_A_STEP || self.files >= FILES_A_STEP
     }
 
-    /// Looks again at what is known to be damaged: somebody may have written it anew, or put a backup in its place.
+    /// Compares contents of known damage again: a write or a restored backup may have repaired them.
     async fn recheck(&mut self) -> Result<()> {
         const AT_ONCE: usize = 100;
         for Damaged { workspace_id, sha256, size, .. } in self.workspaces.damaged(AT_ONCE).await? {
@@ -183,7 +182,7 @@ impl Step<'_> {
         Ok(true)
     }
 
-    /// Compares a content, or the next part of a large one, which begins at `byte`. Gives where the part after it begins; 0 after all.
+    /// Compares a content, or the part of a large one that begins at `byte`. Returns the offset of the next part; 0 after the last.
     async fn check(&mut self, workspace: &Workspace, file: FileId, version: &Version, byte: u64) -> Result<u64> {
         let Version { sha256, size, v, .. } = *version;
         if byte == 0 && !self.seen.insert((workspace.0.id, sha256)) {
@@ -220,7 +219,7 @@ impl Step<'_> {
 }
 
 impl Archive {
-    /// Takes back what is noted of a large content that was found whole.
+    /// Removes the record of damage of a large content that is now whole.
     async fn forget_damage(&self, digest: Sha256) -> Result<()> {
         let key = self.keys.damaged(digest);
         if self.table.get(&key).await.map_err(error::port)?.is_some() {

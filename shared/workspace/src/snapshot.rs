@@ -1,4 +1,4 @@
-//! What is on disk below a path, told so that a later look can say whether anybody has been there since.
+//! A snapshot of the disk below a path; a later snapshot shows whether anything changed since.
 
 use crate::mirror::{Mirror, OnDisk, kind_of};
 use domain::FilePath;
@@ -14,11 +14,11 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub what: OnDisk,
-    /// None for folders, whose times change with what is in them.
+    /// None for folders, whose times change with their entries.
     pub stamp: Option<Stamp>,
 }
 
-/// What no write leaves as it is: files are replaced by other files, and nobody sets the time of the last change of an inode.
+/// The attributes that every write changes: a write replaces the file, and no program can set the change time of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -41,7 +41,7 @@ impl Seen {
 }
 
 impl Mirror {
-    /// What is at `path` of `latest/`.
+    /// The entry at `path` of `latest/`.
     pub(crate) fn seen(&self, path: &FilePath) -> io::Result<Option<Seen>> {
         let folder = match self.folder_of_latest(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -54,7 +54,7 @@ impl Mirror {
         }
     }
 
-    /// What is at and below `path` of `latest/`. Names that are no paths are left out: they are none of ours.
+    /// The entries at and below `path` of `latest/`. Names that are no valid paths are left out: this crate did not write them.
     pub(crate) fn snapshot(&self, path: &FilePath) -> io::Result<BTreeMap<FilePath, Seen>> {
         let mut found = BTreeMap::new();
         let Some(seen) = self.seen(path)? else { return Ok(found) };
@@ -68,7 +68,7 @@ impl Mirror {
         while let Some((path, folder)) = folders.pop() {
             for name in names(&folder)? {
                 let Ok(path) = path.join(&name) else { continue };
-                // What goes away meanwhile is not there.
+                // An entry that disappears during the walk counts as absent.
                 let Ok(stat) = statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
                 let seen = Seen::of(&stat);
                 if seen.what == OnDisk::Folder

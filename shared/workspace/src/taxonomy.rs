@@ -1,11 +1,11 @@
-//! The folders that every workspace has (spec 001 §1), what is in them to begin with, and what keeps them as they are.
+//! The folders that every workspace has (spec 001 §1), their initial files, and the rules that protect them.
 
 use crate::{Kind, Result, Version, Workspace, Writer, error, model::Entry};
 use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Stamp};
 use ports::{Expect, Write};
 use std::collections::BTreeMap;
 
-/// The folders that stay where they are; each after the one it is in.
+/// The folders that cannot be moved or removed; each after its parent.
 const FOLDERS: [&str; 7] = ["/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"];
 
 /// Folders and files of a new workspace that are its people's from then on.
@@ -55,7 +55,7 @@ impl Workspace {
     }
 }
 
-/// That names which are made now can be told from others. What has another name already keeps it, also when it comes back from the trash.
+/// Checks that new names can be told from others. An entry with an older name keeps it, also when it comes back from the trash.
 pub(crate) fn check_new_names<'a>(mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     Ok(names.try_for_each(domain::check_new_name)?)
 }
@@ -72,7 +72,7 @@ pub(crate) fn may_take_away(path: &FilePath, kind: Kind, writer: &Writer) -> Res
     Ok(())
 }
 
-/// Whether a file can be written where this kind of thing is, or nothing.
+/// Checks that a file can be written over this kind of entry, or at a free path.
 pub(crate) fn may_write(path: &FilePath, there: Option<Kind>, writer: &Writer) -> Result<()> {
     match there {
         Some(Kind::Folder) => Err(error::wrong_kind(path, "a folder", "name a file inside of it")),

@@ -1,5 +1,5 @@
-//! Contents that travel past this process, between the archive and whoever has an address of it, or come into it as a stream. What is
-//! long may not fit through the process: a Lambda takes and gives 6 MB, and nothing holds 5 GB in memory.
+//! Contents that a client sends to or gets from the archive by an address, past this process, or that come into it as a stream. A long content may
+//! not fit through the process: a Lambda takes and gives 6 MB, and no process holds 5 GB in memory.
 
 use crate::{Given, Kind, Result, Workspace, archive, error};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub enum Way {
 }
 
 impl Workspace {
-    /// How what is at a path now is read as it is, and its digest and length.
+    /// How to read the content at a path as it is now, with its digest and length.
     pub async fn address_of(&self, path: &FilePath, valid_for: Duration) -> Result<(Way, Option<(Sha256, u64)>)> {
         let info = self.stat(path).await?;
         match (info.kind, info.sha256) {
@@ -42,7 +42,7 @@ impl Workspace {
         self.way(digest, length, Transfer::Write { length }, valid_for).await
     }
 
-    /// A content of this workspace that is in the archive, whoever brought it there. A large one is not read.
+    /// A content of this workspace that is in the archive, from any upload. A large one is not read.
     ///
     /// # Errors
     /// `NOT_FOUND` when it is not.
@@ -53,7 +53,7 @@ impl Workspace {
     /// Begins to take a content of `length` bytes as a stream.
     ///
     /// # Errors
-    /// `STORAGE_FULL` when there is no room for that many bytes; `NOT_FOUND` where the store takes contents by itself.
+    /// `STORAGE_FULL` when there is no room for that many bytes; `NOT_FOUND` when the store takes contents by itself.
     pub async fn receive(&self, digest: Sha256, length: u64) -> Result<Upload> {
         let incoming = self.0.archive.blobs.incoming(&self.0.id.to_string(), digest, length).await;
         match incoming.map_err(error::port)? {

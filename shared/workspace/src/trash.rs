@@ -28,7 +28,7 @@ impl Item {
     }
 }
 
-/// Where something in the trash is on disk.
+/// The path on disk of an entry of the trash.
 pub(crate) fn place(file_id: FileId) -> Result<FilePath> {
     Ok(FilePath::parse(&format!("/{file_id}"))?)
 }
@@ -69,7 +69,7 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// What is in the trash; `limit` is cut to 1 to 1,000.
+    /// The entries of the trash; `limit` is cut to 1 to 1,000.
     pub async fn trash(&self, limit: usize, cursor: Option<String>) -> Result<TrashPage> {
         let query = Query::all(self.0.keys.trash(), limit.clamp(1, 1000)).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
@@ -77,7 +77,7 @@ impl Workspace {
         Ok(TrashPage { files: files.collect::<Result<_>>()?, next_cursor: page.next })
     }
 
-    /// Brings something back from the trash to where it was; folders above it are made again.
+    /// Brings an entry back from the trash to its last path; missing folders above it are made again.
     pub async fn restore(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
         whole(async move { this.restore_whole(file_id, &writer).await }).await
@@ -103,7 +103,7 @@ impl Workspace {
                 let work =
                     move |mirror: &crate::mirror::Mirror| mirror.rename((Area::Trash, &from), (Area::Latest, &to), id);
                 self.flush("to restore a file", work).await;
-                // What the trash did not have any more, the archive has.
+                // If the disk's trash has lost the content, the archive has it.
                 self.settle(&path, true).await?;
                 return Ok(change);
             }

@@ -1,4 +1,4 @@
-//! Moving: one commit, whatever is inside.
+//! Moves entries: one commit, for a folder of any size.
 
 use crate::{
     Change, Op, Result, Workspace, Writer,
@@ -51,7 +51,7 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// The writes that put an entry where nothing is. Its node is expected to be there (it is moved) or not (it comes back).
+    /// The writes that put an entry at a free path. Its node is expected to exist (it is moved) or not (it comes back).
     ///
     /// Every folder above must stay where it is until then: two moves at once could otherwise put two folders into each
     /// other, where no path leads to them.

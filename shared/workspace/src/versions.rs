@@ -59,7 +59,7 @@ impl Workspace {
         self.write_given(&self.path_of(file_id).await?, content, expect, writer).await
     }
 
-    /// What changed between two versions, as a unified diff, capped; none when either is not a text or too long.
+    /// The unified diff of two versions, capped; none when either is not text or too long.
     pub async fn diff(&self, file_id: FileId, from: u64, to: u64) -> Result<Option<String>> {
         for v in [from, to] {
             if self.version_info(file_id, v).await?.size > MAX_DIFFED as u64 {

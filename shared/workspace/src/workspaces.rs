@@ -40,27 +40,27 @@ pub(crate) struct Shared {
     pub blobs: Arc<dyn Blobs>,
     pub clock: Arc<dyn Clock>,
     root: PathBuf,
-    /// Weak, so that what nobody uses is freed; a workspace that changed since its mark was set is kept in `changed`.
+    /// Weak, so that an unused workspace is freed; one that changed since its mark was set is kept in `changed`.
     open: Mutex<HashMap<WorkspaceId, Weak<Inner>>>,
     pub changed: Mutex<HashMap<WorkspaceId, Arc<Inner>>>,
     pub projector: OnceLock<Arc<dyn Projector>>,
-    /// Where the disk is only a cache.
+    /// Set when the disk is only a cache.
     pub cache: OnceLock<Cache>,
-    /// Where sandboxes are configured.
+    /// Set when sandboxes are configured.
     pub nearby: OnceLock<Arc<Nearby>>,
     pub damages: Damages,
     /// The bus on which changes are announced.
     pub bus: OnceLock<Arc<dyn Bus>>,
 }
 
-/// Brings projections up to date where nobody does so as their log grows: on a machine whose `latest/` does not last.
+/// Brings projections up to date on a machine whose `latest/` does not last, so that they are not appended to as their log grows.
 #[async_trait]
 pub trait Projector: Send + Sync {
-    /// Brings the projection at `path` in line with what it shows. A path that is none of its own changes nothing.
+    /// Brings the projection at `path` up to date. A path that is not a projection of this trait changes nothing.
     async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> Result<()>;
 
-    /// The marks of projections, of all of them at the price of a query or two: one that was refreshed after it had this mark shows
-    /// all there is for as long as it has it. What may have something new to show at any moment has none. They may be of a moment ago.
+    /// The marks of all projections, at the price of a query or two. While a projection has the mark that it had before its last refresh, it is up to
+    /// date. A projection whose log may grow at any moment has no mark. Marks may be slightly stale.
     async fn marks(&self, _workspace: WorkspaceId) -> Result<HashMap<FilePath, u64>> {
         Ok(HashMap::new())
     }
@@ -79,8 +79,7 @@ pub(crate) struct Inner {
     pub clock: Arc<dyn Clock>,
     pub archive: Archive,
     pub mirror: Mirror,
-    /// Held for reading by what touches one file, for writing by what moves paths: so a path that was resolved stays
-    /// where it is until its flush is done.
+    /// Locked for reading by operations on one file, for writing by moves of paths: so a resolved path stays valid until its flush is done.
     pub tree: tokio::sync::RwLock<()>,
     /// By a hash of the path: held from before the commit until after the flush of one file.
     pub files: [tokio::sync::Mutex<()>; STRIPES],
@@ -153,7 +152,7 @@ impl Workspaces {
         .await
     }
 
-    /// What is known about a workspace.
+    /// The metadata of a workspace.
     pub async fn get(&self, id: WorkspaceId) -> Result<WorkspaceInfo> {
         Ok(self.handle(id).existing().await?.0)
     }
@@ -176,8 +175,8 @@ impl Workspaces {
         Ok(info)
     }
 
-    /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not
-    /// exist; a crash after that leaves what nobody can reach, and to delete it again removes that, too.
+    /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not exist; a crash after that leaves
+    /// unreachable items, and a second delete removes those, too.
     pub async fn delete(&self, id: WorkspaceId) -> Result<()> {
         let workspace = self.handle(id);
         workspace.existing().await?;
@@ -200,8 +199,8 @@ impl Workspaces {
         Ok(workspace)
     }
 
-    /// Brings every workspace's `latest/` in line with its index. To be called once at start, before anything is served. Where the disk
-    /// has no room for that, it is done once there is some: until then the archive is read.
+    /// Brings every workspace's `latest/` in line with its index. To be called once at start, before requests are served. On a full disk, the repair
+    /// waits until there is room, and reads use the archive until then.
     pub async fn repair_all(&self) -> Result<crate::Repaired> {
         let mut done = crate::Repaired::default();
         for id in self.ids().await? {

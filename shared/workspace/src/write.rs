@@ -53,8 +53,8 @@ impl Workspace {
         };
         let _tree = self.0.tree.read().await;
         let _file = self.lock_file(path).await;
-        // Whoever wants no certain version is never refused because others are fast: in this process they wait for each other, and
-        // each round that another process wins is one that it does not come again in.
+        // A write without an expected version is never refused because others are fast: in this process such writes wait for each other, and another
+        // process wins only a bounded number of rounds.
         let unconditional = matches!(expect, Expect::Any | Expect::File(_));
         for round in 0..if unconditional { UNCONDITIONAL_ATTEMPTS } else { ATTEMPTS } {
             self.make_way(round).await;
@@ -69,7 +69,7 @@ impl Workspace {
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
             let is_current = walk.found.is_some_and(|found| found.entry.v == entry.v);
             if is_current {
-                // Nothing new; but whoever writes a content again may do so because the archive has lost it.
+                // The content is the same; but the writer may write it again because the archive has lost it.
                 match &content {
                     Given::Bytes(content) => self.0.archive.put_again(digest, content).await?,
                     Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
@@ -182,7 +182,7 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// Follows a path that is to be made where it does not exist.
+    /// Follows a path whose missing folders a write will make.
     pub(crate) async fn walk_to_make(&self, path: &FilePath) -> Result<Walk> {
         let depth = path.names().count();
         if depth > MAX_DEPTH {
@@ -201,7 +201,7 @@ impl Workspace {
         self.check(path, walk.found.as_ref(), expect).await
     }
 
-    /// That what is there is what the writer expects.
+    /// Checks the precondition of a write against the entry at the path.
     async fn check(&self, path: &FilePath, found: Option<&Found>, expect: Expect) -> Result<()> {
         match (expect, found.map(|found| &found.entry)) {
             (Expect::Any, _) | (Expect::Absent, None) => Ok(()),
@@ -223,7 +223,7 @@ impl Workspace {
         }
     }
 
-    /// The refusal of a write that builds on an older version, with what changed since.
+    /// The refusal of a write that builds on an older version, with the changes since.
     async fn stale(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Error {
         let message = format!(
             "{path} has changed: it is now version {}, written by {} at {} (hash {})",
@@ -233,7 +233,7 @@ impl Workspace {
             hash_text(entry),
         );
         let error = Error::new(Code::StaleVersion, message)
-            .hint("read the file again and base the write on what it says now")
+            .hint("read the file again and base the write on its current content")
             .detail("current_v", entry.v)
             .detail("current_hash", hash_text(entry));
         match self.what_changed(path, entry, expect).await {
@@ -262,7 +262,7 @@ fn hash_text(entry: &Entry) -> String {
     entry.sha256.map(|digest| digest.to_string()).unwrap_or_default()
 }
 
-/// The refusal to put something where something is.
+/// The refusal of a write to a path that is taken.
 pub(crate) fn taken(path: &FilePath) -> Error {
     Error::new(Code::Conflict, format!("{path} exists already")).hint("choose another name, or remove it first")
 }

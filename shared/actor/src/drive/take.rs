@@ -1,4 +1,4 @@
-//! Taking in what the mailbox brings: commands, alone or together, and mail for an actor that is paused or about to end.
+//! Takes in deliveries of the mailbox: commands, alone or together, and mail for an actor that is paused or about to end.
 
 use super::{AskedOfTree, Draft, Drive, Failure, while_unavailable};
 use crate::{Content, Input, Machine, Mail, Parking};
@@ -7,10 +7,10 @@ use ports::{Delivery, Error, Outgoing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl<M: Machine> Drive<'_, M> {
-    /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. What they
-    /// want done outside is running when this returns.
+    /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. Their effects are running when
+    /// this returns.
     ///
-    /// How often it came says nothing here: a long turn may well outlive many workers. What does is in [`crate::trial`].
+    /// The number of deliveries says nothing here: a long turn may well outlive many workers. [`crate::trial`] has the counts that do.
     pub(super) async fn take_in(
         &mut self,
         mail: Mail<M::Command>,
@@ -44,7 +44,7 @@ impl<M: Machine> Drive<'_, M> {
             Content::Command { body } if !consumed => {
                 self.prepare(Some(&body)).await?;
                 let input = Input::Command { id: mail.id, by: mail.by, at: mail.at, command: body };
-                // What runs reports to each step alone: nobody can say whether what is behind would still have been decided so.
+                // Running effects report after each step: with deliveries behind it, the order of commands and reports would be unclear.
                 let behind = if self.running.is_empty() { behind } else { &[] };
                 self.take_in_together((mail.id, input), delivery, behind, asked).await
             }
@@ -73,7 +73,7 @@ impl<M: Machine> Drive<'_, M> {
         }
         self.decide(&mut draft, input, &stamp)?;
         if let Some(request) = asked.stop {
-            // Nothing new begins of a tree that was stopped, in whatever state the command found the actor.
+            // Nothing new begins in a tree that was stopped, in any state of the actor.
             draft.effects.clear();
             self.decide(&mut draft, Input::Halt(request), &stamp)?;
         }
@@ -118,32 +118,31 @@ impl<M: Machine> Drive<'_, M> {
         while_unavailable(|| self.ports.perform.prepare(self.actor, &self.loaded.state, next)).await
     }
 
-    /// Takes in a command that ends the actor, whatever the actor is at. What was in flight is resumed after it, if any of
-    /// it is left to complete.
+    /// Takes in a command that ends the actor, in any state. Work in flight is resumed after it, if any of it is left to complete.
     async fn take_in_last(&mut self, mail: Mail<M::Command>) -> Result<usize, Failure> {
         let was_in_flight = M::in_flight(&self.loaded.state);
         if was_in_flight {
             self.skip_expired_numbers().await?;
         }
         let Content::Command { body: command } = mail.content else { return Ok(1) };
-        // What cannot be read for it keeps no actor from its end.
+        // A failed preparation does not keep the actor from its end.
         if let Err(error) = self.prepare(Some(&command)).await {
-            tracing::warn!(actor = %self.actor, %error, "an actor ends without what it decides by");
+            tracing::warn!(actor = %self.actor, %error, "an actor ends without its prepared data");
         }
         let (stamp, mut draft) = self.draft();
         draft.consume(mail.id, 0);
         draft.parking = self.loaded.parked.then(|| Parking { parked: false, mail: Vec::new() });
         self.decide(&mut draft, Input::Command { id: mail.id, by: mail.by, at: mail.at, command }, &stamp)?;
         self.commit(draft).await?;
-        // What the command itself has begun is running.
+        // Effects that the command itself began are running already.
         if was_in_flight && M::in_flight(&self.loaded.state) {
             self.step(Input::Resume, None).await?;
         }
         Ok(1)
     }
 
-    /// Puts the actor aside: `mail` failed too often. It is kept, unless it was consumed and what failed is its work, or the machine
-    /// gives it up.
+    /// Pauses the actor: `mail` failed too often. The mail is kept, unless it was consumed and the failure is in its work, or the machine gives it
+    /// up.
     pub async fn park(&mut self, mail: (CommandId, String), reason: String) -> Result<(), Failure> {
         let known =
             self.loaded.consumed.contains(&mail.0) || self.loaded.parked_mail.iter().any(|(id, _)| *id == mail.0);
@@ -178,8 +177,8 @@ impl<M: Machine> Drive<'_, M> {
         Ok(1)
     }
 
-    /// Goes on where the actor was paused: with the work that was in flight, then with the mail that was put aside. What
-    /// failed is the first of these, and with `drop` it is given up.
+    /// Resumes a paused actor: first the work that was in flight, then the mail that was put aside. The first of these is the one that failed, and
+    /// `drop` gives it up.
     async fn unpark(&mut self, command: CommandId, drop: bool) -> Result<(), Failure> {
         let (stamp, mut draft) = self.draft();
         let was_in_flight = M::in_flight(&self.loaded.state);

@@ -1,4 +1,4 @@
-//! What agents answer, and what tools did for them and for nodes.
+//! The answers of agents, and the tool calls for them and for nodes.
 
 use super::Status;
 use crate::{ChatId, Code, Error, Usage};
@@ -36,12 +36,12 @@ pub struct ToolUse {
     pub tool: String,
     /// Its arguments; cut when they are long, the whole is in the chat's log.
     pub args: String,
-    /// Its status: a misuse is a failure; what merely went wrong is recorded as partial.
+    /// Its status: a misuse is a failure; a call that merely met a problem is recorded as partial.
     pub status: Status,
     /// The answer of the tool; cut when it is long.
     pub output: String,
-    /// Why it is no success, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what
-    /// became of it is not known, anything else that it has ended.
+    /// The error code, for programs: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and its outcome is not
+    /// known, anything else that it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
     /// How long it took, in milliseconds.
@@ -49,21 +49,21 @@ pub struct ToolUse {
     /// How long it waited before for slots, for a place on its machine and for the machine itself, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub queue_ms: u64,
-    /// What it used, where it ran as processes of its own.
+    /// The resources that it used, if it ran as processes of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }
 
-/// What a command used (spec 002 §10.4).
+/// The resources that a command used (spec 002 §10.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     /// CPU time, of the kernel's too, in milliseconds: of the command and of those of its processes that it waited for.
     pub cpu_ms: u64,
     /// The most memory that one of its processes had, in bytes. It is looked at ten times a second.
     pub peak_memory_bytes: u64,
-    /// What it was given on standard input, in bytes.
+    /// The bytes of standard input.
     pub bytes_in: u64,
-    /// What it wrote to standard output and standard error, in bytes, also where that was dropped.
+    /// The bytes that it wrote to standard output and standard error, including dropped ones.
     pub bytes_out: u64,
 }
 

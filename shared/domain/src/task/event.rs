@@ -17,7 +17,7 @@ pub enum TaskEvent {
         /// How.
         config: Box<TaskConfig>,
     },
-    /// A node began. Its input is the task's current output, or for a merge what arrived; it is not written twice.
+    /// A node began. Its input is the task's current output, or for a merge its arrivals; it is not written twice.
     NodeStarted {
         /// The node.
         node: NodeId,
@@ -55,7 +55,7 @@ pub enum TaskEvent {
         chat: ChatId,
         /// Counts from 1; above 1 when the output did not fit the node's schema.
         round: u32,
-        /// The prompt of the node as it was rendered; its beginning where it is long. Older logs do not have it.
+        /// The prompt of the node as it was rendered; its beginning if it is long. Older logs do not have it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         prompt: String,
     },
@@ -63,7 +63,7 @@ pub enum TaskEvent {
     AgentReplied {
         /// The node.
         node: NodeId,
-        /// What.
+        /// The answer.
         answer: Box<AgentAnswer>,
     },
     /// A deterministic node called a tool.
@@ -119,9 +119,9 @@ pub enum TaskEvent {
     Answered {
         /// The node.
         node: NodeId,
-        /// What.
+        /// The answers.
         answers: Map<String, Value>,
-        /// Who.
+        /// The person.
         by: String,
         /// When.
         at: Timestamp,
@@ -150,7 +150,7 @@ pub enum TaskEvent {
         node: NodeId,
         /// The attempt that it waits after; for slots, the one that begins then.
         attempt: u32,
-        /// For what.
+        /// The wait.
         wait: Wait,
         /// Since when.
         at: Timestamp,
@@ -185,11 +185,11 @@ pub enum TaskEvent {
         /// How many files.
         files: u32,
     },
-    /// The router decided where the task goes on.
+    /// The router chose the next node.
     Routed {
-        /// From where.
+        /// The node that ended.
         from: NodeId,
-        /// To where.
+        /// The next node.
         to: NodeId,
     },
     /// A branch or a split made children.
@@ -212,7 +212,7 @@ pub enum TaskEvent {
     },
     /// Something came to a merge of this task.
     ChildArrived {
-        /// What.
+        /// The arrival.
         arrival: Box<Arrival>,
     },
     /// A child has come to its end.
@@ -222,11 +222,11 @@ pub enum TaskEvent {
         /// How.
         end: Box<ChildEnd>,
     },
-    /// A merge has what it waited for; its node begins.
+    /// A merge is complete; its node begins.
     Merged {
         /// The merge.
         node: NodeId,
-        /// Whose outputs it takes; everyone's that has come when empty.
+        /// The members whose outputs it takes; all arrivals when empty.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         taken: Vec<String>,
         /// Those that could have come and failed.
@@ -235,7 +235,7 @@ pub enum TaskEvent {
         /// Whether its input has these, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_failed: bool,
-        /// The nodes over which the failed ones would have come, where its input has them.
+        /// The nodes on the paths of the failed members, if its input has them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ways: Vec<NodeId>,
         /// Children that are not waited for any more.
@@ -276,7 +276,7 @@ pub enum TaskEvent {
         /// Higher ones go first.
         priority: i8,
     },
-    /// It is off the lists, and what it left behind goes once it has ended.
+    /// It is off the lists, and its records are removed once it has ended.
     Deleted {
         /// When.
         at: Timestamp,

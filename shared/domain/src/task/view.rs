@@ -45,10 +45,10 @@ pub struct TaskView {
     /// The open question, as its event, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_for: Vec<Value>,
-    /// The thing that its node waits for, where that is no answer.
+    /// The wait of its node, if it is not for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
-    /// Where it comes from, for a child.
+    /// Its origin, for a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Its output, once it is finished.

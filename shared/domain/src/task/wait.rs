@@ -1,4 +1,4 @@
-//! What a node waits for, and why it is begun anew.
+//! The waits of a node, and the reasons to begin one anew.
 
 use crate::{Error, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub enum Wait {
     Backoff {
         /// When.
         until: Timestamp,
-        /// The retry that follows, with what went wrong.
+        /// The retry that follows, with the error.
         retry: Retry,
     },
     /// Its flow or the node itself has as many at work as may be (`max_concurrency`). It begins when its turn comes.
@@ -44,7 +44,7 @@ pub enum Wait {
         retry: Option<Retry>,
         /// How long it waited before, in milliseconds.
         queue_ms: u64,
-        /// Why it could not begin, where it has its place and the machine is not ready.
+        /// The reason for the wait, if it has its place and the machine is not ready.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
         /// When it is begun again then.

@@ -27,7 +27,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Where the list of the content at `path` lies.
+    /// The path of the list of the content at `path`.
     pub fn place(path: &Path) -> PathBuf {
         path.with_extension("chunks")
     }
@@ -70,7 +70,7 @@ impl Chunks {
     /// Reads the chunks that a range touches, one after the other, and gives each with its beginning.
     ///
     /// # Errors
-    /// `InvalidData`, with the chunk, for one that is not what was written.
+    /// `InvalidData`, with the chunk, for one that differs from its digest.
     pub fn check(&self, file: &File, range: Range<u64>, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {
         let (first, mut piece) = (range.start / CHUNK, Vec::new());
         for (number, expected) in (first..range.end.div_ceil(CHUNK)).zip(self.list.iter().skip(place(first))) {
@@ -114,7 +114,7 @@ mod tests {
         let length = CHUNK + 7;
         let list = Chunks { digest: Sha256::of(b"x"), length, list: vec![Sha256::of(b"a"), Sha256::of(b"b")] };
         let text = list.encode();
-        // What is on disks already has to be read for ever.
+        // Lists on existing disks must stay readable for ever.
         assert_eq!(Sha256::of(&text).to_string(), "8954a47bd1d484f6441f205d8b570c8545b16aeeb9d684be2377c4e56e49b7f7");
         assert_eq!(Chunks::decode(&text, list.digest, length), Some(list.clone()));
         assert_eq!(Chunks::decode(&text, Sha256::of(b"y"), length), None);

@@ -25,7 +25,7 @@ use std::{
 /// How many bytes a content has to leave free on the disk: for the log and for deletions.
 const SPARE: u64 = 16 * 1024 * 1024;
 
-/// The content, and what has come of it.
+/// A content that is being received; `length` and `digest` are the announced ones.
 pub(super) struct Incoming {
     archive: Arc<Archive>,
     space: String,
@@ -46,7 +46,7 @@ struct Writing {
     written: u64,
 }
 
-/// Removed when it is dropped; what was renamed is not there any more.
+/// Removed when it is dropped; a renamed file is not at this path any more.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -147,11 +147,11 @@ impl Writing {
             }
             Err(error) => return Err(error),
         };
-        // One whose making has not ended yet may not be durable.
+        // One that is still being made may not be durable.
         if is_intact && !archive.is_in_the_making(&path) {
             return Ok(());
         }
-        // `latest/` shares the file: so nobody writes to it by mistake.
+        // `latest/` shares the file: the mode prevents writes by mistake.
         self.file.set_permissions(Permissions::from_mode(0o444))?;
         self.file.sync_data()?;
         archive.place(&self.temporary.0, &path)?;

@@ -50,7 +50,7 @@ impl Archive {
         kept.inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
-    /// Compares a content, or the part of it in `range`, with what was written. `NotFound` when it is absent.
+    /// Compares a content, or the part of it in `range`, with its digests. `NotFound` when it is absent.
     pub(super) fn check(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> io::Result<()> {
         let path = self.path(space, digest);
         let file = File::open(&path)?;

@@ -18,7 +18,7 @@ fn seqs(taken: &[Taken]) -> Vec<i64> {
 }
 
 #[test]
-fn what_falls_due_meanwhile_does_not_overtake_a_message_that_was_delivered() {
+fn a_message_that_falls_due_does_not_overtake_one_that_was_delivered() {
     let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
     let later = Arrival { deliver_at: Some(TODAY + VISIBLE), ..arrival(1, "a") };
     mailbox.arrive(vec![later, arrival(2, "a")], TODAY);
@@ -60,7 +60,7 @@ fn a_batch_comes_apart_at_what_failed_and_only_that_is_counted() {
     assert_eq!(seqs(&batch), [1, 2, 3, 4]);
     assert!(mailbox.settle("a", &[batch[0].number]));
     assert!(mailbox.reject("a", &[batch[1].number], now, Duration::ZERO, TODAY));
-    assert!(!mailbox.settle("a", &[batch[3].number]), "what is behind it was given back, too");
+    assert!(!mailbox.settle("a", &[batch[3].number]), "messages behind it were given back, too");
     // The second one had not been the first of a batch before, and now is one of an attempt.
     let again = mailbox.take(now, VISIBLE, 2);
     assert_eq!(again.iter().map(|taken| (taken.seq, taken.attempt)).collect::<Vec<_>>(), [(2, 1), (3, 1)]);
@@ -117,11 +117,11 @@ fn while_only_urgent_groups_go_the_others_wait_untried() {
     mailbox.only_urgent(true);
     assert_eq!(mailbox.take(now, VISIBLE, 9), []);
     mailbox.arrive(vec![Arrival { priority: URGENT, ..arrival(4, "chat/w/b") }], TODAY);
-    assert_eq!(seqs(&mailbox.take(now, VISIBLE, 9)), [2, 4], "with what is before it in its group");
+    assert_eq!(seqs(&mailbox.take(now, VISIBLE, 9)), [2, 4], "with the messages before it in its group");
     assert_eq!(mailbox.take(now, VISIBLE, 9), []);
     mailbox.wakes = 0;
     mailbox.only_urgent(false);
-    assert_eq!(mailbox.wakes, 2, "whoever waits for a message looks again");
+    assert_eq!(mailbox.wakes, 2, "a waiting receive looks again");
     let mut rest: Vec<_> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
     rest.sort_by_key(|taken| taken.seq);
     assert_eq!(rest.iter().map(|taken| (taken.seq, taken.attempt)).collect::<Vec<_>>(), [(1, 1), (3, 1)]);

@@ -16,5 +16,5 @@ fn the_matrix_in_the_documents_is_the_one_in_the_code() {
         fs::write(&path, &expected).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "docs/permissions.md is not what the code says");
+    assert_eq!(found, expected, "docs/permissions.md differs from the code");
 }

@@ -1,4 +1,4 @@
-//! Limits across workers: as many as allowed, whoever lets them in, over a store on disk and over one in memory that races.
+//! Limits across workers: as many as allowed through any of them, over a store on disk and over one in memory that races.
 
 use async_trait::async_trait;
 use domain::{Code, Error, Timestamp, UserId};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 const ANN: UserId = UserId(Uuid::from_u128(1));
 const BOB: UserId = UserId(Uuid::from_u128(2));
 
-/// What turns used, as the test says.
+/// The usage of turns, set by the test.
 #[derive(Default)]
 struct Turns(Mutex<Vec<Spent>>);
 
@@ -32,7 +32,7 @@ impl Ledger for Turns {
     }
 }
 
-/// 64 tasks ask at once, each as a worker of its own; how many were let in, and what the others were told.
+/// 64 tasks ask at once, each as a worker of its own; returns how many were let in, and the errors of the others.
 async fn at_once(workers: &[Limits]) -> (usize, Vec<Error>) {
     let asking = (0..64).map(|n| {
         let limits = workers[n % workers.len()].clone();
@@ -48,7 +48,7 @@ fn limits(table: Arc<dyn Table>, clock: Arc<TestClock>) -> Limits {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exactly_twenty_a_minute_whatever_races() {
+async fn exactly_twenty_a_minute_in_any_race() {
     for seed in 0..20 {
         let clock = Arc::new(TestClock::new(seed));
         let faults = Faults { yields: 0.8, ..Faults::none() };

@@ -1,4 +1,4 @@
-//! Members: who gives and takes which role, and that a workspace keeps an owner whatever happens at once.
+//! Members: the rights to give and take roles, and that a workspace keeps an owner under any concurrent changes.
 
 use domain::{Code, UserId, WorkspaceId};
 use identity::{Acting, Caller, Members, Role};
@@ -30,7 +30,7 @@ fn members(seed: u64, faults: Faults) -> Members {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_makes_a_workspace_owns_it_and_others_are_nothing_in_it() {
+async fn the_maker_of_a_workspace_owns_it_and_others_are_nothing_in_it() {
     let members = members(1, Faults::none());
     members.found(SPACE, &caller(1)).await.unwrap();
     members.found(SPACE, &caller(1)).await.unwrap();
@@ -46,7 +46,7 @@ async fn who_makes_a_workspace_owns_it_and_others_are_nothing_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_gives_or_takes_more_than_they_have() {
+async fn a_member_cannot_give_or_take_more_than_they_have() {
     let members = members(2, Faults::none());
     members.found(SPACE, &caller(1)).await.unwrap();
     let owner = acting(1, Role::Owner);

@@ -17,7 +17,7 @@ use std::{
 use testkit::TestClock;
 use tokio::time::advance;
 
-/// An issuer whose page is what the test says; silent when it says nothing.
+/// An issuer whose page is set by the test; silent when it is not set.
 #[derive(Default)]
 struct Page {
     text: Mutex<Option<String>>,
@@ -84,7 +84,7 @@ async fn rs256_and_es256_are_verified_and_the_set_is_fetched_once() {
     // The same key id, another key.
     let forged = Issuing::rsa("r1", RSA_2).sign(&rig.claims());
     assert_eq!(rig.code(&forged).await, Some(Code::Unauthorized));
-    // A key is for its own algorithm: a public key is no shared secret, whatever a token says.
+    // A key is for its own algorithm: a public key is no shared secret, even if a token says so.
     let header = jsonwebtoken::Header { kid: Some("r1".into()), ..jsonwebtoken::Header::new(Algorithm::HS256) };
     let secret = jsonwebtoken::EncodingKey::from_secret(rsa.published()["n"].as_str().unwrap().as_bytes());
     let confused = jsonwebtoken::encode(&header, &rig.claims(), &secret).unwrap();

@@ -36,7 +36,7 @@ async fn a_token_of_ours_is_taken_until_it_expires() {
 }
 
 #[test]
-fn a_subject_is_the_same_person_everywhere_and_nobody_is_the_machines_own() {
+fn a_subject_is_the_same_person_everywhere_and_never_the_machines_own() {
     let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
     assert_eq!(Subject::of("a", id).unwrap().user, id.parse::<UserId>().unwrap());
     let one = Subject::of("a", "ann").unwrap().user;
@@ -50,7 +50,7 @@ fn a_subject_is_the_same_person_everywhere_and_nobody_is_the_machines_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_signed_or_changed_is_refused_in_the_same_words() {
+async fn a_token_that_others_signed_or_changed_is_refused_in_the_same_words() {
     let (verifier, clock) = verifier();
     let good = mint(&secret(), &trust(), "ann", clock.now(), HOUR).unwrap();
     let parts: Vec<&str> = good.split('.').collect();

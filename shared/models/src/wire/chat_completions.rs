@@ -35,7 +35,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
         body.insert(field.into(), json!(max_tokens));
     }
     if asked.official {
-        // Says where requests with the same beginning should go, so that they meet their cache.
+        // Routes requests with the same beginning to the same server, so that they meet its cache.
         body.insert("prompt_cache_key".into(), json!(asked.request.conversation));
     }
     Value::Object(body)
@@ -136,7 +136,7 @@ fn take_call(piece: &Value, calls: &mut Vec<Call>) {
             let same = calls.iter().position(|call| call.id == id);
             same.or_else(|| calls.len().checked_sub(1).filter(|_| name.is_empty()))
         }
-        // Neither an index nor an id: what has no name belongs to the last call.
+        // Neither an index nor an id: a piece without a name belongs to the last call.
         None => calls.len().checked_sub(1).filter(|_| name.is_empty()),
     };
     let at = found.unwrap_or_else(|| {

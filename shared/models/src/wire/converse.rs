@@ -43,7 +43,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     Value::Object(body)
 }
 
-/// Who made a model, as in `eu.anthropic.claude-…`.
+/// The publisher of a model, as in `eu.anthropic.claude-…`.
 fn publisher(model: &str) -> &str {
     let mut parts = model.split('.');
     let first = parts.next().unwrap_or_default();
@@ -74,7 +74,7 @@ fn reasoning(publisher: &str, effort: Effort) -> Option<Value> {
     }
 }
 
-/// The tools that are offered or, where none are, those that the history has calls of.
+/// The offered tools or, if there are none, the tools that the history has calls of.
 fn tools(asked: &Asked<'_>, messages: &[Value]) -> Vec<Value> {
     let spec = |name: &str, schema: &Value, description: &str| json!({"toolSpec": {"name": name, "inputSchema": {"json": schema}, "description": description}});
     if !asked.request.tools.is_empty() {
@@ -179,7 +179,7 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), F
         "metadata" => {
             let of = |field: &str| count(&event["usage"][field]);
             let tokens = &mut draft.tokens;
-            // What came from the cache and went into it is counted beside the input, not within.
+            // Tokens read from the cache and written to it are counted beside the input, not within.
             (tokens.cached, tokens.written_to_cache) = (of("cacheReadInputTokens"), of("cacheWriteInputTokens"));
             tokens.input = of("inputTokens") + tokens.cached + tokens.written_to_cache;
             tokens.output = of("outputTokens");

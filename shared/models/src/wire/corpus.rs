@@ -41,7 +41,7 @@ fn answer(recorded: &Recorded, body: Body) -> Answer {
     Answer { body, decoding, provider, price: None, redactor: Redactor::default() }
 }
 
-/// What comes of these packets.
+/// The result of these packets.
 fn play(recorded: &Recorded, packets: &[&[u8]]) -> Said {
     let packets: Vec<_> = packets.iter().map(|packet| Ok(packet.to_vec())).collect();
     let answer = answer(recorded, stream::iter(packets).boxed());
@@ -157,7 +157,7 @@ fn an_answer_whose_end_mark_never_comes_ends_soon_after_its_reason() {
         let said = answer.into_stream().collect::<Said>();
         match runtime.block_on(async { timeout(Duration::from_secs(10), said).await }) {
             Ok(said) => recorded.check("on a connection that stays open", &said),
-            // Nobody said that it ended: that it does not go on is noticed where silence is.
+            // No end mark came: the timeout for silence then ends the answer.
             Err(_) => assert!(matches!(play(&recorded, &[&bytes]).last(), Some(Err(_))), "{}", recorded.name),
         }
     }

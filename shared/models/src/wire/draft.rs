@@ -1,4 +1,4 @@
-//! An answer while it comes: what can be passed on, and what only its end makes whole.
+//! An answer while it comes: parts that can be passed on at once, and parts that only its end completes.
 
 use super::history::{Kept, Thought};
 use domain::event::StopReason;
@@ -18,7 +18,7 @@ pub(crate) struct Tokens {
 /// A call while it is written.
 #[derive(Default)]
 pub(super) struct Call {
-    /// What the wire says that it is: its index or the index of its block.
+    /// Its key on the wire: its index or the index of its block.
     pub key: Option<u64>,
     pub id: String,
     pub name: String,
@@ -33,14 +33,14 @@ pub(super) struct Block {
     pub key: Option<u64>,
     pub text: String,
     pub signature: String,
-    /// The block as it came, where it comes whole.
+    /// The block as it came, if it comes whole.
     pub whole: Option<Value>,
 }
 
-/// What an answer adds up to.
+/// The sum of an answer's events.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// What can be passed on.
+    /// Deltas that can be passed on.
     pub ready: VecDeque<Delta>,
     pub calls: Vec<Call>,
     pub blocks: Vec<Block>,
@@ -55,7 +55,7 @@ pub(super) struct Draft {
     has_reasoning: bool,
 }
 
-/// The end of an answer: its calls, and what its last delta says.
+/// The end of an answer: its calls, and the contents of its last delta.
 pub(crate) struct Ending {
     pub calls: Vec<Delta>,
     pub reason: StopReason,
@@ -118,7 +118,7 @@ impl Draft {
         &mut self.blocks[index]
     }
 
-    /// What comes of it, for messages that are kept under the name of `provider`.
+    /// The last deltas, for messages that are kept under the name of `provider`.
     pub fn end(&mut self, provider: &str) -> Ending {
         let reason = self.finished.unwrap_or(StopReason::EndTurn);
         let refused = self.refused_for.take().filter(|_| reason == StopReason::Refusal && !self.has_text);

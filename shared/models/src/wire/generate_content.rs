@@ -160,7 +160,7 @@ fn take_part(part: &Value, draft: &mut Draft) {
     if part["thought"] == true { draft.reasoning(piece) } else { draft.text(piece) }
 }
 
-/// Thoughts are counted beside what is said. Each chunk counts all so far.
+/// Thoughts are counted beside the visible text. Each chunk counts all so far.
 fn take_usage(usage: &Value, draft: &mut Draft) {
     if !usage.is_object() {
         return;

@@ -1,7 +1,6 @@
 //! A chat's history, before a format makes JSON of it.
 //!
-//! The mapping is a pure function of each message and of the messages before it, so a longer history begins with what the shorter
-//! one was mapped to.
+//! The mapping is a pure function of each message and of the messages before it, so a longer history begins with the mapping of the shorter one.
 
 use domain::{FilePath, Message, ToolCall, name_for_providers};
 use ports::ModelRequest;
@@ -16,7 +15,7 @@ use std::{
 pub(crate) enum Said<'a> {
     /// By people, or by the system between brackets.
     User(Cow<'a, str>),
-    /// By the model; the text may be empty where there are calls.
+    /// By the model; the text may be empty if there are calls.
     Model { thoughts: Vec<Thought>, text: &'a str, calls: Vec<Called<'a>> },
     /// The results of one step in one message: Gemini demands it, Anthropic recommends it, the others do not mind.
     Results(Vec<Answered<'a>>),
@@ -38,7 +37,7 @@ pub(crate) struct Answered<'a> {
     pub output: &'a str,
 }
 
-/// The history of a request, with what `provider` wants back.
+/// The history of a request, with the data that `provider` wants back.
 pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a>> {
     let mut said = Vec::with_capacity(request.messages.len());
     let mut results: Vec<Answered<'a>> = Vec::new();
@@ -62,7 +61,7 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a
             // A model that was stopped before its first word said nothing; providers refuse empty messages.
             Message::Assistant { content, calls, .. } if content.is_empty() && calls.is_empty() => {}
             Message::Assistant { content, calls, provider: kept, .. } => {
-                // What another provider wanted back means nothing to this one.
+                // Another provider's data means nothing to this one.
                 let kept = Kept::deserialize(kept).ok().filter(|kept| kept.provider == provider).unwrap_or_default();
                 let mut signatures = kept.calls.into_iter().map(|signatures| signatures.into_iter().next());
                 let mut own = kept.ids.into_iter();
@@ -112,7 +111,7 @@ impl Ids {
     }
 }
 
-/// A person's words, and after them what the chat adds; where it adds nothing, attached files are at least named.
+/// A person's words, and after them the chat's additions; if there are none, attached files are at least named.
 fn user<'a>(content: &'a str, files: &[FilePath], context: &str) -> Cow<'a, str> {
     if !context.is_empty() {
         Cow::Owned(format!("{content}\n\n{context}"))
@@ -124,7 +123,7 @@ fn user<'a>(content: &'a str, files: &[FilePath], context: &str) -> Cow<'a, str>
     }
 }
 
-/// The arguments as an object, which is all that some providers take; what was no object is kept inside one.
+/// The arguments as an object, because some providers take nothing else; any other value is wrapped in one.
 fn arguments(call: &ToolCall) -> Value {
     match call.parsed() {
         Ok(object @ Value::Object(_)) => object,
@@ -132,13 +131,12 @@ fn arguments(call: &ToolCall) -> Value {
     }
 }
 
-/// What a provider wants back with a message, as [`Message::Assistant`] keeps it. Persisted: fields may be added, never
-/// changed.
+/// The data that a provider wants back with a message, as [`Message::Assistant`] keeps it. Persisted: fields may be added, never changed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// Who wants it.
+    /// The provider that wants it.
     pub provider: String,
-    /// What stands before the message's text, in order.
+    /// The thoughts before the message's text, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thoughts: Vec<Thought>,
     /// The signatures of each call; left out when no call has one.
@@ -161,7 +159,7 @@ pub(crate) enum Thought {
 }
 
 impl Kept {
-    /// As it is kept: nothing where there is nothing to keep.
+    /// The persisted form: null if it is empty.
     pub fn into_value(mut self) -> Value {
         if self.calls.iter().all(Vec::is_empty) {
             self.calls.clear();
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back_to_its_own_provider_only() {
+    fn data_of_a_provider_comes_back_to_that_provider_only() {
         let kept = json!({"provider": "anthropic", "thoughts": [{"signature": "s"}], "ids": ["toolu_1"]});
         let request = ModelRequest { messages: vec![says("a", &["read"], kept)], ..ModelRequest::default() };
         let own = said(&request, "anthropic");

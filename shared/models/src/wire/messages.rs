@@ -14,8 +14,8 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(asked.model));
     body.insert("stream".into(), json!(true));
-    // Marks tools and system text for the cache and, where it is sure to be understood, lets the provider move a second mark
-    // along the history. Marks of our own there would change bytes that were already sent.
+    // Marks tools and system text for the cache and, if the server is sure to understand it, lets the provider move a second mark along the
+    // history. Marks of our own there would change bytes that were already sent.
     let mark = json!({"type": "ephemeral"});
     let has_system = !asked.request.system.is_empty();
     if has_system {
@@ -66,7 +66,7 @@ pub(super) fn budget(effort: Effort) -> u32 {
     }
 }
 
-/// What a Claude takes, by its name: `claude-<family>-<version>`, with older ones the other way around.
+/// The features of a Claude model, by its name: `claude-<family>-<version>`, with older ones the other way around.
 /// <https://docs.anthropic.com/en/docs/about-claude/models/overview>
 pub(super) struct Claude {
     pub max_tokens: u32,
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_takes_is_told_by_its_name() {
+    fn the_features_of_a_model_follow_from_its_name() {
         let check = |model: &str, max_tokens: u32, effort: bool, adaptive: bool| {
             let claude = Claude::of(model);
             assert_eq!(

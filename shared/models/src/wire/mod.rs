@@ -1,8 +1,8 @@
-//! The wire formats of providers: what is sent, and what comes back.
+//! The wire formats of providers: requests and answers.
 //!
-//! A request is one pure function a format, from a chat's history to a JSON body. An answer is two: bytes to events ([`sse`],
-//! [`frames`]), the same however they are cut into packets; and events to what they say ([`draft`]), which takes what servers
-//! send that differs from the documentation, as long as it has one meaning. `tests/corpus` has recorded odd answers of each format.
+//! Per format, a request is one pure function, from a chat's history to a JSON body. An answer is two: bytes to events ([`sse`], [`frames`]),
+//! the same for every cut into packets; and events to deltas ([`draft`]), which accepts deviations of servers from the documentation, as long
+//! as they have one meaning. `tests/corpus` has recorded odd answers of each format.
 //!
 //! This is code of this crate because a library's parser that loses a piece of an answer cannot be mended from outside.
 
@@ -41,12 +41,12 @@ pub(crate) enum Wire {
     Converse,
 }
 
-/// What a request is made of.
+/// The parts of a request.
 pub(crate) struct Asked<'a> {
     pub request: &'a ModelRequest,
     /// The name of the model at its provider.
     pub model: &'a str,
-    /// Under which name messages have what the provider wants back.
+    /// The name under which messages keep the provider's own data.
     pub provider: &'a str,
     /// Not a server of one's own: it takes everything that its documentation says.
     pub official: bool,
@@ -73,7 +73,7 @@ pub(crate) enum Fault {
     Cut,
     /// It is larger than [`LARGEST`].
     TooLarge,
-    /// It is no answer in this format: what came instead.
+    /// The body is not an answer in this format; has the beginning of the body.
     NoAnswer(String),
 }
 
@@ -92,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// Where a model is asked, below a base URL that ends in a slash and may have a query.
+    /// The URL of a model, below a base URL that ends in a slash and may have a query.
     pub fn url(self, base: &Url, model: &str) -> Url {
         let mut url = base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -125,7 +125,7 @@ impl Wire {
         }
     }
 
-    /// What else a request needs in its head.
+    /// Further headers of a request.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Messages => &[("anthropic-version", "2023-06-01")],
@@ -157,7 +157,7 @@ pub(crate) struct Decoding {
     wire: Wire,
     framing: Framing,
     draft: Draft,
-    /// What came before the first event.
+    /// The bytes before the first event.
     head: Vec<u8>,
     is_answer: bool,
     bytes: usize,
@@ -177,7 +177,7 @@ impl Decoding {
         self.draft.ready.pop_front()
     }
 
-    /// Whether the provider said why it ended: what may still come are its tokens.
+    /// Whether the provider has given a reason for the end: only its count of tokens may still come.
     pub fn has_finished(&self) -> bool {
         self.draft.finished.is_some()
     }
@@ -269,7 +269,7 @@ impl Decoding {
     }
 }
 
-/// The error in a body, wherever servers put it.
+/// The error in a body, in any of its places.
 fn error_of(body: &Value) -> Option<&Value> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error").filter(|error| ![Value::Null, Value::Bool(false), Value::from("")].contains(error));
@@ -312,7 +312,7 @@ fn text<'a>(body: &'a Value, places: &[&str]) -> Option<&'a str> {
     places.iter().filter_map(|place| body.pointer(place)?.as_str()).find(|text| !text.is_empty())
 }
 
-/// Arguments as text: as they are, or what they are when a server sends a value.
+/// Arguments as text: unchanged, or serialized when a server sends a value.
 fn written(args: &Value) -> Option<String> {
     match args {
         Value::Null => None,
@@ -324,8 +324,8 @@ fn written(args: &Value) -> Option<String> {
 /// The formats that [`decode`] reads.
 pub const FORMATS: [&str; 5] = ["chat_completions", "responses", "messages", "generate_content", "converse"];
 
-/// What an answer of a provider says, from the pieces that it came in, until its end or its first fault; nothing in a format that is not
-/// one of [`FORMATS`].
+/// The deltas of an answer of a provider, from the pieces that it came in, until its end or its first fault; none in a format that is not one
+/// of [`FORMATS`].
 pub fn decode(format: &str, pieces: &[&[u8]]) -> Vec<Delta> {
     let wire = match format {
         "chat_completions" => Wire::ChatCompletions,
@@ -338,7 +338,7 @@ pub fn decode(format: &str, pieces: &[&[u8]]) -> Vec<Delta> {
     let mut decoding = Decoding::new(wire);
     let read = pieces.iter().try_for_each(|piece| decoding.push(piece));
     if read.is_ok() {
-        // What it lacks at its end is for those who asked.
+        // A fault at the end is the caller's to judge.
         let _ = decoding.end();
     }
     std::iter::from_fn(|| decoding.next()).collect()

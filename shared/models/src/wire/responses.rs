@@ -110,7 +110,7 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), F
     Ok(())
 }
 
-/// An item of the answer when it begins and when it is done. What is done is whole and wins over its pieces.
+/// An item of the answer when it begins and when it is done. A finished item is whole and wins over its pieces.
 fn take_item(index: Option<u64>, item: &Value, draft: &mut Draft) {
     match item["type"].as_str() {
         Some("function_call") => {

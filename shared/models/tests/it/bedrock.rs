@@ -1,4 +1,4 @@
-//! What Bedrock has beside what every provider has: its framing, its exceptions, its demands, and keys out of a role.
+//! The special features of Bedrock: its framing, its exceptions, its demands, and keys out of a role.
 
 use crate::support::{Server, converse, deltas, error, eventstream, frames::Piece, request, result, says, sse, user};
 use base64::{Engine, prelude::BASE64_STANDARD};

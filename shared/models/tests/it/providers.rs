@@ -1,4 +1,4 @@
-//! Each provider's protocol, against a fake server: what is sent, what comes back, and what goes wrong.
+//! Each provider's protocol, against a fake server: requests, answers and failures.
 
 use crate::support::{
     KEY, Server, answers, deltas, error,
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wiremock::ResponseTemplate;
 
-/// A protocol: a model that speaks it, its frames, and where its requests keep the history.
+/// A protocol: a model that speaks it, its frames, and the place of the history in its requests.
 struct Protocol {
     model: &'static str,
     path: &'static str,
     key_header: (&'static str, String),
     history: &'static str,
-    /// What its list ends with, so that something may follow.
+    /// The end of its list, so that more may follow.
     end: &'static str,
     frames: fn(&[Piece<'_>], &str) -> Vec<u8>,
     stop: &'static str,
@@ -72,7 +72,7 @@ fn protocols() -> [Protocol; 5] {
             path: "/model/eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream",
             key_header: bearer(),
             history: "messages",
-            // What people say goes on in the same message.
+            // A person's words continue the same message.
             end: "]}]",
             frames: frames::converse,
             stop: "end_turn",
@@ -131,7 +131,7 @@ async fn configured_prices_are_applied() {
     assert_eq!(*usage, Usage { input_tokens: 100, output_tokens: 20, cached_tokens: 64, cost_usd });
 }
 
-/// Two turns: the second request's history goes on where the first one's ends.
+/// Two turns: the second request's history continues the first one's.
 fn two_turns(kept: &Value) -> (Vec<Message>, Vec<Message>) {
     let first = vec![
         user("Read it."),
@@ -170,7 +170,7 @@ async fn the_history_is_sent_whole_and_its_bytes_do_not_change_between_turns() {
     }
 }
 
-/// Every name that a request has for a tool, wherever the protocol has it.
+/// Every name that a request has for a tool, in any place of the protocol.
 fn tool_names(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| tool_names(item, names)),
@@ -256,7 +256,7 @@ async fn a_stream_that_is_cut_off_is_broken_not_finished() {
         assert_eq!(said[0], Ok(Delta::Text("Hel".into())), "{}", protocol.model);
         assert!(matches!(said.last(), Some(Err(ModelError::Broken(_)))), "{}: {said:?}", protocol.model);
         assert!(!said.iter().any(|delta| matches!(delta, Ok(Delta::End { .. }))), "{}: {said:?}", protocol.model);
-        assert_eq!(server.requests().await.len(), 1, "what was passed on cannot be taken back");
+        assert_eq!(server.requests().await.len(), 1, "a delta that was passed on cannot be taken back");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which model answers, and what the catalogue says about it.
+//! The choice of a model, and its description in the catalogue.
 
 use crate::support::{deltas, error, request, user};
 use models::{Config, Router, Scripted};
@@ -52,7 +52,7 @@ fn the_catalogue_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn models_without_a_key_or_of_nobody_are_refused_with_advice() {
+async fn models_without_a_key_or_a_known_provider_are_refused_with_advice() {
     let router = router(&[]);
     let ask = |model: &str| error(&router, request(model, vec![user("Hi")])).then_string();
     assert_eq!(

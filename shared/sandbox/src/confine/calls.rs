@@ -1,8 +1,8 @@
-//! Which system calls a command has: seccomp.
+//! The system calls of a command: seccomp.
 //!
 //! Two filters, of which the stricter answer counts. The first knows every call up to a certain number, and says of all others that
 //! there is no such call: those of newer kernels, those of the x32 way into x86-64, and a few that programs have an older call for.
-//! The second refuses what a command has no business with.
+//! The second refuses calls that a command does not need.
 
 use crate::run::Refusal;
 use libc::{ENOSYS, EPERM};
@@ -15,8 +15,8 @@ use std::{collections::BTreeMap, sync::OnceLock};
 /// The newest call that was looked at (`mseal`, Linux 6.10). All architectures have the same numbers from 424 on.
 const NEWEST: i64 = 462;
 
-/// Calls that do not exist here. Their arguments are in memory, where no filter sees them, they are new, or what they make is counted
-/// nowhere (memory as files that have no folder); every C library and runtime has another way.
+/// Calls that do not exist here. Their arguments are in memory, out of a filter's sight, they are new, or the memory that they make is counted
+/// nowhere (files that have no folder); every C library and runtime has another way.
 const ABSENT: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_pidfd_open,
@@ -31,7 +31,7 @@ const ABSENT: &[i64] = &[
     SYS_LISTMOUNT,
 ];
 
-/// Calls that are refused, whatever their arguments.
+/// Calls that are refused with any arguments.
 #[rustfmt::skip]
 const REFUSED: &[i64] = &[
     // into other processes
@@ -41,7 +41,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot, libc::SYS_move_mount, libc::SYS_open_tree,
     libc::SYS_fsopen, libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fspick, libc::SYS_mount_setattr, libc::SYS_unshare,
     libc::SYS_setns, libc::SYS_quotactl, libc::SYS_quotactl_fd, libc::SYS_open_by_handle_at,
-    // what the kernel keeps beside files: keys, and memory and messages by numbers that others use, too
+    // objects of the kernel beside files: keys, and memory and messages by numbers that others use, too
     libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_shmget, libc::SYS_shmat, libc::SYS_shmctl,
     libc::SYS_semget, libc::SYS_semop, libc::SYS_semtimedop, libc::SYS_semctl, libc::SYS_msgget, libc::SYS_msgsnd,
     libc::SYS_msgrcv, libc::SYS_msgctl, libc::SYS_mq_open, libc::SYS_mq_unlink,
@@ -52,10 +52,10 @@ const REFUSED: &[i64] = &[
     libc::SYS_reboot, libc::SYS_swapon, libc::SYS_swapoff, libc::SYS_acct, libc::SYS_syslog, libc::SYS_vhangup,
     libc::SYS_sethostname, libc::SYS_setdomainname, libc::SYS_settimeofday, libc::SYS_clock_settime, libc::SYS_adjtimex,
     libc::SYS_clock_adjtime, libc::SYS_nfsservctl,
-    // attributes of files, lists of who may read them among those: Landlock does not know of them
+    // attributes of files, lists of their readers among those: Landlock does not know of them
     libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr, libc::SYS_removexattr, libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
-    // what others do with files: it tells names of folders that nobody may list
+    // watches of other processes' files: they tell names of folders that the command may not list
     libc::SYS_inotify_add_watch,
 ];
 #[cfg(target_arch = "x86_64")]
@@ -76,7 +76,7 @@ const REFUSED_HERE: &[i64] = &[libc::SYS_kexec_file_load];
 const OF_SOCKETS: &[i64] =
     &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
 
-/// Beside whom a command runs that is in no world of its own.
+/// The processes beside a command that is in no world of its own.
 pub(super) struct Beside {
     /// The process group of the command.
     pub group: u32,
@@ -86,12 +86,12 @@ pub(super) struct Beside {
     pub thread: u32,
 }
 
-/// What the filters of a command depend on.
+/// The parameters of a command's filters.
 pub(super) struct Rules {
     /// The version of Landlock that holds.
     pub landlock: u8,
     pub network: bool,
-    /// None where there is nobody to reach.
+    /// None if there are no processes of the host to reach.
     pub beside: Option<Beside>,
 }
 
@@ -111,8 +111,8 @@ impl Beside {
         refused.always(libc::SYS_setsid);
         refused.when(libc::SYS_setpgid, &[other(0, 0)])?;
         refused.when(libc::SYS_setpgid, &[other(1, self.group)])?;
-        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. What a
-        // signal ends is the whole host.
+        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. Such a signal ends the
+        // whole host.
         let to =
             [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
         for call in to {
@@ -146,7 +146,7 @@ fn known() -> &'static Compiled {
     })
 }
 
-/// An argument of a call, by its place, and what is asked of it.
+/// An argument of a call, by its place, and the condition on it.
 type Asked = (u8, SeccompCmpOp, u64);
 
 /// The conditions under which calls are refused. All of one rule have to hold, of any rule.
@@ -155,7 +155,7 @@ struct Conditions(BTreeMap<i64, Vec<SeccompRule>>);
 
 impl Conditions {
     fn always(&mut self, call: i64) {
-        // No rule at all is what always holds.
+        // An empty list of rules always holds.
         self.0.insert(call, Vec::new());
     }
 
@@ -203,7 +203,7 @@ impl Rules {
         SeccompFilter::new(refused.0, SeccompAction::Allow, action, target()?)?.try_into()
     }
 
-    /// What would leave the group, or reach processes that are not in it.
+    /// Refuses calls that leave the group, or reach processes outside of it.
     fn processes(&self, refused: &mut Conditions) -> Result<(), seccompiler::BackendError> {
         let namespaces = [
             libc::CLONE_NEWNS,
@@ -253,8 +253,8 @@ impl Rules {
             refused.when(libc::SYS_socketpair, &[masked(1, 0xf, kind)])?;
         }
         if self.network {
-            // Netlink is how resolvers ask for interfaces. Not those on this machine's files: behind one may be a daemon that does
-            // what it is told, as root.
+            // Resolvers ask for interfaces by netlink. Not sockets on this machine's files: behind one may be a daemon that obeys any client,
+            // as root.
             let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|family| other(0, family));
             // Of the kernel's own subjects only routes: others have more to say than a command needs.
             refused.when(libc::SYS_socket, &[equal(0, libc::AF_NETLINK), other(2, libc::NETLINK_ROUTE)])?;
@@ -264,7 +264,7 @@ impl Rules {
         Ok(())
     }
 
-    /// What Landlock does not see.
+    /// Refuses operations on files that Landlock does not see.
     fn files(&self, refused: &mut Conditions) -> Result<(), seccompiler::BackendError> {
         let modes = [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
         #[cfg(target_arch = "x86_64")]
@@ -274,7 +274,7 @@ impl Rules {
                 refused.when(call, &[masked(place, bit, bit)])?;
             }
         }
-        // A lease makes others wait for whoever has it, in `open`; a notice tells what others do.
+        // A lease makes others wait for its holder, in `open`; a notice tells of other processes' work.
         for command in [libc::F_SETLEASE, libc::F_NOTIFY] {
             refused.when(libc::SYS_fcntl, &[equal(1, command)])?;
         }

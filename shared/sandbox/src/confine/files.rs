@@ -1,4 +1,4 @@
-//! What of the file system a command sees: Landlock.
+//! The part of the file system that a command sees: Landlock.
 
 use super::Fence;
 use crate::run::Refusal;
@@ -8,7 +8,7 @@ use landlock::{
 };
 use std::path::PathBuf;
 
-/// What programs need to run: code, and data of the system.
+/// The files that programs need to run: code, and data of the system.
 #[rustfmt::skip]
 const SYSTEM: &[&str] = &[
     "/usr",
@@ -20,7 +20,7 @@ const SYSTEM: &[&str] = &[
     "/libx32",
     "/opt",
     "/proc",
-    // Of /etc only what programs read to know their way, and no password, key or token of a service.
+    // Of /etc only the files that programs read for their setup, and no password, key or token of a service.
     "/etc/alternatives",
     "/etc/bash.bashrc",
     "/etc/ca-certificates",
@@ -62,10 +62,10 @@ const SYSTEM: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
-/// What folders of interpreters in /etc begin with; the version is behind it.
+/// The prefixes of folders of interpreters in /etc; the version is behind it.
 const INTERPRETERS: &[&str] = &["python3."];
 
-/// Devices that hold nothing of anybody.
+/// Devices without data of anyone.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The folders and files that commands can read and run.
@@ -73,13 +73,12 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 pub(crate) struct Readable {
     /// By paths without links.
     paths: Vec<PathBuf>,
-    /// Links by which programs know them, and where these lead.
+    /// Links by which programs know them, with their targets.
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Readable {
-    /// The system's and `more`, but for all that is in `hidden`, wherever that is: who keeps workspaces in /opt does not show
-    /// them all to each command.
+    /// The system's and `more`, without anything in `hidden`, at any path: a host with workspaces in /opt does not show all of them to each command.
     pub fn new(more: &[PathBuf], hidden: &[PathBuf]) -> Self {
         let hidden: Vec<PathBuf> =
             hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
@@ -89,7 +88,7 @@ impl Readable {
         let interpreters =
             etc.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_interpreter));
         for path in SYSTEM.iter().map(PathBuf::from).chain(more.iter().cloned()).chain(interpreters) {
-            // Where the links lead that systems have for their folders.
+            // Systems have links for their folders: the targets are the paths.
             let Ok(at) = path.canonicalize() else { continue };
             without(at.clone(), &hidden, &mut paths);
             if at != path {
@@ -99,7 +98,7 @@ impl Readable {
         Self { paths, links }
     }
 
-    /// Those, where nothing else is, and what every world has.
+    /// These paths, at the same places, and those that every world has.
     pub fn seen(paths: &[PathBuf]) -> Self {
         let own = ["/proc", "/etc/passwd", "/etc/group"].map(PathBuf::from);
         Self { paths: paths.iter().cloned().chain(own).collect(), links: Vec::new() }
@@ -121,7 +120,7 @@ impl Readable {
     }
 }
 
-/// A folder; or what is in it, where some of that is hidden.
+/// Adds a folder; or its entries, if some of them are hidden.
 fn without(path: PathBuf, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
     if hidden.iter().any(|hidden| path.starts_with(hidden)) {
         return;
@@ -130,7 +129,7 @@ fn without(path: PathBuf, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
         return found.push(path);
     }
     for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
-        // A link would be opened where it leads to, and that is looked at where it is.
+        // A link would open its target, which is handled at its own path.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
             without(entry.path(), hidden, found);
         }
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_is_left_out_of_the_folder_around_it() -> std::io::Result<()> {
+    fn hidden_paths_are_left_out_of_the_folder_around_them() -> std::io::Result<()> {
         let home = tempfile::tempdir()?;
         let home = home.path().canonicalize()?;
         for folder in ["opt/tool", "opt/data/files/one", "opt/data/other"] {

@@ -1,29 +1,29 @@
 //! The inner wall of a command: Landlock and seccomp, the same way on a laptop and in a container, with nothing to install and no
 //! privilege.
 //!
-//! A filter is inherited by whoever a thread starts, and can never be taken off. So each command has a [thread](launch) of its own,
-//! which puts all of this on itself, starts the command, and ends: a thread of process 1 of the command's own
-//! [world](crate::world), or of the host where the command is among the host's processes.
+//! All children of a thread inherit a filter, which can never be taken off. So each command has a [thread](launch) of its own, which puts all
+//! of this on itself, starts the command, and ends: a thread of process 1 of the command's own [world](crate::world), or of the host if the
+//! command is among the host's processes.
 //!
-//! | from | what keeps it away |
+//! | from | kept away by |
 //! |---|---|
 //! | files | Landlock: the system's folders and one folder of the workspace can be read, scratch can be written to |
 //! | other processes: memory, environment, files | Landlock (`ptrace` and `/proc/<pid>`), no capabilities, a host that [cannot be looked into](harden) |
-//! | signals to others | Landlock's scope where the kernel has it; in any case none to the host |
+//! | signals to others | Landlock's scope if the kernel has it; in any case none to the host |
 //! | its own end | among the host's processes it cannot leave its process group, by which it is ended |
 //! | the network, sockets of services | seccomp: without `network` there is no socket but pairs, with it only those of the internet |
 //! | the kernel's wider surface | seccomp: no mounts, namespaces, keys, BPF, io_uring, ...; calls that are newer than this list do not exist |
-//! | what others do | seccomp: no watching of files, no leases on them |
+//! | other processes' work on files | seccomp: no watching of files, no leases on them |
 //! | becoming somebody else | `no_new_privs`; capabilities are dropped, so that root is only the owner of its files |
 //!
-//! What this wall alone leaves open, among the host's processes: names and sizes of files anywhere can be asked for (not listed, not
-//! read), and of the files of the user that the host runs as, permission bits and times can be set, because Landlock knows neither;
-//! names and arguments of the host's processes can be read. In a world of its own a command finds none of these.
+//! This wall alone leaves open, among the host's processes: names and sizes of files anywhere can be asked for (not listed, not read), and of
+//! the files of the user that the host runs as, permission bits and times can be set, because Landlock knows neither; names and arguments of
+//! the host's processes can be read. In a world of its own a command finds none of these.
 //!
-//! Older kernels: before 6.12 (no signal scope), a command among the host's processes can send signals to processes of the same user,
-//! other than the host and what is in no group with it, and so rid itself of what would end it if the host were killed; before 6.7, the
-//! network is refused by seccomp alone; before 6.2, files are kept from being cut by refusing `truncate(2)`; before 5.19, no file moves
-//! from one folder to another. Before 5.13 there is no Landlock, and nothing runs.
+//! Older kernels: before 6.12 (no signal scope), a command among the host's processes can send signals to processes of the same user, other
+//! than the host and processes in no group with it, and so rid itself of the guard that would end it if the host were killed; before 6.7, the
+//! network is refused by seccomp alone; before 6.2, files are kept from being cut by refusing `truncate(2)`; before 5.19, no file moves from
+//! one folder to another. Before 5.13 there is no Landlock, and nothing runs.
 
 mod calls;
 mod files;
@@ -46,7 +46,7 @@ use std::{
 /// The first descriptor behind the three that every process has.
 const FIRST: i32 = 3;
 
-/// What one command is confined to.
+/// The confinement of one command.
 #[derive(Debug)]
 pub(crate) struct Fence {
     /// Which of the system's folders it can read.
@@ -61,16 +61,16 @@ pub(crate) struct Fence {
     pub landlock: u8,
 }
 
-/// Keeps commands from looking into this process: what they are started by shares its memory, so Landlock sees no border there.
-/// There is no core dump of it any more, and no debugger without privileges. And keeps what this process has open from them: whoever
-/// started it may have left it files without the mark that closes them. To do so again changes nothing.
+/// Keeps commands from looking into this process: their starting thread shares its memory, so Landlock sees no border there. There is no core
+/// dump of it any more, and no debugger without privileges. It also closes this process's open files to them: its parent may have left it files
+/// without the mark that closes them. A repetition changes nothing.
 pub(crate) fn harden() -> io::Result<()> {
     close_fds::set_fds_cloexec_threadsafe(FIRST, &[]);
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Starts a command behind a fence: in this process group, among the host's processes; or, without one, in a group of its own among
-/// nobody else's.
+/// Starts a command behind a fence: in this process group, among the host's processes; or, without one, in a group of its own without other
+/// processes.
 pub(crate) fn launch(fence: Fence, mut command: Command, group: Option<i32>) -> Result<Child, Refusal> {
     harden().map_err(|error| Refusal::Failed(format!("this process can be looked into: {error}")))?;
     let start = move || {
@@ -113,7 +113,7 @@ mod tests {
     use crate::group::Group;
     use std::fs::File;
 
-    /// Tries what Landlock lets through, because it is within the same domain: that of the thread.
+    /// Tries actions that Landlock lets through, because they are within the same domain: that of the thread.
     const PROBE: &str = r#"
 import ctypes, errno, os, sys
 host, thread, tgkill = map(int, sys.argv[1:])

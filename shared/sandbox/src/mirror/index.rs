@@ -1,4 +1,4 @@
-//! What a mirror has, and what a manifest changes in it.
+//! The files of a mirror, and the changes of a manifest.
 
 use super::{Budget, Changes, Folder, OnDisk, Wanted};
 use domain::{FilePath, Sha256};
@@ -11,19 +11,19 @@ use std::{
 use uuid::Uuid;
 use workspace::{large::digest_of, mirror::Area};
 
-/// What is at a path.
+/// The entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Folder,
     File { digest: Sha256, size: u64 },
 }
 
-/// What is where.
+/// The entries by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index(BTreeMap<FilePath, Entry>);
 
 impl Index {
-    /// Reads all that is on disk. What no manifest can say is removed: links, devices, names that are no paths, and files over `limit`.
+    /// Reads all files on disk. Entries that no manifest can name are removed: links, devices, names that are no paths, and files over `limit`.
     pub fn read(folder: &Folder, limit: u64) -> io::Result<Self> {
         let mut index = Self::default();
         let (mut folders, mut strays) = (vec![FilePath::root()], 0_u128);
@@ -75,7 +75,7 @@ impl Index {
         })
     }
 
-    /// Notes what was put at a path: folders above it are there now, and nothing below a file is.
+    /// Notes a new entry at a path: folders above it exist now, and below a file there is nothing.
     pub fn put(&mut self, path: FilePath, entry: Entry) {
         for above in ancestors(&path) {
             self.0.insert(above, Entry::Folder);
@@ -98,12 +98,12 @@ impl Index {
     }
 
     fn below<'a>(&'a self, folder: &'a FilePath) -> impl Iterator<Item = &'a FilePath> {
-        // Whatever begins with the folder's text is next to each other, neighbours such as `/a-b` of `/a` among it.
+        // Paths that begin with the folder's text are next to each other, neighbours such as `/a-b` of `/a` among them.
         let after = self.0.range((Bound::Excluded(folder.clone()), Bound::Unbounded)).map(|(path, _)| path);
         after.take_while(|path| path.as_str().starts_with(folder.as_str())).filter(|path| path.is_within(folder))
     }
 
-    /// What has to be done for a manifest to hold.
+    /// The changes that make a manifest hold.
     pub fn changes(&self, manifest: &Manifest, budget: &Budget) -> Result<Changes> {
         let invalid = |reason: String| Err(Error::Invalid(reason));
         let mut changes = Changes::default();
@@ -150,7 +150,7 @@ impl Index {
         Ok(changes)
     }
 
-    /// Whether what the manifest leads to is within the budget.
+    /// Whether the result of the manifest is within the budget.
     fn fits(&self, manifest: &Manifest, changes: &Changes, budget: &Budget) -> Result<()> {
         let removed: BTreeSet<&FilePath> = changes.removed.iter().collect();
         let goes = |path: &FilePath| removed.contains(path) || ancestors(path).any(|above| removed.contains(&above));

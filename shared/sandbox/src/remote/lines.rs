@@ -28,7 +28,7 @@ const ASKED: u32 = 3;
 
 type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
 
-/// What is read of one command.
+/// The events of one command.
 pub(super) struct Lines {
     client: Arc<Client>,
     /// How it is asked for.
@@ -101,7 +101,7 @@ impl Lines {
         None
     }
 
-    /// What of an event was not given out before.
+    /// The part of an event that was not given out before.
     fn news(&mut self, event: ExecEvent) -> Option<ExecEvent> {
         match event {
             ExecEvent::Output { error, text } => {
@@ -134,7 +134,7 @@ impl Lines {
                     (self.reader, self.again) = (reader, self.given);
                     return Ok(());
                 }
-                // It ran, and here nobody knows it: the machine is another one.
+                // It ran, and is not known here: the machine is another one.
                 Ok(Connected::NotBegun(reason) | Connected::Unknown(reason)) | Err(Error::Invalid(reason)) => {
                     return Err(Error::unavailable("the sandbox", reason));
                 }
@@ -144,15 +144,15 @@ impl Lines {
     }
 }
 
-/// What came of asking for a command.
+/// The answer to a request for a command.
 enum Connected {
     Begun(tokio::io::Lines<Reader>),
     NotBegun(String),
     Unknown(String),
 }
 
-/// Asks for the command, again when the connection breaks before it is answered: under one grant it begins once, however often it is
-/// asked for. Where there is nobody to connect to, that is not tried again: the machine is gone.
+/// Requests the command, and again when the connection breaks before the answer: under one grant it begins once, after any number of requests.
+/// A refused connection is not tried again: the machine is gone.
 async fn connect(client: &Client, command: &Exec) -> Result<Connected> {
     let mut asked = 0;
     loop {

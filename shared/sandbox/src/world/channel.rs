@@ -1,4 +1,4 @@
-//! What goes over the socket between the host and a world: lines and lengths, with open files beside them.
+//! The protocol over the socket between the host and a world: lines and lengths, with open files beside them.
 
 use rustix::{
     io::{Errno, Result, retry_on_intr},
@@ -30,7 +30,7 @@ pub(super) fn tell(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) ->
     Ok(())
 }
 
-/// Reads as many bytes as `into` has room for; none of what comes behind them.
+/// Reads as many bytes as `into` has room for, and none behind them.
 pub(super) fn hear(socket: impl AsFd, into: &mut [u8]) -> Result<Vec<OwnedFd>> {
     let mut files = Vec::new();
     let mut read = 0;

@@ -30,7 +30,7 @@ use std::{
     thread,
 };
 
-/// How often it is looked at what the command uses.
+/// The pause between two looks at the command's usage.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// The most memory that was seen, in bytes.
 static PEAK: AtomicU64 = AtomicU64::new(0);
@@ -79,7 +79,7 @@ struct Begun {
 
 fn begin() -> Result<Begun, Refusal> {
     let failed = |what: &str, error: &dyn std::fmt::Display| Refusal::Failed(format!("{what}: {error}"));
-    let (spec, files) = hear().map_err(|error| failed("a world is not told what it is", &error))?;
+    let (spec, files) = hear().map_err(|error| failed("a world did not get its specification", &error))?;
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| Refusal::Failed("a world is given too little".into()));
     let (input, output, errors) = (next()?, next()?, next()?);
@@ -106,8 +106,8 @@ fn hear() -> io::Result<(Spec, Vec<OwnedFd>)> {
     Ok((serde_json::from_slice(&text)?, files))
 }
 
-/// Of each process from its first moment on; of all together where the kernel counts them by namespace (Linux 5.14), as what ends a
-/// command that starts more of them has to look first.
+/// Limits each process from its first moment on; and all together if the kernel counts them by namespace (Linux 5.14), because the watcher that
+/// ends a command with too many of them has to look first.
 fn bound(limits: &super::Limits) -> rustix::io::Result<()> {
     let bounds = [
         (Resource::Cpu, limits.cpu),
@@ -197,7 +197,7 @@ fn numbers() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Takes in whoever ends, until that is the command.
+/// Reaps ended processes, until the command is one.
 fn until_its_end(command: Pid) -> i32 {
     loop {
         match wait(WaitOptions::empty()) {
@@ -216,7 +216,7 @@ fn ended(status: WaitStatus) -> Said {
     Said::Ended { code: status.exit_status(), signal: status.terminating_signal(), used }
 }
 
-/// The CPU time of all whose end was taken in here, in milliseconds: fields 16 and 17 of `/proc/self/stat` (proc_pid_stat(5)), in ticks.
+/// The CPU time of all processes that were reaped here, in milliseconds: fields 16 and 17 of `/proc/self/stat` (proc_pid_stat(5)), in ticks.
 fn waited_for() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is a name in brackets, with anything in it.

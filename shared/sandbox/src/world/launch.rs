@@ -47,7 +47,7 @@ pub(crate) struct World {
     cgroup: Option<Cgroup>,
 }
 
-/// What came of it.
+/// The result of a launch.
 pub(crate) enum Came {
     /// By itself.
     Ended(Ended),
@@ -56,7 +56,7 @@ pub(crate) enum Came {
 }
 
 /// Starts a command in a world that `program` begins, with `files` as its input, output and errors. With it comes the listener of its
-/// forwarder, where it has a network.
+/// forwarder, if it has a network.
 pub(crate) fn launch(
     program: &Path,
     options: &Options,
@@ -69,7 +69,7 @@ pub(crate) fn launch(
     confine::harden().map_err(failed("this process can be looked into"))?;
     let user = user(workspace);
     let latest = latest.canonicalize().map_err(failed("there are no files"))?;
-    // Another user may not go where they are, so that one gets them as a mount.
+    // Another user may not have access to their path, so that one gets them as a mount.
     let mounted =
         user.map(|_| open_tree(CWD, &latest, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC));
     let mounted = mounted.transpose().map_err(failed("the workspace cannot be mounted"))?;
@@ -144,8 +144,8 @@ fn failed<E: Display>(what: &str) -> impl FnOnce(E) -> Refusal {
     move |error| Refusal::Failed(format!("{what}: {error}"))
 }
 
-/// The user of a workspace, where the host may make somebody else of a process: one of those that no system gives to anybody
-/// (0x70000000 and above), by the last digits of its id, which are random.
+/// The user of a workspace, if the host may change the user of a process: one of those that no system assigns (0x70000000 and above), by the
+/// last digits of its id, which are random.
 fn user(workspace: WorkspaceId) -> Option<u32> {
     let is_root = geteuid().is_root() && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_all(&map));
     let id = workspace.to_string();
@@ -157,7 +157,7 @@ fn maps_all(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// A world that is told what it is.
+/// A world that has not got its specification yet.
 struct Begins {
     leaver: Option<Child>,
     socket: UnixStream,
@@ -166,7 +166,7 @@ struct Begins {
 
 impl Begins {
     fn tell(&self, spec: &Spec, files: &[OwnedFd; 3], mounted: Option<&OwnedFd>) -> std::io::Result<()> {
-        // The leaver's: it is where it should be.
+        // For the leaver: it is in its control group now.
         channel::tell(&self.socket, b"g", &[])?;
         let text = serde_json::to_vec(spec)?;
         let files: Vec<_> = files.iter().chain(mounted).map(AsFd::as_fd).collect();
@@ -218,7 +218,7 @@ impl World {
             Some(Said::Ended { code, signal, used }) => Came::Ended(Ended { code, signal, used }),
             Some(Said::Over(what)) => Came::Over(what),
             _ if self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory) => Came::Over(over::MEMORY.into()),
-            // Process 1 was ended by somebody else: the kernel, where there is no memory left.
+            // Process 1 was ended from outside: by the kernel, when there is no memory left.
             _ => Came::Ended(Ended { code: None, signal: Some(9), used: None }),
         }
     }

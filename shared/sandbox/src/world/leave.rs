@@ -1,4 +1,4 @@
-//! The first of two processes: it leaves the host, and waits until nothing of what it started is left.
+//! The first of two processes: it leaves the host, and waits until all its processes have ended.
 
 use super::{FIRST, NAME, Said, channel};
 use rustix::{
@@ -15,7 +15,7 @@ use std::{
     process::Command,
 };
 
-/// What is left, by its name, and what it may be missing for.
+/// The namespaces to leave, by name, and the likely reason if one is missing.
 const NAMESPACES: [(UnshareFlags, &str); 6] = [
     (UnshareFlags::NEWUSER, "user"),
     (UnshareFlags::NEWNS, "mount"),
@@ -25,9 +25,9 @@ const NAMESPACES: [(UnshareFlags, &str); 6] = [
     (UnshareFlags::NEWCGROUP, "cgroup"),
 ];
 
-/// As `user`, where one is given.
+/// As `user`, if one is given.
 pub(super) fn run(user: Option<u32>) -> i32 {
-    // The host sends a byte when this process is where it should be.
+    // The host sends a byte when this process is in its control group.
     if channel::hear(stdin(), &mut [0]).is_err() {
         return 1;
     }
@@ -62,7 +62,7 @@ fn leave(user: Option<u32>) -> std::result::Result<Command, String> {
             mapped.map_err(|error| format!("the user namespace can have no user: {error}"))?;
         }
     }
-    hand_on().map_err(|error| format!("what is needed to make a root cannot be handed on: {error}"))?;
+    hand_on().map_err(|error| format!("the capabilities to make a root cannot be handed on: {error}"))?;
     let mut first = Command::new("/proc/self/exe");
     first.arg0(NAME).arg(FIRST).env_clear().current_dir("/");
     Ok(first)
@@ -78,8 +78,8 @@ fn become_user(number: u32) -> Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
 }
 
-/// Lets the next process have what it takes to make a world: a user that is not root would lose it by beginning a program. It is worth
-/// something in the new namespaces alone, and the command has none of it.
+/// Hands the capabilities to make a world on to the next process: a user that is not root would lose them by executing a program. They are
+/// valid in the new namespaces alone, and the command has none of them.
 fn hand_on() -> rustix::io::Result<()> {
     let needed = [CapabilitySet::SYS_ADMIN, CapabilitySet::NET_ADMIN, CapabilitySet::SYS_PTRACE];
     let has = capabilities(None)?;

@@ -6,10 +6,10 @@
 //!      └── a socket ─────┘  └── a thread that confines itself ── the command
 //! ```
 //!
-//! Leaving a user namespace takes a process with one thread, so the host starts its own program once more, whose `main` calls
-//! [`enter`] before anything else; nothing has to be installed, and no privilege is needed where the kernel gives namespaces to users.
-//! The command is an ordinary process there, and its world ends with process 1: when the command ends, when it takes more than it may,
-//! when the host says so, and when the host is no more, since then the socket closes. The kernel ends whatever else is in it.
+//! Leaving a user namespace takes a process with one thread, so the host starts its own program once more, whose `main` calls [`enter`] before
+//! anything else; nothing has to be installed, and no privilege is needed if the kernel gives namespaces to users. The command is an ordinary
+//! process there, and its world ends with process 1: when the command ends, when it exceeds a limit, when the host says so, and when the host
+//! is gone, since then the socket closes. The kernel ends all other processes in it.
 //!
 //! | namespace | a command sees |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | pid | its own processes, in a `/proc` of its own |
 //! | net | nothing; with `network` a loopback, on which a [forwarder](crate::forward) goes to public addresses |
 //! | ipc, cgroup | its own |
-//! | user | one user: the workspace's own where root starts it, else the host's; nobody to become |
+//! | user | one user: the workspace's own if root starts it, else the host's; no other user to become |
 
 mod channel;
 mod first;
@@ -32,15 +32,15 @@ use domain::FilePath;
 use serde::{Deserialize, Serialize};
 use std::{ffi::OsStr, path::PathBuf};
 
-/// What the program is called when it begins a world.
+/// The name of the program when it begins a world.
 const NAME: &str = "buildscale-sandbox";
 /// Its first argument: which of the two processes it is. A program that knows neither does nothing but say so.
 const LEAVER: &str = "--leave-the-host";
 const FIRST: &str = "--be-the-first";
 
-/// Where a command finds the workspace's files.
+/// The path of the workspace's files for a command.
 pub(crate) const WORKSPACE: &str = "/workspace";
-/// Where it can write.
+/// The path that it can write to.
 pub(crate) const TMP: &str = "/tmp";
 /// The port on its loopback behind which the forwarder is.
 const PORT: u16 = 3128;
@@ -65,14 +65,14 @@ pub fn enter() {
 /// to be a runtime.
 ///
 /// # Errors
-/// What is missing, for people.
+/// The missing part, for people.
 pub fn world() -> Result<crate::Outer, String> {
     let program = PathBuf::from("/proc/self/exe");
     launch::try_out(&program).map_err(|refusal| refusal.to_string())?;
     Ok(crate::Outer::World(program))
 }
 
-/// What a world is made of.
+/// The specification of a world.
 #[derive(Debug, Serialize, Deserialize)]
 struct Spec {
     /// The program and its arguments.
@@ -82,9 +82,9 @@ struct Spec {
     folder: FilePath,
     /// The only folder of the workspace that it can read.
     root: FilePath,
-    /// The workspace's files, by their path on the host; none where they come as a mount.
+    /// The workspace's files, by their path on the host; none if they come as a mount.
     latest: Option<PathBuf>,
-    /// What of the host is shown, at the same place.
+    /// The files of the host that are shown, at the same paths.
     shown: Vec<PathBuf>,
     /// Links to it.
     links: Vec<(PathBuf, PathBuf)>,
@@ -105,14 +105,14 @@ struct Limits {
     cpu: u64,
 }
 
-/// What a world says of itself, a line each.
+/// The messages of a world, a line each.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
-    /// The command runs. With it comes the listener of the forwarder, where there is a network.
+    /// The command runs. With it comes the listener of the forwarder, if there is a network.
     Began,
     /// It makes no sense here.
     Refused(String),
-    /// It may go another time; or never, where namespaces are missing.
+    /// It may work another time; or never, if namespaces are missing.
     Failed(String),
     /// It took more than it may, and is ended.
     Over(String),

@@ -17,11 +17,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the host's files are while the root is made.
+/// The path of the host's files while the root is made.
 const HOST: &str = "/host";
-/// Devices that hold nothing of anybody.
+/// Devices without data of anyone.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-/// Folders of which one is there wherever programs run: something is mounted over it for a moment.
+/// Folders of which every machine with programs has one: something is mounted over it for a moment.
 const PLACES: [&str; 3] = ["/tmp", "/usr", "/proc"];
 /// How many files may be in `/tmp`: one for each page that it may have, at most so many.
 const FILES: u64 = 200_000;
@@ -29,7 +29,7 @@ const FILES: u64 = 200_000;
 const SHOWN: MountFlags = MountFlags::BIND.union(MountFlags::RDONLY).union(MountFlags::NOSUID);
 const OWN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Puts this process into a root with nothing in it but what is given: `latest` is a mount of the workspace's files.
+/// Puts this process into a root that has only the given parts: `latest` is a mount of the workspace's files.
 pub(super) fn make(spec: &Spec, latest: Option<OwnedFd>) -> Result<(), String> {
     step("the mounts of its own", mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC))?;
     let place = PLACES.iter().find(|place| Path::new(place).is_dir()).ok_or("there is no folder to begin in")?;
@@ -80,7 +80,7 @@ fn parents(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Shows a folder or a file of the host at its place, read-only; not one where the command's user may not go.
+/// Shows a folder or a file of the host at its place, read-only; skips one that the command's user may not enter.
 fn show(path: &Path) -> std::io::Result<()> {
     let source = of_host(path);
     let Ok(there) = fs::metadata(&source) else { return Ok(()) };

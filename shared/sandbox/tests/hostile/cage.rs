@@ -20,7 +20,7 @@ pub const VERSIONS: [u8; 4] = [1, 2, 5, u8::MAX];
 
 const WORKSPACE: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
 
-/// What all attempts begin with: each is told by its name and what came of it.
+/// The beginning of all attempts: each prints its name and its outcome.
 const PRELUDE: &str = r#"
 import ctypes, errno, fcntl, os, resource, signal, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -41,7 +41,7 @@ pub struct Cage {
     sandboxes: Local,
 }
 
-/// How a command ended, and what it wrote.
+/// The end of a command, and its output.
 #[derive(Debug)]
 pub struct Did {
     pub output: String,
@@ -60,7 +60,7 @@ impl Cage {
         let home = tempfile::tempdir_in("/var/tmp").unwrap();
         let root = home.path().canonicalize().unwrap();
         let mut options = Options::new(root.join("scratch"));
-        // What holds by the inner wall alone.
+        // Tests of the inner wall alone.
         options.outer = Outer::Container;
         change(&mut options);
         let sandboxes = Local::with(root.join("files"), options.clone());
@@ -130,7 +130,7 @@ impl Cage {
         panic!("it did not end");
     }
 
-    /// What comes of attempts behind the fence, by their names.
+    /// The outcomes of attempts behind the fence, by their names.
     pub async fn attempts(&self, network: bool, script: &str, arguments: &[&str]) -> BTreeMap<String, String> {
         let script = format!("{PRELUDE}{script}");
         let command = Exec { network, ..self.command(&[&[PYTHON, "-I", "-c", &script], arguments].concat()) };
@@ -139,7 +139,7 @@ impl Cage {
         outcomes(&did.output)
     }
 
-    /// What comes of the same attempts without one.
+    /// The outcomes of the same attempts without one.
     pub fn unconfined(&self, script: &str, arguments: &[&str]) -> BTreeMap<String, String> {
         let folder = tempfile::tempdir_in(self.root()).unwrap();
         let mut python = Command::new(PYTHON);
@@ -166,7 +166,7 @@ pub fn all_refused(outcomes: &BTreeMap<String, String>, attempts: usize) {
     }
 }
 
-/// That each attempt succeeds where nothing is in its way.
+/// Checks that each attempt succeeds without a fence.
 #[track_caller]
 pub fn all_done(outcomes: &BTreeMap<String, String>, attempts: usize) {
     assert_eq!(outcomes.len(), attempts, "{outcomes:?}");

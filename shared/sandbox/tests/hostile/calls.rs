@@ -34,7 +34,7 @@ tries("tcp", lambda: connected(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1",
 tries("udp", lambda: connected(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", int(port))))
 "#;
 
-/// Services of the machine, which do what they are told.
+/// Services of the machine, which obey any client.
 const SERVICES: &str = r#"
 stream, datagram, port = sys.argv[1:]
 def connected(family, kind, address):
@@ -132,7 +132,7 @@ call("not refused", GETPID)
 }
 
 #[tokio::test]
-async fn nobody_becomes_somebody_else_and_root_is_only_an_owner() {
+async fn a_command_cannot_change_its_user_and_root_is_only_an_owner() {
     let did = {
         let cage = Cage::new(u8::MAX);
         // Limits come a moment after the beginning.

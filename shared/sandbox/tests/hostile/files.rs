@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-/// Of what is there and nobody's business here.
+/// Reads of existing files that are forbidden here.
 const READS: &str = r#"
 root, latest = sys.argv[1:]
 for name in [root + "/secret", root + "/files/other/latest/c.md", latest + "/outside/b.md"]:
@@ -84,7 +84,7 @@ async fn nothing_is_written_but_scratch() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_command_and_it_hears_of_nobody() {
+async fn no_other_process_waits_for_a_command_and_it_hears_of_none() {
     let script = r#"
 file, folder = os.open("a.md", os.O_RDONLY), os.open(".", os.O_RDONLY)
 tries("lease", lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK))
@@ -98,10 +98,10 @@ tries("notice", lambda: fcntl.fcntl(folder, fcntl.F_NOTIFY, fcntl.DN_CREATE))
 }
 
 #[tokio::test]
-async fn what_the_host_was_left_open_is_closed() {
+async fn files_that_the_host_inherited_are_closed() {
     let cage = Cage::new(u8::MAX);
     let secret = fs::File::open(cage.root().join("secret")).unwrap();
-    // As whoever starts a hub may leave it, without the mark.
+    // As the parent of a hub may leave it, without the mark.
     fcntl_setfd(&secret, FdFlags::empty()).unwrap();
     let number = secret.as_raw_fd();
     let read = format!("cat /proc/self/fd/{number}; python3 -I -c 'import os; print(os.read({number}, 99))'");

@@ -120,13 +120,13 @@ except MemoryError: print('no')";
 }
 
 #[tokio::test]
-async fn who_ends_a_workspace_ends_all_of_it() {
+async fn the_end_of_a_workspace_ends_all_of_it() {
     use ports::Sandboxes;
     let cage = Cage::new(u8::MAX);
     let command = cage.command(&["sh", "-c", "sleep 1000 & sleep 1000"]);
     let ending = async {
         while marked("MARK_all=").len() < 2 {
-            // poll: a process tells nobody that it began.
+            // poll: a process does not announce that it began.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         cage.sandboxes().release("01990000-0000-7000-8000-000000000001".parse().unwrap()).await.unwrap();

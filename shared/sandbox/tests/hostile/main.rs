@@ -1,7 +1,7 @@
-//! What a hostile command tries, as root and as somebody else: behind the inner wall alone, with every version of Landlock that this
-//! kernel has, and in a world of its own (`escapes`).
+//! The attempts of a hostile command, as root and as another user: behind the inner wall alone, with every version of Landlock that this kernel
+//! has, and in a world of its own (`escapes`).
 //!
-//! The same attempts are made without confinement, too, where they succeed: so each test fails when what it is about is taken out.
+//! The same attempts are made without confinement, too, and succeed there: so each test fails when its wall is taken out.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -55,7 +55,7 @@ for process in map(int, sys.argv[1:]):
 "#;
 
 #[tokio::test]
-async fn nobody_is_looked_into() {
+async fn no_other_process_is_looked_into() {
     let bystander = Bystander::new();
     let (host, other) = (std::process::id().to_string(), bystander.id());
     for version in VERSIONS {
@@ -70,7 +70,7 @@ async fn nobody_is_looked_into() {
 }
 
 #[tokio::test]
-async fn nobody_is_disturbed() {
+async fn no_other_process_is_disturbed() {
     let bystander = Bystander::new();
     let (host, other) = (std::process::id().to_string(), bystander.id());
     for version in VERSIONS {
@@ -81,7 +81,7 @@ async fn nobody_is_disturbed() {
 }
 
 #[tokio::test]
-async fn nobody_gets_a_signal() {
+async fn no_other_process_gets_a_signal() {
     let bystander = Bystander::new();
     let (host, other) = (std::process::id().to_string(), bystander.id());
     for version in VERSIONS {
@@ -91,10 +91,10 @@ async fn nobody_gets_a_signal() {
         if version >= 6 {
             all_refused(&outcomes, 2);
         } else {
-            // The kernel would have to tell its own processes from others; what is said of older ones holds: groups are out of reach.
+            // The kernel would have to tell its own processes from others; the statement about older ones holds: groups are out of reach.
             assert_eq!(outcomes[&format!("signal the group of {other}")], "EPERM", "with version {version}");
         }
-        // What ends it when the host is killed is in its group, and out of reach.
+        // The guard that ends it when the host is killed is in its group, and out of reach.
         let guard = r#"
 tries("guard", lambda: os.kill(os.getpgrp(), 0))
 tries("group", lambda: os.killpg(0, 0))"#;
@@ -104,7 +104,7 @@ tries("group", lambda: os.killpg(0, 0))"#;
             ("EPERM", "DONE"),
             "with version {version}"
         );
-        // Everybody at once: with a scope that is itself and those that it started. Never tried where it would reach anybody.
+        // All processes at once: with a scope that is itself and its children. Never tried if it would reach others.
         if version < 6 {
             let everybody = r#"tries("everybody", lambda: os.kill(-1, 0))"#;
             all_refused(&cage.attempts(false, everybody, &[]).await, 1);

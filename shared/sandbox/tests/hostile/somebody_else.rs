@@ -1,4 +1,4 @@
-//! All of it once more for another user, where the tests run as root: root passes checks that others do not, and the reverse.
+//! All of it once more for another user, if the tests run as root: root passes checks that others do not, and the reverse.
 
 use std::{
     env, fs,
@@ -18,7 +18,7 @@ fn all_of_it_holds_for_somebody_else() {
         // This is somebody else.
         return;
     }
-    // Where this program is may be nowhere that others may look.
+    // Other users may have no access to the folder of this program.
     let program = home.path().join("hostile");
     fs::copy(env::current_exe().unwrap(), &program).unwrap();
     fs::copy(WORLD, home.path().join("sandbox-world")).unwrap();

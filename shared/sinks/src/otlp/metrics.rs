@@ -1,4 +1,4 @@
-//! What a batch used, as metrics: each batch tells what came on top of those before it (delta temporality).
+//! The usage in a batch, as metrics: each batch has only the increase since the one before it (delta temporality).
 
 use super::{
     attributes::Attributes,
@@ -18,7 +18,7 @@ const TOKENS: [f64; 14] = [
 /// The same for durations, in seconds.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-/// Flow, node, model, and what else tells a series apart.
+/// The key of a series: flow, node, model, and a further attribute.
 type Series = (String, String, String, &'static str);
 
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! Facts as spans. Ids follow from the ids of tasks and nodes, so that a span comes out the same whoever makes it: the trace is
-//! the root task, the parent of a child's span is the span of the task that made it.
+//! Facts as spans. Ids are derived from the ids of tasks and nodes, so that every process makes the same span: the trace is the root task, the
+//! parent of a child's span is the span of the task that made it.
 
 use super::attributes::Attributes;
 use domain::{ChatId, Sha256, TaskId, Timestamp};
@@ -142,7 +142,7 @@ fn about_task(fact: &TaskFact) -> Attributes {
         .maybe("buildscale.task.child", fact.child.as_deref())
 }
 
-/// What an agent said, in the form of the conventions.
+/// The output of an agent, in the form of the conventions.
 fn said(output: &Value) -> String {
     let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
     json!([{ "role": "assistant", "parts": [{ "type": "text", "content": text }] }]).to_string()

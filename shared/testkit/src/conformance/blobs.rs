@@ -91,10 +91,10 @@ async fn racing_writers_of_one_content_agree(blobs: Arc<dyn Blobs>) {
     }
 }
 
-/// Holds blobs to what they promise of large contents. `large` makes blobs to which a content of more than `above` bytes is large.
+/// Checks the guarantees of blobs for large contents. `large` makes blobs to which a content of more than `above` bytes is large.
 pub async fn large_blobs<F: Future<Output = Arc<dyn Blobs>>>(above: usize, large: impl Fn() -> F) {
     large_contents_are_read_in_ranges(&*large().await, above).await;
-    what_was_not_announced_is_not_taken(&*large().await, above).await;
+    a_content_that_was_not_announced_is_not_taken(&*large().await, above).await;
     two_at_once_bring_the_same(large().await, above).await;
 }
 
@@ -152,7 +152,7 @@ async fn large_contents_are_read_in_ranges(blobs: &dyn Blobs, above: usize) {
     assert_eq!(ok(blobs.get("s", digest, Some(0..1)).await), None);
 }
 
-async fn what_was_not_announced_is_not_taken(blobs: &dyn Blobs, above: usize) {
+async fn a_content_that_was_not_announced_is_not_taken(blobs: &dyn Blobs, above: usize) {
     let content = long(above + (1 << 20));
     let (digest, length) = (Sha256::of(&content), content.len() as u64);
     let Some(dropped) = ok(blobs.incoming("s", digest, length).await) else { return };
@@ -169,7 +169,7 @@ async fn what_was_not_announced_is_not_taken(blobs: &dyn Blobs, above: usize) {
     let mut incoming = ok(blobs.incoming("s", digest, length).await).expect("a way in");
     ok(incoming.write(content).await);
     assert!(matches!(incoming.write(Bytes::from_static(b"x")).await, Err(Error::Invalid(_))));
-    assert!(matches!(incoming.finish().await, Err(Error::Invalid(_))), "what failed does not end well");
+    assert!(matches!(incoming.finish().await, Err(Error::Invalid(_))), "a failed upload does not finish");
     assert_eq!(ok(blobs.length("s", digest).await), None);
     assert_eq!(ok(blobs.get("s", digest, None).await), None);
 }

@@ -1,4 +1,4 @@
-//! The bus's suite: what a bus promises is little, so most of it is about what it must not do.
+//! The bus's suite: a bus promises little, so most checks are for forbidden behaviour.
 
 use super::{Env, table::ok};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 pub async fn bus<F: Future<Output = Arc<dyn Bus>>>(_env: &Env, fresh: impl Fn() -> F) {
     subscribers_get_what_is_published_after(&*fresh().await).await;
     channels_are_apart(&*fresh().await).await;
-    publishing_waits_for_nobody(&*fresh().await).await;
+    publishing_waits_for_no_subscriber(&*fresh().await).await;
 }
 
 async fn subscribers_get_what_is_published_after(bus: &dyn Bus) {
@@ -32,7 +32,7 @@ async fn channels_are_apart(bus: &dyn Bus) {
     }
 }
 
-async fn publishing_waits_for_nobody(bus: &dyn Bus) {
+async fn publishing_waits_for_no_subscriber(bus: &dyn Bus) {
     let mut slow = ok(bus.subscribe("c").await);
     let mut quick = ok(bus.subscribe("c").await);
     for n in 0..10_000_u32 {

@@ -1,7 +1,7 @@
-//! One suite a port: what the trait's documentation says, as checks that every adapter passes.
+//! One suite per port: the trait's documentation, as checks that every adapter passes.
 //!
-//! A suite takes an [`Env`] and something that makes a fresh, empty adapter, and panics at the first sentence that does not
-//! hold. Waits are waits on conditions; in a runtime with paused time they cost nothing.
+//! A suite takes an [`Env`] and a function that makes a fresh, empty adapter, and panics at the first sentence that does not hold. Waits are
+//! waits on conditions; in a runtime with paused time they cost nothing.
 
 mod blobs;
 mod bus;
@@ -28,9 +28,8 @@ pub struct Env {
     pub unit: Duration,
     /// Whether time is skipped, so that minutes may be waited for.
     pub skips_time: bool,
-    /// Whether a queue orders by what comes in, and looks at a message only when somebody asks for one, as SQS does: one for
-    /// later is behind what waits in its group when it is due, and one that has used up its attempts is put aside when
-    /// somebody next receives.
+    /// Whether a queue orders by arrival, and looks at a message only at a receive, as SQS does: a delayed message is behind the waiting ones
+    /// of its group when it is due, and one that has used up its attempts is put aside at the next receive.
     pub is_lazy: bool,
 }
 

@@ -20,7 +20,7 @@ pub async fn queue<F: Future<Output = Arc<dyn Queue>>>(env: &Env, max_attempts: 
     a_group_is_delivered_in_order_one_at_a_time(&*fresh().await, env).await;
     groups_do_not_wait_for_each_other(&*fresh().await, env).await;
     batches::a_batch_is_in_order_and_locks_its_group(&*fresh().await, env).await;
-    batches::what_is_given_back_of_a_batch_comes_again_in_order(&*fresh().await, env).await;
+    batches::messages_given_back_of_a_batch_come_again_in_order(&*fresh().await, env).await;
     batches::a_batch_times_out_and_is_extended_as_one(&*fresh().await, env).await;
     batches::no_batch_is_longer_than_promised(&*fresh().await, env).await;
     an_unsettled_message_comes_again_first(&*fresh().await, env).await;
@@ -30,7 +30,7 @@ pub async fn queue<F: Future<Output = Arc<dyn Queue>>>(env: &Env, max_attempts: 
     delayed_messages_take_their_place_when_due(&*fresh().await, env).await;
     repeated_ids_have_no_effect(&*fresh().await, env).await;
     used_up_messages_are_put_aside_and_sent_again(&*fresh().await, env, max_attempts).await;
-    what_cannot_be_right_is_invalid(&*fresh().await).await;
+    impossible_requests_are_invalid(&*fresh().await).await;
     queue_races(env, fresh).await;
 }
 
@@ -129,7 +129,7 @@ async fn delayed_messages_take_their_place_when_due(queue: &dyn Queue, env: &Env
     ok(queue.send(vec![delayed, past, message("g", "1"), message("g", "2")]).await);
     for id in ["past", "1"] {
         let delivery = one(queue, env).await;
-        assert_eq!(delivery.id, id, "it holds up nobody");
+        assert_eq!(delivery.id, id, "it holds up no other message");
         assert!(env.clock.now() < due, "this took too long to say anything");
         assert!(ack(queue, &delivery.receipt).await);
     }
@@ -209,7 +209,7 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
     }
     nothing_comes(queue, env).await;
 
-    // Nobody receives: a message whose last visibility ends is put aside all the same.
+    // Without a receive, a message whose last visibility ends is put aside all the same.
     ok(queue.send(vec![message("i", "1")]).await);
     for _ in 1..max_attempts {
         let delivery = one(queue, env).await;
@@ -228,7 +228,7 @@ async fn used_up_messages_are_put_aside_and_sent_again(queue: &dyn Queue, env: &
     assert_eq!(ok(queue.dead_letters(10).await).len(), 1);
 }
 
-async fn what_cannot_be_right_is_invalid(queue: &dyn Queue) {
+async fn impossible_requests_are_invalid(queue: &dyn Queue) {
     let long = Outgoing { body: "x".repeat(ports::validate::MAX_MESSAGE + 1), ..message("g", "1") };
     for wrong in [message("", "1"), message("g", ""), long] {
         let outcome = queue.send(vec![message("g", "right"), wrong]).await;
@@ -326,7 +326,7 @@ async fn two_workers_never_hold_one_group(queue: Arc<dyn Queue>, env: &Env) {
     assert!(finished.values().all(|ids| *ids == in_order), "{finished:?}");
 }
 
-/// What the racing workers saw: the groups that are held now, and what was finished, by group.
+/// The record of the racing workers: the groups that are held now, and the finished messages, by group.
 #[derive(Default)]
 struct Seen {
     held: BTreeSet<String>,
@@ -378,7 +378,7 @@ async fn one(queue: &dyn Queue, env: &Env) -> Delivery {
     }
 }
 
-/// What is there is delivered at once, so a receive that finds nothing at once has nothing to find.
+/// A waiting message is delivered at once, so a receive that returns nothing at once shows an empty queue.
 async fn nothing_comes(queue: &dyn Queue, env: &Env) {
     let found = tokio::time::timeout(env.unit / 100, queue.receive(10, env.unit)).await;
     assert_eq!(found.map(ok).unwrap_or_default(), []);

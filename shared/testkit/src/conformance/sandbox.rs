@@ -1,4 +1,4 @@
-//! The sandboxes' suite. What a hostile command tries is in the tests of the crate that confines them.
+//! The sandboxes' suite. Attacks by hostile commands are in the tests of the crate that confines them.
 
 mod commands;
 mod mirror;
@@ -26,7 +26,7 @@ use uuid::Uuid;
 /// How long anything may take here, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Puts a file where a sandbox sees it.
+/// Puts a file into the folder of a sandbox.
 pub type Put = Box<dyn Fn(&FilePath, &[u8]) + Send + Sync>;
 
 /// A sandbox with nothing in it.
@@ -54,7 +54,7 @@ pub async fn sandboxes(sandboxes: &dyn Sandboxes, workspace: domain::WorkspaceId
         ok(sandboxes.warm(workspace).await);
         let ready = tokio::time::timeout(PATIENCE, async {
             while ok(sandboxes.look(workspace).await).state != SandboxState::Ready {
-                // poll: a machine that starts tells nobody.
+                // poll: a machine does not announce its start.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             ok(sandboxes.ready(workspace).await).expect("a sandbox that is ready is there")
@@ -107,7 +107,7 @@ fn path(text: &str) -> FilePath {
     FilePath::parse(text).expect("a path")
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, PartialEq)]
 struct Did {
     output: String,
@@ -197,7 +197,7 @@ fn manifest(mark: &str, files: &[(&str, &[u8])]) -> Manifest {
     Manifest { whole: true, entries, mark: mark.into() }
 }
 
-/// Applies a manifest and gives what is missing of `contents`, as whoever uses a mirror does.
+/// Applies a manifest and provides the missing ones of `contents`, as a user of a mirror does.
 async fn applied(mirror: &dyn Mirrored, manifest: Manifest, contents: &[&[u8]]) {
     let missing = ok(mirror.apply(manifest.clone()).await);
     let asked = contents.iter().filter(|content| missing.contains(&Sha256::of(content)));

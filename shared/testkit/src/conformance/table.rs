@@ -10,7 +10,7 @@ pub async fn table<F: Future<Output = Arc<dyn Table>>>(env: &Env, fresh: impl Fn
     items_are_read_as_they_were_written(&*fresh().await, env).await;
     expectations_decide(&*fresh().await).await;
     commits_are_all_or_nothing(&*fresh().await).await;
-    what_cannot_be_right_is_invalid(&*fresh().await).await;
+    impossible_requests_are_invalid(&*fresh().await).await;
     ranges_are_ordered_bytes(&*fresh().await).await;
     pages_join_up(&*fresh().await).await;
     pages_end_at_a_mebibyte(&*fresh().await).await;
@@ -95,7 +95,7 @@ async fn commits_are_all_or_nothing(table: &dyn Table) {
     assert_eq!((rev(table, first).await, rev(table, &Key::new("new", "new")).await), (Some(1), None));
 }
 
-async fn what_cannot_be_right_is_invalid(table: &dyn Table) {
+async fn impossible_requests_are_invalid(table: &dyn Table) {
     let put = |pk: &str, sk: &str| Write::put(Key::new(pk, sk), "1", Expect::Any);
     let too_many = (0..=MAX_WRITES).map(|n| put("p", &n.to_string())).collect();
     let too_long = Write::put(Key::new("p", "s"), "x".repeat(table.max_body() + 1), Expect::Any);
@@ -227,7 +227,7 @@ async fn expired_items_are_gone(table: &dyn Table, env: &Env) {
     assert_eq!(conflict(table.commit(vec![Write::check(key.clone(), Expect::Present)]).await), Some(0));
     ok(table.commit(vec![Write::put(key.clone(), "3", Expect::Absent)]).await);
     assert_eq!(rev(table, &key).await, Some(1), "it begins anew");
-    // The commit after next may sweep what expired: the new item is not it.
+    // The commit after next may sweep expired items: the new item is not one.
     env.until(env.later()).await;
     ok(table.commit(vec![Write::put(Key::new("p", "4"), "4", Expect::Absent)]).await);
     assert_eq!(sort_keys(table, &Query::all("p", 9)).await, ["1", "2", "4"]);
@@ -279,7 +279,7 @@ async fn drain(table: &dyn Table, query: &Query, by_index: bool) -> (Vec<Item>, 
     }
 }
 
-/// What the index shows, once it shows `count` items: it may lag.
+/// The items of the index, once it shows `count` of them: it may lag.
 async fn eventually(table: &dyn Table, query: &Query, count: usize) -> (Vec<Item>, Vec<usize>) {
     for _ in 0..1000 {
         let found = drain(table, query, true).await;

@@ -20,7 +20,7 @@ pub struct FakeBus {
 
 struct Subscriber {
     to: mpsc::UnboundedSender<Bytes>,
-    /// What waits for the next message to overtake it. Should none come, it is lost.
+    /// A message that waits for the next one to overtake it. If none comes, it is lost.
     held_back: Option<Bytes>,
 }
 

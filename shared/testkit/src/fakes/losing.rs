@@ -1,4 +1,4 @@
-//! A queue that loses messages: as if somebody had purged it, as if whoever sends had died, or as if nobody sent at all.
+//! A queue that loses messages: as if it had been purged, as if the sender had died, or as if no message had been sent.
 
 use async_trait::async_trait;
 use ports::{DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result};
@@ -7,18 +7,18 @@ use std::{
     time::Duration,
 };
 
-/// What becomes of a message that is sent.
+/// The fate of a sent message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mail {
     /// It comes.
     Comes,
     /// It is taken, and gone.
     IsLost,
-    /// It is not taken, and neither is what is sent with it.
+    /// It is not taken, and neither are messages that are sent with it.
     IsRefused,
 }
 
-/// A queue that does with messages what it is told to, and everything else as the one behind it.
+/// A queue that treats messages as it is told, and otherwise behaves as the one behind it.
 pub struct LosingQueue {
     inner: Arc<dyn Queue>,
     state: Mutex<State>,
@@ -36,7 +36,7 @@ impl LosingQueue {
         Self { inner, state: Mutex::new(state) }
     }
 
-    /// What becomes of every message from now on.
+    /// Sets the fate of every message from now on.
     pub fn set(&self, mail: Mail) {
         self.decide(move |_| mail);
     }
@@ -55,7 +55,7 @@ impl LosingQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes of these.
+    /// Applies their fates to these messages, and returns those to send.
     fn pass(&self, messages: Vec<Outgoing>) -> Result<Vec<Outgoing>> {
         let mut state = self.state();
         let sent = messages.len();

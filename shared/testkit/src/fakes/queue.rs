@@ -47,7 +47,7 @@ struct Waiting {
     delivery: Option<u64>,
     /// Its place among those of its group that were delivered and not settled; they stay in front of the others.
     place: Option<u64>,
-    /// It was acknowledged. It comes once more, holds up nobody before it is due, and is never put aside.
+    /// It was acknowledged. It comes once more, delays no message before it is due, and is never put aside.
     is_ghost: bool,
 }
 
@@ -57,19 +57,18 @@ impl FakeQueue {
         Self { clock, fate: Fate::new(seed, faults), max_attempts, state: Mutex::default(), bell: Notify::new() }
     }
 
-    /// Whether nothing waits, is in flight or is delayed. What was put aside and what comes again although it was
-    /// acknowledged do not count.
+    /// Whether no message waits, is in flight or is delayed. Dead letters, and acknowledged messages that come again, do not count.
     pub fn is_empty(&self) -> bool {
         self.lock().waiting.iter().all(|waiting| waiting.is_ghost)
     }
 
-    /// What waits, is in flight or is delayed, in the order of sending.
+    /// The messages that wait, are in flight or are delayed, in the order of sending.
     pub fn messages(&self) -> Vec<Outgoing> {
         let state = self.lock();
         state.waiting.iter().filter(|waiting| !waiting.is_ghost).map(|waiting| waiting.message.clone()).collect()
     }
 
-    /// What was put aside.
+    /// The dead letters.
     pub fn dead(&self) -> Vec<DeadLetter> {
         self.lock().dead.clone()
     }
@@ -78,7 +77,7 @@ impl FakeQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends deliveries whose time is over, with those behind them, and puts aside what has used up its attempts.
+    /// Ends deliveries whose time is over, with those behind them, and puts messages aside that have used up their attempts.
     fn advance(&self, state: &mut State, now: Timestamp) {
         let State { waiting, dead, .. } = state;
         let over = |waiting: &Waiting| waiting.delivery.is_some() && waiting.hidden_until <= now;
@@ -184,7 +183,7 @@ fn groups_by_turn(State { waiting, served, .. }: &State, now: Timestamp) -> Vec<
     by_turn.into_iter().map(|(.., name)| name).collect()
 }
 
-/// The places of what is delivered of a group now: what was tried before alone, else all that were not, as many as may be.
+/// The positions of the next batch of a group: a message that was tried before alone, else all that were not, as many as may be.
 fn next_batch(waiting: &[Waiting], group: &str, now: Timestamp, most: usize) -> Vec<usize> {
     let mut due = in_order(waiting, group).filter(|(_, waiting)| waiting.hidden_until <= now).peekable();
     if due.peek().is_some_and(|(_, first)| first.attempts > 0) {
@@ -245,7 +244,7 @@ impl Queue for FakeQueue {
                 self.advance(&mut state, now);
                 let taken = self.take(&mut state, max, visibility, now);
                 if !taken.is_empty() {
-                    // Not `after`: whoever drops the call must lose nothing, so nothing is awaited from here on.
+                    // Not `after`: a caller that drops the call must lose nothing, so nothing is awaited from here on.
                     return self.fate.fail(WHAT, self.fate.chance(|faults| faults.unavailable_after)).map(|()| taken);
                 }
                 let later = state.waiting.iter().map(|waiting| waiting.hidden_until).filter(|until| *until > now);

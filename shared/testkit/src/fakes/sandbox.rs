@@ -1,4 +1,4 @@
-//! Sandboxes in memory, as strict as their port: nothing runs twice under one call, and what is not right is refused.
+//! Sandboxes in memory, as strict as their port: nothing runs twice under one call, and invalid requests are refused.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 /// Searches a folder: the tool, its arguments, its outcome as JSON.
 pub type Search = fn(PathBuf, String, String) -> BoxFuture<'static, String>;
 
-/// What a command does: what it writes to standard output, and its exit code; none for one that runs until it is killed.
+/// The behaviour of a command: its standard output, and its exit code; none for one that runs until it is killed.
 pub type Play = fn(&Exec) -> (String, Option<i32>);
 
 /// A sandbox for whichever workspace asks, once [`FakeSandboxes::come_up`] or after so many looks.
@@ -82,17 +82,17 @@ impl FakeSandboxes {
         sandbox
     }
 
-    /// It is gone, with all that ran in it; whoever still has it is told so.
+    /// It is gone, with all that ran in it; its users get errors.
     pub fn vanish(&self, workspace: WorkspaceId) {
         if let Some(sandbox) = self.inner().boxes.remove(&workspace) {
             let mut inner = sandbox.inner();
             inner.gone = true;
-            // Whoever follows a command is told.
+            // The streams of running commands end.
             inner.runs.clear();
         }
     }
 
-    /// It does not answer, and what runs there goes on, until it is [shown](Self::show).
+    /// It does not answer, and its commands go on, until it is [shown](Self::show).
     pub fn hide(&self, workspace: WorkspaceId) {
         self.inner().boxes.remove(&workspace);
     }
@@ -178,17 +178,17 @@ pub struct FakeSandbox {
 #[derive(Default)]
 struct Runs {
     gone: bool,
-    /// What those who ask for a place are told before there is one.
+    /// The answers to requests for a place before there is one.
     says: VecDeque<Place>,
     /// The places that were granted, and not begun under.
     granted: HashMap<CallId, u64>,
     grants: u64,
-    /// What was asked for places.
+    /// The requests for places.
     asked: Vec<Reserve>,
     /// Calls that were ended before they began.
     killed: BTreeSet<CallId>,
     runs: HashMap<CallId, Ran>,
-    /// What was begun, in order, each once.
+    /// The commands that were begun, in order, each once.
     begun: Vec<Exec>,
 }
 
@@ -211,12 +211,12 @@ impl FakeSandbox {
         self.machine
     }
 
-    /// Whoever asks for a place is told these first, one after the other.
+    /// Sets the answers to the next requests for a place, in order.
     pub fn says(&self, places: impl IntoIterator<Item = Place>) {
         self.inner().says.extend(places);
     }
 
-    /// What was asked for places, in order.
+    /// The requests for places, in order.
     pub fn asked(&self) -> Vec<Reserve> {
         self.inner().asked.clone()
     }
@@ -385,12 +385,12 @@ impl FakeMirror {
         Self { folder, search, inner: Mutex::default() }
     }
 
-    /// What it has, a copy of `latest/`.
+    /// Its files, a copy of `latest/`.
     pub fn latest(&self) -> &Path {
         &self.folder
     }
 
-    /// What it was told, in order.
+    /// The manifests that it was sent, in order.
     pub fn applied(&self) -> Vec<Manifest> {
         self.inner().applied.clone()
     }

@@ -25,7 +25,7 @@ struct State {
     items: BTreeMap<Key, Item>,
     /// By index key, then by key; as of some commit in the past.
     index: BTreeMap<(Key, Key), Item>,
-    /// What the index has not seen: removals and additions in order.
+    /// Changes that the index has not seen: removals and additions in order.
     unseen: VecDeque<Change>,
     commits: u64,
 }

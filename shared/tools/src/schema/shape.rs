@@ -40,7 +40,7 @@ struct Node {
     at: Vec<Target>,
     /// Applied to each item.
     each_item: Vec<Target>,
-    /// Whether subschemas are applied again to find what was not looked at.
+    /// Whether subschemas are applied again to find unevaluated parts.
     unevaluated: bool,
     /// How many subschemas apply this one.
     appliers: usize,

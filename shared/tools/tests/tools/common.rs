@@ -129,7 +129,7 @@ impl Hands {
         outcome.output
     }
 
-    /// What it says, and its code, of a call that has to fail.
+    /// The message and code of a call that has to fail.
     pub async fn refused(&mut self, tool: &str, args: &str) -> (Code, String) {
         let outcome = self.call(tool, args).await;
         let error = outcome.error.unwrap_or_else(|| panic!("{tool} {args} succeeded: {}", outcome.output));

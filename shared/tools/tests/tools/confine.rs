@@ -1,4 +1,4 @@
-//! A confined tool neither shows nor changes anything outside of its root, whatever its arguments look like.
+//! A confined tool neither shows nor changes anything outside of its root, with any arguments.
 
 use crate::common::Hands;
 use domain::{FilePath, Sha256};
@@ -14,7 +14,7 @@ const ROOT: &str = "/projects/app";
 const INSIDE: &str = "/projects/app/src/a.md";
 const OUTSIDE: [&str; 3] = ["/projects/app2/outside.md", "/projects/outside.md", "/data/outside.md"];
 const SECRET: &str = "S3CRET";
-/// No call can name this one: only what looks around could show it.
+/// No call can name this one: only a listing or a search could show it.
 const UNNAMED: &str = "l34k.md";
 
 fn path() -> impl Strategy<Value = String> {
@@ -47,7 +47,7 @@ fn path() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A path, or what a model may write instead of one.
+/// A path, or another value that a model may write in its place.
 fn shape() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         12 => path().prop_map(Value::String),
@@ -64,7 +64,7 @@ fn shape() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A call of some tool: what it needs to do something, and paths of any shape.
+/// A call of some tool: the arguments that it needs, and paths of any shape.
 fn call() -> impl Strategy<Value = (String, Value)> {
     let specs = Registry::builtin().specs();
     let tool = proptest::sample::select(specs.iter().cloned().collect::<Vec<_>>());
@@ -123,7 +123,7 @@ fn s5_no_shape_of_arguments_escapes_the_root() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(1_000) });
     let held = runner.run(&call(), |(tool, args)| {
         let Ok(args) = confined(&tool, args, &root) else { return Ok(()) };
-        // A person overwrites what is there without having read it: nothing but the root is in the way.
+        // A person overwrites a file without having read it: only the root limits the call.
         let outcome = runtime.block_on(async {
             hands.put(INSIDE, "text\n- [ ] step\n").await;
             hands.person().call(&tool, &args.to_string()).await
@@ -154,7 +154,7 @@ async fn changes(hands: &Hands, tool: &str, args: &Value) -> Result<usize, Strin
     };
     let others = before.iter().filter(|(path, digest)| after.get(*path) != Some(*digest)).map(|(path, _)| path);
     let changed: Vec<&FilePath> = others.chain(after.keys().filter(|path| !before.contains_key(*path))).collect();
-    // Folders above are made where they are missing.
+    // Missing folders above are made.
     let is_declared =
         |path: &&&FilePath| effects.changed().any(|declared| path.is_within(declared) || declared.is_within(path));
     match changed.iter().find(|path| !is_declared(path)) {

@@ -54,7 +54,7 @@ async fn a_command_says_what_it_wrote_and_how_it_ended() {
     let sandbox = sandboxes.ready(hands.workspace.id()).await.unwrap();
     assert!(sandbox.is_some());
 
-    // One that fails is no misuse: it says all the same what it wrote.
+    // A command that fails is no misuse: the outcome has its output all the same.
     let outcome = hands.call("exec", r#"{"words": ["fail"]}"#).await;
     assert_eq!((outcome.success, outcome.error.map(|error| error.code)), (false, Some(Code::Unprocessable)));
     assert_eq!(outcome.output, "it went wrong\n[exit code 3, 0.0 s]");
@@ -75,7 +75,7 @@ async fn a_command_says_what_it_wrote_and_how_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_run_is_what_was_asked_for() {
+async fn the_command_that_runs_is_the_one_that_was_asked_for() {
     let (mut hands, sandboxes) = with_commands().await;
     let sandbox = sandboxes.come_up(hands.workspace.id());
     hands.ok("exec", r#"{"command": "echo a | wc", "timeout_s": 7, "stdin": "in"}"#).await;
@@ -157,7 +157,7 @@ fn command(line: &str, call: CallId) -> Command {
     }
 }
 
-/// Makes the call as an actor does: again, whenever it is told to. What came of it, and how often it was made.
+/// Makes the call as an actor does: again at each time that it is told. Returns the result, and the number of calls.
 async fn made_again(workspace: &Workspace, command: Command) -> (Result<Ran, domain::Error>, u32) {
     let since = tokio::time::Instant::now();
     for times in 1.. {
@@ -207,7 +207,7 @@ async fn a_command_waits_for_its_place_and_runs_once() {
     sandbox.says([Place::Busy, Place::Busy]);
     let early = tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
     assert_eq!((early.code, tools::come_again(&early).is_some()), (Code::NotBegun, true));
-    assert_eq!(workspace.begun(call).await.unwrap(), None, "what waits has not begun");
+    assert_eq!(workspace.begun(call).await.unwrap(), None, "a waiting command has not begun");
     assert!(made_again(&workspace, command("one", call)).await.0.unwrap().failure().is_none());
     let asked = sandbox.asked();
     assert!(asked.len() == 3 && asked.iter().all(|asked| (asked.call, asked.direct) == (call, false)), "{asked:?}");
@@ -230,9 +230,9 @@ async fn a_person_waits_for_a_moment_and_reads_that_nothing_has_begun() {
     assert!(tools::run_command(&workspace, &hasty).await.is_ok(), "the same request can be made again");
 }
 
-/// Each place at which a worker can die between its place and the end: what was not begun runs once, by whoever comes next.
+/// Each point at which a worker can die between its place and the end: a command that was not begun runs once, by the next worker.
 #[tokio::test(start_paused = true)]
-async fn what_a_dead_worker_noted_and_did_not_begin_runs_once() {
+async fn a_command_that_a_dead_worker_noted_and_did_not_begin_runs_once() {
     let (hands, sandboxes) = with_commands().await;
     let workspace = hands.workspace.clone();
     let sandbox = sandboxes.come_up(workspace.id());
@@ -252,7 +252,7 @@ async fn what_a_dead_worker_noted_and_did_not_begin_runs_once() {
         assert_eq!(tools::run_command(&workspace, &command(dies, call)).await.unwrap().end.code, Some(0), "{dies}");
         assert_eq!(sandbox.begun().len(), before + 1, "{dies}");
     }
-    // Its machine is another one now: nobody knows what it did there.
+    // Its machine is another one now: the outcome there is unknown.
     let call = CallId(Uuid::now_v7());
     workspace.begin(call, Grant { machine: Uuid::now_v7(), number: 1 }).await.unwrap();
     let before = sandbox.begun().len();
@@ -294,7 +294,7 @@ async fn the_same_call_again_is_followed_and_never_run_again() {
     assert_eq!(tools::run_command(&workspace, &hangs).await.unwrap().end.code, Some(0));
     assert_eq!(sandbox.begun().len(), 1);
 
-    // In a sandbox that does not know it nobody runs it again.
+    // A sandbox that does not know the command does not run it again.
     sandboxes.vanish(workspace.id());
     let gone = tools::run_command(&workspace, &hangs).await.unwrap_err();
     assert_eq!(gone.code, Code::OutcomeUnknown, "{gone}");
@@ -334,7 +334,7 @@ async fn a_command_is_ended_by_its_call() {
     tools::kill_command(&workspace, call).await;
     let ran = running.await.unwrap().unwrap();
     assert_eq!((ran.end.signal, ran.summary().as_str()), (Some(9), "[signal 9, 0.0 s]"));
-    // What is not known has ended.
+    // A command that is not known counts as ended.
     tools::kill_command(&workspace, CallId(Uuid::now_v7())).await;
 }
 

@@ -1,4 +1,4 @@
-//! What each tool does, what it refuses, and how it says so.
+//! The behaviour, the refusals and the messages of each tool.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod ask;

@@ -104,7 +104,7 @@ async fn cat_and_read_many_show_several_files() {
     assert_eq!(none.0, Code::NotFound);
 }
 
-/// Reads on where each answer says, as an agent does, until one says that it is the end.
+/// Reads on from the line that each answer names, as an agent does, until an answer is the end.
 async fn read_on(hands: &mut Hands, path: &str, first: &str) -> String {
     let after = |text: &str, word: &str| {
         let rest = text.rsplit_once(word)?.1;
@@ -132,7 +132,7 @@ async fn every_byte_of_a_long_line_can_be_reached() {
     assert!(shown.truncated, "a line that is cut is not all");
     let first: String = long.char_indices().take_while(|(at, _)| *at < 2000).map(|(_, c)| c).collect();
     let rest = read_on(&mut hands, "/data/one.json", &shown.output).await;
-    // What was read on begins with what it went on from.
+    // The rest begins at the line that the first answer named.
     assert_eq!(rest.len() + first.len(), long.len());
     assert!(long.ends_with(&rest));
 

@@ -44,7 +44,7 @@ fn the_tools_have_stable_names_kinds_and_strict_plain_schemas() {
     }
 }
 
-/// Every object says that it takes nothing else, and every argument what it is for.
+/// Every object refuses unknown fields, and every argument has a description.
 fn strict(at: &str, schema: &Value) {
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         assert_eq!(schema["additionalProperties"], false, "{at}");
@@ -80,7 +80,7 @@ async fn wrong_calls_are_told_what_was_expected() {
         assert!(matches!(code, Code::InvalidArgument | Code::NotFound), "{tool} {args}: {code}");
         has(&output, &parts);
     }
-    // What is optional can be null, and arguments can be left out altogether.
+    // Optional arguments can be null, and all arguments can be left out.
     hands.ok("ls", r#"{"path": null}"#).await;
     hands.ok("ls", "").await;
 }

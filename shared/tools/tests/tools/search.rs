@@ -123,7 +123,7 @@ async fn searches_follow_no_links() {
     assert_eq!(hands.refused("grep", &inside).await.0, Code::NotFound);
 }
 
-/// What tools that only walk answer over a folder is what they answer over the workspace whose folder it is.
+/// Tools that only walk files answer the same over a folder as over the workspace whose folder it is.
 #[tokio::test]
 async fn a_search_of_the_folder_alone_answers_the_same() {
     let mut hands = with_files().await;
@@ -147,7 +147,7 @@ async fn a_search_of_the_folder_alone_answers_the_same() {
     }
     let nowhere = tools::search_folder(&latest, "glob", r#"{"pattern": "*", "path": "/nope"}"#).await;
     assert_eq!(nowhere.error.unwrap().code, Code::NotFound);
-    // Arguments have been checked by whoever asks; what makes no sense all the same is refused.
+    // The caller has checked the arguments; nonsense is refused all the same.
     let refused = [
         ("find", r#"{"path": "/data"}"#),
         ("read", r#"{"path": "/data"}"#),
@@ -161,7 +161,7 @@ async fn a_search_of_the_folder_alone_answers_the_same() {
     }
 }
 
-/// A machine whose disk is empty finds what others wrote, and what they moved and removed since.
+/// A machine with an empty disk finds the files of others, also after moves and removals.
 #[tokio::test]
 async fn searches_on_a_cold_disk_find_everything() {
     let mut warm = with_files().await;
@@ -192,7 +192,7 @@ async fn searches_show_no_file_that_the_workspace_has_not_got() {
         has(&outcome.output, &["2 files]"]);
     }
     assert_eq!(hands.ok("glob", r#"{"pattern": "by-hand*"}"#).await, "nothing matches");
-    // Also where so much is found that the workspace is listed.
+    // The same with so many matches that the workspace is listed.
     for number in 0..600 {
         hands.put(&format!("/data/many/{number}.txt"), "haystack\n").await;
     }

@@ -112,7 +112,7 @@ async fn a_call_that_runs_again_answers_the_same_and_changes_nothing() {
         let seen = hands.seen.clone();
         let first = hands.call_as(id, tool, &args).await;
         assert!(first.success, "{tool}: {}", first.output);
-        // As after a crash: what was seen through the call is not known any more.
+        // As after a crash: the contents that the call has seen are forgotten.
         hands.seen = seen;
         assert_eq!(hands.call_as(id, tool, &args).await, first, "{tool}");
     }

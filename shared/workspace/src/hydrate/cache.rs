@@ -1,4 +1,4 @@
-//! What is remembered of a disk that is a cache, and how much of it is used.
+//! The state of a disk that is a cache, and the budget of bytes on it.
 
 use crate::{mirror::Area, snapshot::Stamp, workspaces::Shared};
 use domain::{FilePath, Sha256, WorkspaceId};
@@ -15,18 +15,18 @@ pub struct Budget {
     pub files: usize,
     /// How many bytes there may be below it.
     pub bytes: u64,
-    /// How many bytes of all workspaces are kept, about; what was not used for longest makes room.
+    /// About how many bytes of all workspaces are kept; the least recently used go first.
     pub kept: u64,
 }
 
 impl Default for Budget {
-    /// For a disk of 512 MiB, which is what a Lambda has.
+    /// For the disk of a Lambda, which has 512 MiB.
     fn default() -> Self {
         Self { files: 20_000, bytes: 160 << 20, kept: 256 << 20 }
     }
 }
 
-/// Keeps what was hydrated on disk: hold it while you walk there.
+/// Keeps hydrated files on disk: hold it while you walk there.
 #[derive(Debug, Default)]
 pub struct Hydrated {
     _held: Option<OwnedRwLockReadGuard<()>>,
@@ -38,14 +38,14 @@ impl Hydrated {
     }
 }
 
-/// What a file is to be.
+/// The target state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub sha256: Sha256,
     pub size: u64,
 }
 
-/// What is known of the disk of one workspace. Held while it is hydrated, so that one hydration comes after the other.
+/// The known state of one workspace's disk. Locked during a hydration, so that hydrations run one after the other.
 #[derive(Default)]
 pub(super) struct State {
     /// The digest that a file was found to have, and how the file looked then.
@@ -62,7 +62,7 @@ pub(super) struct Kept {
     in_use: Arc<RwLock<()>>,
 }
 
-/// All that is kept, what was used last at the end.
+/// All cached workspaces, the most recently used at the end.
 pub(crate) struct Cache {
     pub(super) budget: Budget,
     kept: Mutex<Vec<(WorkspaceId, Arc<Kept>)>>,
@@ -73,7 +73,7 @@ impl Cache {
         Self { budget, kept: Mutex::default() }
     }
 
-    /// What is known of a workspace, which is now the one used last.
+    /// The state of a workspace, which becomes the most recently used one.
     pub(super) fn of(&self, id: WorkspaceId) -> Arc<Kept> {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.iter().position(|(known, _)| *known == id);

@@ -1,8 +1,8 @@
-//! The files of chats where the disk is only a cache: brought in line with what was said before they are walked.
+//! The files of chats on a disk that is only a cache: brought in line with their logs before they are walked.
 //!
-//! Nobody appends to them there as something is said. To bring one in line is to ask for the end of its log; so that a thousand
-//! chats of which nothing was said since do not cost a thousand questions, one question is asked first: which have another
-//! [mark](crate::Projector::marks) than they had when they were last brought in line.
+//! On such a disk no process appends to them as a chat goes on. To bring one in line costs a query for the end of its log. So that a thousand
+//! unchanged chats do not cost a thousand queries, one query comes first: which of them have another [mark](crate::Projector::marks) than when they
+//! were last brought in line.
 
 use super::{Hydrated, State};
 use crate::{Result, Workspace, snapshot::Seen};
@@ -30,12 +30,12 @@ impl Workspace {
         Ok(held)
     }
 
-    /// Brings projections in line, those of which it is not known that they are; with what the disk had of each.
+    /// Brings those projections in line that are not known to be so; each comes with its state on disk.
     pub(super) async fn project(&self, files: Vec<(FilePath, Option<Seen>)>, state: &mut State) -> Result<()> {
         let Some(projector) = self.0.shared.upgrade().and_then(|shared| shared.projector.get().cloned()) else {
             return Ok(());
         };
-        // Before anything is brought in line: what is said meanwhile changes the mark. To refresh one takes no more than to ask.
+        // The marks are read first: an event that comes meanwhile changes the mark. For one file, a refresh costs no more than the query for marks.
         let marks = if files.len() > 1 { projector.marks(self.0.id).await? } else { HashMap::new() };
         let is_in_line = |(path, seen): &(FilePath, Option<Seen>)| {
             let now = marks.get(path).copied().zip(seen.and_then(|seen| seen.stamp));

@@ -1,4 +1,4 @@
-//! What the index has below a path: a query a folder, level by level.
+//! Lists the index below a path: one query per folder, level by level.
 
 use super::{Budget, Known};
 use crate::{Kind, Result, Workspace, large::is_large, model::Entry};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const LISTED_AT_ONCE: usize = 16;
 const PAGE: usize = 500;
 
-/// What is to be at a path.
+/// The target state of a path.
 pub(crate) enum Listed {
     Folder,
     File(Known),
@@ -27,7 +27,7 @@ impl Listed {
     }
 }
 
-/// What was found so far, and whether it is too much.
+/// The listing so far, with its budget.
 struct Listing<'a> {
     path: &'a FilePath,
     budget: &'a Budget,
@@ -41,7 +41,7 @@ impl Listing<'_> {
         if entry.kind == Kind::Folder {
             self.next.push((path.clone(), entry.file_id));
         }
-        // What is large is brought to no cache.
+        // Large contents are not fetched into a cache, so they take no bytes.
         let size = if is_large(entry.size) { 0 } else { entry.size };
         self.bytes = self.bytes.saturating_add(size);
         self.found.insert(path, Listed::of(entry)?);
@@ -60,7 +60,7 @@ impl Listing<'_> {
 }
 
 impl Workspace {
-    /// What the index has at and below `path`; nothing when nothing is there.
+    /// The entries of the index at and below `path`; empty when there is none.
     pub(crate) async fn listed(&self, path: &FilePath, budget: &Budget) -> Result<BTreeMap<FilePath, Listed>> {
         let (found, bytes, next) = (BTreeMap::new(), 0, Vec::new());
         let mut listing = Listing { path, budget, found, bytes, next };

@@ -1,4 +1,4 @@
-//! What a mirror is told: what changed since its mark, or all there is.
+//! The manifest for a mirror: the changes since its mark, or all entries.
 
 use crate::{
     Change, Kind, Op, Result, Workspace,
@@ -18,15 +18,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Over so many changed paths, all folders are listed instead: that takes fewer requests.
 const MANY: usize = 500;
-/// What a mirror may have.
+/// The budget of a mirror.
 const ALL: Budget = Budget { files: 1_000_000, bytes: u64::MAX, kept: 0 };
 /// How many contents are read at once, and about how many bytes go in one request.
 const READ_AT_ONCE: usize = 8;
 const BATCH: usize = 4 * 1024 * 1024;
-/// How often a mirror is told the same: to hear what is missing, and once more with what came meanwhile.
+/// How many rounds a mirror gets: one to name missing contents, and another for changes that came meanwhile.
 const ROUNDS: usize = 4;
 
-/// A manifest, and what only this machine knows: the contents of the files of chats.
+/// A manifest, and the contents that only this machine has: those of the files of chats.
 #[derive(Default)]
 pub(super) struct Told {
     manifest: Manifest,
@@ -45,7 +45,7 @@ impl Told {
                 self.sizes.insert(sha256, size);
                 ManifestEntry::File { sha256, size, archived: is_blob(size) }
             }
-            // Told of where it is searched.
+            // The files of chats are brought in line separately, before they are searched.
             Some(Listed::Projection) => return,
         };
         self.manifest.entries.insert(path, entry);
@@ -53,9 +53,9 @@ impl Told {
 }
 
 impl Workspace {
-    /// What a mirror with this mark has to be told.
+    /// The manifest for a mirror with this mark.
     pub(super) async fn manifest_since(&self, mark: Option<&str>) -> Result<Told> {
-        // Before anything is read: what is committed meanwhile is told of the next time.
+        // The time is taken before the reads: a commit that comes meanwhile is part of the next manifest.
         let now = self.0.clock.now();
         let since = mark.and_then(|mark| mark.parse::<Timestamp>().ok()).filter(|mark| now.since(*mark) < TRUSTED);
         let mut told = match since {
@@ -119,7 +119,7 @@ impl Workspace {
         Ok(Some(told))
     }
 
-    /// What is at a path; `seen` has what was read on the way to others, so that no folder is looked up twice.
+    /// The entry at a path; `seen` caches lookups, so that no folder is looked up twice.
     async fn listed_at(&self, path: &FilePath, seen: &mut BTreeMap<FilePath, Option<Entry>>) -> Result<Option<Listed>> {
         let (mut folder, mut at): (FileId, FilePath) = (self.0.keys.root(), FilePath::root());
         let mut found = None;
@@ -167,7 +167,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Tells a mirror, and gives it what it says is missing.
+    /// Sends a mirror the manifest, and then the contents that it names as missing.
     pub(super) async fn tell(&self, mirror: &dyn Mirrored, told: Told) -> ports::Result<()> {
         if told.manifest.entries.is_empty() && !told.refresh {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Files of chats on a disk that is only a cache: what is asked for each of them, and what is not.
+//! Files of chats on a disk that is only a cache: the queries per file, and the queries saved.
 
 use crate::common::{Machine, World, path, person};
 use async_trait::async_trait;
@@ -92,7 +92,7 @@ async fn only_those_are_brought_up_to_date_of_which_something_was_said() {
     cold.here.hydrate(&path("/")).await.unwrap();
     assert_eq!(cold.refreshed(), [path("/chats/b.md")]);
     assert_eq!(cold.text("/chats/b.md"), "said 2");
-    // While it is busy it may have said more, whatever its mark was.
+    // A busy chat may have grown, even with the same mark.
     cold.say("/chats/c.md", true);
     for _ in 0..2 {
         cold.here.hydrate(&path("/chats")).await.unwrap();

@@ -93,7 +93,7 @@ impl World {
 pub struct Machine {
     pub all: Workspaces,
     pub here: Workspace,
-    /// With what the workspaces keep there in `disk`.
+    /// The temporary folder on `disk` that the workspaces use.
     pub disk: TempDir,
 }
 
@@ -105,7 +105,7 @@ pub fn person() -> Writer {
     Writer::new(Principal::local())
 }
 
-/// Writes a file, whatever is there.
+/// Writes a file without a precondition.
 pub async fn put(workspace: &Workspace, at: &str, content: &str) {
     workspace.write(&path(at), content.to_owned(), Expect::Any, &person()).await.unwrap();
 }

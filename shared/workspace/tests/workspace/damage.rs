@@ -1,5 +1,4 @@
-//! What the archive has is compared whenever it is read: damage is repaired from any good copy, told of where there is none, and
-//! never passed on.
+//! The archive compares a content at each read: damage is repaired from any good copy, reported when there is none, and never passed on.
 
 use crate::common::{World, path, person, put, versions};
 use domain::{Code, Error, FileId, Principal, Sha256, WorkspaceId};
@@ -33,7 +32,7 @@ impl Loss {
         if matches!(self, Self::Gone) { Code::ContentMissing } else { Code::ContentDamaged }
     }
 
-    /// Does it to a content, wherever the archive has it.
+    /// Damages a content in the store of the archive that has it.
     async fn befall(self, world: &World, content: &str) {
         let (space, digest) = (world.id.to_string(), Sha256::of(content.as_bytes()));
         let key = Key::new(format!("{space}/text"), digest.to_string());
@@ -96,10 +95,10 @@ async fn a_version_that_is_lost_is_an_error_with_its_place_and_is_not_made_curre
 }
 
 #[tokio::test]
-async fn a_content_that_was_lost_is_repaired_by_whoever_writes_it_again() {
+async fn a_lost_content_is_repaired_when_it_is_written_again() {
     for loss in LOSSES {
         for of in [long, short] {
-            // Somewhere else, or where it is current already and the disk has lost it, too.
+            // At another path, or at the path that has it as current content while the disk has lost it, too.
             for at in ["/data/other", "/data/b"] {
                 let (world, workspace) = World::new().await;
                 put(&workspace, "/data/b", &of('a')).await;
@@ -165,7 +164,7 @@ async fn a_content_that_was_lost_is_repaired_from_another_workspace() {
 }
 
 #[tokio::test]
-async fn a_scrub_finds_what_nobody_reads_repairs_it_and_tells_of_the_rest() {
+async fn a_scrub_finds_damage_without_a_read_repairs_it_and_reports_the_rest() {
     let (world, workspace) = World::new().await;
     for n in 0..40 {
         put(&workspace, &format!("/data/{n}"), &format!("{n}{}", long('x'))).await;
@@ -210,7 +209,7 @@ async fn a_scrub_finds_what_nobody_reads_repairs_it_and_tells_of_the_rest() {
     ];
     expected.sort();
     assert_eq!(lost().await, expected);
-    assert_eq!(world.all.damage_counts().repaired, 1, "what another file has");
+    assert_eq!(world.all.damage_counts().repaired, 1, "the content of another file");
     let (space, b) = (world.id.to_string(), digest(long('b')));
     assert_eq!(world.blobs.get(&space, b, None).await.unwrap().unwrap(), long('b'));
 
@@ -241,7 +240,7 @@ async fn a_scrub_goes_on_where_it_ended_and_does_little_at_once() {
 }
 
 #[tokio::test]
-async fn what_the_disk_did_not_take_is_read_from_the_archive() {
+async fn a_file_that_a_full_disk_refused_is_read_from_the_archive() {
     let (world, workspace) = World::new().await;
     put(&workspace, "/data/a", &long('a')).await;
     // Nothing more can be written to the mirror, as on a full disk.

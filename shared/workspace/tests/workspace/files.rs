@@ -1,4 +1,4 @@
-//! What a workspace promises about its files.
+//! The guarantees of a workspace about its files.
 
 use crate::common::{World, path, person, versions};
 use domain::{CallId, ChatId, Code, FileId, FilePath, Principal, Sha256, UserId};
@@ -288,7 +288,7 @@ async fn writers_at_once_lose_nothing_and_flush_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_with_what_is_near() {
+async fn a_missing_path_is_reported_with_similar_names() {
     let (_world, workspace) = World::new().await;
     workspace.write(&path("/projects/main.rs"), "", Expect::Any, &person()).await.unwrap();
     let error = workspace.read(&path("/projects/mian.rs"), None).await.unwrap_err();
@@ -343,6 +343,6 @@ async fn new_names_are_ones_that_people_can_tell_from_others() {
         for tried in tried {
             assert_eq!(tried.unwrap_err().code, Code::InvalidArgument, "{odd}");
         }
-        assert_eq!(workspace.stat(&odd).await.unwrap_err().code, Code::NotFound, "who asks for it finds nothing");
+        assert_eq!(workspace.stat(&odd).await.unwrap_err().code, Code::NotFound, "no entry is found under it");
     }
 }

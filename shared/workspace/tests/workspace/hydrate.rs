@@ -1,4 +1,4 @@
-//! Where the disk is only a cache, it has what the index says by the time that it is walked.
+//! A disk that is only a cache agrees with the index by the time that it is walked.
 
 use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
 use workspace::{Budget, Projector, Workspace, Workspaces};
 
-/// Another machine, whose blobs count what is fetched of them.
+/// Another machine, with blobs that count fetches.
 struct Cold {
     machine: Machine,
     blobs: Arc<Counted>,
@@ -93,7 +93,7 @@ async fn a_cold_disk_gets_what_the_index_has_and_nothing_twice() {
     let cold = Cold::of(&world, Budget::default()).await;
     assert_eq!(cold.hydrated().await, tree(&world.home().join("latest")));
     assert_eq!(cold.fetched(), 1);
-    // Nothing is fetched again, nor where the file was only touched.
+    // Nothing is fetched again, not even for a file that was only touched.
     assert_eq!(cold.hydrated().await, tree(&world.home().join("latest")));
     let file = cold.latest().join("data/a");
     fs::write(&file, long('a')).unwrap();
@@ -122,7 +122,7 @@ async fn only_what_is_below_the_path_is_brought() {
 }
 
 #[tokio::test]
-async fn what_others_wrote_moved_and_removed_is_followed() {
+async fn writes_moves_and_removals_of_others_are_followed() {
     let (world, writer) = World::new().await;
     for at in ["/data/changes", "/data/goes", "/data/folder/one", "/data/folder/two", "/data/becomes"] {
         put(&writer, at, &format!("{at} as it was")).await;
@@ -135,7 +135,7 @@ async fn what_others_wrote_moved_and_removed_is_followed() {
     writer.rm(&path("/data/becomes"), &person()).await.unwrap();
     put(&writer, "/data/becomes/a-folder", "x").await;
     put(&writer, "/data/a-file", "x").await;
-    // What somebody planted, and a link out of here.
+    // Planted files, and a link out of the folder.
     fs::create_dir_all(cold.latest().join("data/planted/deep")).unwrap();
     fs::write(cold.latest().join("data/planted/deep/file"), "x").unwrap();
     std::os::unix::fs::symlink("/etc", cold.latest().join("data/link")).unwrap();
@@ -164,7 +164,7 @@ async fn too_much_is_refused_before_it_is_fetched() {
 }
 
 #[tokio::test]
-async fn what_was_not_used_for_longest_makes_room() {
+async fn the_least_recently_used_workspace_makes_room() {
     let (world, writer) = World::new().await;
     let cold = Cold::of(&world, Budget { kept: 50_000, ..Budget::default() }).await;
     put(&writer, "/data/a", &long('a')).await;
@@ -182,13 +182,13 @@ async fn what_was_not_used_for_longest_makes_room() {
     others[1].hydrate(&path("/data")).await.unwrap();
     assert!(here(&cold.here, "data/a") && !here(&others[0], "data/x") && here(&others[1], "data/x"));
     drop(held);
-    // What made room comes back.
+    // An evicted workspace comes back.
     others[0].hydrate(&path("/data")).await.unwrap();
     assert!(here(&others[0], "data/x"));
     assert!(cold.disk.path().exists());
 }
 
-/// Writes what was said last, as a transcript does.
+/// Writes the last words of a chat, as a transcript does.
 struct Says {
     all: Workspaces,
     said: AtomicUsize,
@@ -219,14 +219,14 @@ async fn files_of_chats_are_brought_up_to_date_where_they_are_searched() {
 }
 
 #[tokio::test]
-async fn what_is_written_here_meanwhile_is_never_undone() {
+async fn a_hydration_never_undoes_a_concurrent_write() {
     let (world, elsewhere) = World::new().await;
     for name in 0..20 {
         put(&elsewhere, &format!("/data/{name}"), "0").await;
     }
     let cold = Cold::of(&world, Budget::default()).await;
-    // Here files are written, removed and made again while others do so elsewhere, and while all of it is hydrated: whoever
-    // has written something finds it on disk once it is hydrated.
+    // This machine writes, removes and makes files again while others do so elsewhere, and while all of it is hydrated: a written file is on disk
+    // after a hydration.
     let mut tasks = Vec::new();
     for task in 0..4 {
         let (here, elsewhere) = (cold.here.clone(), elsewhere.clone());

@@ -76,7 +76,7 @@ async fn large_contents_are_read_in_ranges_and_are_versions_like_any() {
 }
 
 #[tokio::test]
-async fn where_the_disk_is_a_cache_something_empty_stands_in_for_a_large_file() {
+async fn a_sparse_file_stands_in_for_a_large_one_on_a_disk_that_is_a_cache() {
     let (world, workspace) = World::new().await;
     let (content, at) = (content(1), path("/data/long.bin"));
     let given = bring(&workspace, &content).await;

@@ -1,4 +1,4 @@
-//! Whatever is done in whatever order, index, `latest/` and versions agree with a plain map.
+//! After any operations in any order, index, `latest/` and versions agree with a plain map.
 
 use crate::common::{World, tree, versions};
 use domain::{FileId, FilePath, Principal};
@@ -33,7 +33,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..30)
 }
 
-/// What a person would expect: what is at each path below `/projects`, none for a folder; and the trash.
+/// The expected state: the content at each path below `/projects`, none for a folder; and the trash.
 #[derive(Default)]
 struct Model {
     files: BTreeMap<FilePath, Option<u8>>,
@@ -126,7 +126,7 @@ async fn step(workspace: &Workspace, model: &mut Model, step: Step) {
     }
 }
 
-/// That the index, the disk and the versions say what the model says.
+/// Compares the index, the disk and the versions with the model.
 async fn agree(world: &World, workspace: &Workspace, model: &Model) {
     let projects = FilePath::parse("/projects").unwrap();
     let wanted: BTreeMap<String, Option<Vec<u8>>> =

@@ -1,4 +1,4 @@
-//! A workspace's sandbox: its mirror is told what it lacks, and nobody waits for one that is gone.
+//! A workspace's sandbox: its mirror gets only missing contents, and no caller waits for a sandbox that is gone.
 
 use crate::common::{Machine, World, path, person, put, tree};
 use domain::{FileId, FilePath};
@@ -65,7 +65,7 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
         matches!(entry, ManifestEntry::File { archived: true, .. }).then(|| at.to_string())
     };
     assert_eq!(applied[0].entries.iter().filter_map(archived).collect::<Vec<_>>(), ["/data/long"]);
-    // Nothing new but what may be: it happened within the time that clocks may differ by.
+    // No new changes, but recent ones are sent again: they are within the possible difference of the clocks.
     world.clock.skip(120_000);
     near.searched("/data").await.unwrap();
     assert_eq!(near.mirror().applied().len(), 3);
@@ -81,7 +81,7 @@ async fn a_mirror_is_told_everything_once_and_then_what_changed() {
     near.searched("/data").await.unwrap();
     assert_eq!(tree(near.mirror().latest()), tree(&world.home().join("latest")));
     assert!(near.mirror().applied()[3..].iter().all(|manifest| !manifest.whole));
-    assert_eq!(near.mirror().provided(), provided + 2, "what only moved is there");
+    assert_eq!(near.mirror().provided(), provided + 2, "the content of a moved file is there");
 }
 
 #[tokio::test]
@@ -144,12 +144,12 @@ async fn one_that_was_asked_for_here_is_known_at_once() {
     let sandboxes = near.all.sandboxes().unwrap();
     let asked = || near.sandboxes.asked();
     assert_eq!((near.searched("/").await, near.searched("/").await, asked()), (None, None, 1), "it is believed");
-    // A person warms it up. While it starts nobody believes that there is none.
+    // A user warms it up. While it starts, a remembered absence does not hold.
     assert_eq!(sandboxes.warm(world.id).await.unwrap().state, SandboxState::Starting);
     assert_eq!((near.searched("/").await, near.searched("/").await, asked()), (None, None, 3));
     near.sandboxes.come_up(world.id);
     assert!(near.searched("/").await.is_some());
-    // It fails, and somebody who waits for one finds another.
+    // It fails, and another caller waits for a new one.
     near.sandboxes.vanish(world.id);
     assert_eq!((near.searched("/").await, near.searched("/").await), (None, None));
     near.sandboxes.come_up(world.id);
@@ -181,7 +181,7 @@ async fn a_call_that_cannot_be_repeated_begins_once() {
     assert_eq!(workspace.begin(call, grant(1)).await.unwrap(), grant(1));
     assert_eq!(workspace.begin(call, grant(2)).await.unwrap(), grant(1), "the first one is noted");
     assert_eq!(workspace.begin(domain::CallId(Uuid::now_v7()), grant(2)).await.unwrap(), grant(2));
-    // Only who knows under which grant it was not begun takes the note back; then anybody begins it, and once.
+    // Only the grant under which it was not begun can remove the note; then one other grant begins it.
     workspace.not_begun(call, grant(2)).await.unwrap();
     assert_eq!(workspace.begun(call).await.unwrap(), Some(grant(1)));
     workspace.not_begun(call, grant(1)).await.unwrap();

@@ -1,4 +1,4 @@
-//! After a crash at any point, `latest/` is what the index says.
+//! After a crash at any point, `latest/` agrees with the index.
 
 use crate::common::{World, path, person, tree};
 use domain::{FileId, Principal};
@@ -81,7 +81,7 @@ async fn all_is_made_again_when_latest_or_the_mark_is_gone() {
     let keep = |world: &World| {
         let chat = fs::read(world.on_disk("/chats/d.md")).unwrap();
         fs::remove_dir_all(world.home().join("latest")).unwrap();
-        // What a projection says is its owner's to give back.
+        // The content of a projection is restored by its owner.
         fs::create_dir_all(world.home().join("latest/chats")).unwrap();
         fs::write(world.on_disk("/chats/d.md"), chat).unwrap();
         fs::remove_file(world.home().join("mark")).unwrap();

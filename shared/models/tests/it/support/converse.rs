@@ -1,4 +1,4 @@
-//! Bedrock's side of Converse: what it sends, and what it does not take.
+//! Bedrock's side of Converse: its events, and its refusals.
 
 use super::{eventstream, frames::Piece};
 use serde_json::{Value, json};
@@ -43,12 +43,12 @@ fn event(kind: &str, payload: &Value) -> Vec<u8> {
     eventstream::event(kind, &payload.to_string())
 }
 
-/// What Bedrock says when it cannot go on in the middle of an answer.
+/// Bedrock's event for a failure in the middle of an answer.
 pub fn exception(kind: &str, words: &str) -> Vec<u8> {
     eventstream::exception(kind, &json!({ "message": words }).to_string())
 }
 
-/// How Bedrock refuses a request that it does not take; none for what it takes, and for requests to others.
+/// Bedrock's refusal of a faulty request; none for a valid one, and for requests to others.
 pub fn refusal(request: &Request) -> Option<ResponseTemplate> {
     if !request.url.path().ends_with("/converse-stream") {
         return None;

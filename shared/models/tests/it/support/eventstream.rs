@@ -28,7 +28,7 @@ pub fn event(kind: &str, payload: &str) -> Vec<u8> {
     )
 }
 
-/// What Bedrock says when it cannot go on in the middle of an answer.
+/// Bedrock's event for a failure in the middle of an answer.
 pub fn exception(kind: &str, payload: &str) -> Vec<u8> {
     let headers = [(":exception-type", kind), (":content-type", "application/json"), (":message-type", "exception")];
     message(&headers, payload.as_bytes())

@@ -1,5 +1,5 @@
-//! What providers send: the bodies of a fake model server, one function a protocol. The frames are shaped as the
-//! providers' documentation shows them.
+//! The answers of providers: bodies of a fake model server, one function per protocol. The frames are shaped as the providers' documentation
+//! shows them.
 
 pub use super::converse::frames as converse;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn event(frame: &Value) -> String {
     format!("event: {}\ndata: {frame}\n\n", frame["type"].as_str().unwrap_or_default())
 }
 
-/// `POST /v1/chat/completions` of OpenAI and everyone who imitates it. `finish` is `stop`, `tool_calls` or `length`.
+/// `POST /v1/chat/completions` of OpenAI and its imitators. `finish` is `stop`, `tool_calls` or `length`.
 pub fn chat_completions(pieces: &[Piece<'_>], finish: &str) -> String {
     let chunk = |delta: Value, finish: Value| {
         data(&json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test-model",

@@ -1,4 +1,4 @@
-//! What the tests of models share: requests, a fake server, and the frames of providers.
+//! The shared parts of the tests of models: requests, a fake server, and the frames of providers.
 
 pub mod converse;
 pub mod eventstream;

@@ -1,6 +1,6 @@
-//! The recorded answers of `tests/corpus`: a folder a wire format, a file an answer. A file says in words what is odd about it, then
-//! what it means, then what the server sent: as it is or, for Bedrock's binary frames, a line an event (`!` before an exception).
-//! `BLESS=1` writes what the answers mean anew.
+//! The recorded answers of `tests/corpus`: a folder per wire format, a file per answer. A file describes its oddity in words, then has its
+//! meaning, then the bytes of the server: unchanged or, for Bedrock's binary frames, a line per event (`!` before an exception). `BLESS=1`
+//! rewrites the meanings.
 
 use super::eventstream;
 use ports::{Delta, ModelError};
@@ -16,7 +16,7 @@ pub struct Recorded {
     stream: String,
 }
 
-/// How it is played when what it means is written anew.
+/// The way to play an answer when its meaning is rewritten.
 pub const AS_IT_CAME: &str = "as it came";
 
 const ANSWER: &str = "\n\n=== answer\n";
@@ -41,7 +41,7 @@ pub fn all() -> Vec<Recorded> {
 }
 
 impl Recorded {
-    /// What the server sent, an event each.
+    /// The events of the server.
     pub fn events(&self) -> Vec<Vec<u8>> {
         if self.wire != "converse" {
             return self.stream.split_inclusive("\n\n").map(|event| event.as_bytes().to_vec()).collect();
@@ -56,7 +56,7 @@ impl Recorded {
         self.stream.lines().map(event).collect()
     }
 
-    /// Holds what came of it against what the file says.
+    /// Compares the result with the file.
     pub fn check(&self, how: &str, said: &[Result<Delta, ModelError>]) {
         let said = rendered(said);
         if std::env::var_os("BLESS").is_none() {

@@ -1,8 +1,8 @@
-//! What was tried to get out of a command's world, in classes: some thousand attempts, most of them a list of names times a list of
-//! things that can be done. The first review made 332 of them by hand; `new.py` has what it did not.
+//! Attempts to get out of a command's world, in classes: some thousand attempts, most of them a list of names times a list of actions. The
+//! first review made 332 of them by hand; `new.py` has those that it lacked.
 //!
-//! An attempt prints what came of it. It is refused by one of the errors of its class, or harmless by what it is; and whatever it
-//! prints, nothing around the world has changed, heard of it, or ended.
+//! An attempt prints its outcome. It is refused by one of the errors of its class, or harmless by what it is; and for any output, nothing
+//! around the world has changed, heard of it, or ended.
 
 mod resources;
 
@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What no command ever reads.
+/// A secret that no command ever reads.
 const SECRET: &str = "CANARY-of-somebody-else";
 
 /// How attempts are told: `outcome name`.
@@ -161,7 +161,7 @@ pub fn world(change: impl FnOnce(&mut Options)) -> Cage {
     })
 }
 
-/// What every file below a folder is.
+/// The mode, owner, links, time and content of every file below a folder.
 fn snapshot(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -267,12 +267,12 @@ async fn holds(script: &str, at_least: usize, network: bool, also: &[&str]) {
     let mut after = BTreeMap::new();
     snapshot(&root, &mut after);
     assert_eq!(before, after, "nothing around it has changed");
-    assert!(stream.accept().is_err() && tcp.accept().is_err(), "nobody was heard of");
+    assert!(stream.accept().is_err() && tcp.accept().is_err(), "no connection came in");
     let Bystander(child) = &mut { victim };
-    assert_eq!(child.try_wait().unwrap(), None, "nobody was ended");
+    assert_eq!(child.try_wait().unwrap(), None, "no other process was ended");
 }
 
-/// An address of this machine that is not its loopback, where it has one.
+/// An address of this machine that is not its loopback, if it has one.
 fn own_address() -> String {
     // Nothing is sent: a route is looked up.
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -306,6 +306,6 @@ async fn with_a_network_private_addresses_are_out_of_reach() {
 }
 
 #[tokio::test]
-async fn what_nobody_tried_before_is_refused_as_well() {
+async fn attempts_that_the_first_review_lacked_are_refused_as_well() {
     holds(include_str!("new.py"), 120, false, &["EINVAL"]).await;
 }

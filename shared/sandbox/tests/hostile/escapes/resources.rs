@@ -38,7 +38,7 @@ def again(do):
     cage.command(&["/usr/bin/python3", "-I", "-c", &format!("{begin}{script}")])
 }
 
-/// Each takes without end; what it is ended for.
+/// Each takes without end; with the limit that ends it.
 const ENDED: &[(&str, &str, &str)] = &[
     ("forks", "while True: again(os.fork)", "more processes and threads"),
     ("a_row", "while True:\n  if again(os.fork) == 0: signal.pause()", "more processes and threads"),
@@ -70,7 +70,7 @@ const ENDED: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn who_takes_without_end_is_ended() {
+async fn a_command_that_takes_without_end_is_ended() {
     let cage = small();
     for (name, script, why) in ENDED {
         let did = alone(&cage, name, python(&cage, script)).await;
@@ -80,7 +80,7 @@ async fn who_takes_without_end_is_ended() {
     }
 }
 
-/// Each takes as much as it can and says what stopped it.
+/// Each takes as much as it can and prints the limit that stopped it.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("memory", "try: bytearray(b'x' * (400 << 20))\nexcept MemoryError: print('ENOMEM')", "ENOMEM"),
     ("plain", "os.write(1, said(lambda: fill(open('/tmp/a', 'wb'))))", "EFBIG or ENOSPC"),

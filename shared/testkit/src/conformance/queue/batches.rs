@@ -27,7 +27,7 @@ pub(super) async fn a_batch_is_in_order_and_locks_its_group(queue: &dyn Queue, e
     nothing_comes(queue, env).await;
 }
 
-pub(super) async fn what_is_given_back_of_a_batch_comes_again_in_order(queue: &dyn Queue, env: &Env) {
+pub(super) async fn messages_given_back_of_a_batch_come_again_in_order(queue: &dyn Queue, env: &Env) {
     ok(queue.send((1..=6).map(|n| message("g", &n.to_string())).collect()).await);
     let first = batch(queue, 6, env).await;
     let (done, failed) = first.split_at(first.len() / 2);
@@ -43,7 +43,7 @@ pub(super) async fn what_is_given_back_of_a_batch_comes_again_in_order(queue: &d
         assert!(env.clock.now() >= rejected_at + env.unit, "the group rests meanwhile");
         assert!(ack(queue, &delivery.receipt).await);
     }
-    // Only one in the middle is given back: what is behind it comes again, too, but not before what is in front of it is settled.
+    // Only one in the middle is given back: those behind it come again, too, but not before those in front of it are settled.
     ok(queue.send((1..=3).map(|n| message("h", &n.to_string())).collect()).await);
     let all = batch(queue, 3, env).await;
     if let [first, second, third] = all.as_slice() {

@@ -1,15 +1,15 @@
-//! Whose turn it is: what an adapter may promise beyond the port.
+//! The order of turns: guarantees that an adapter may give beyond the port.
 
 use super::{Env, ack, batch, message, ok, one, receipts, reject};
 use ports::{Outgoing, Queue, lane};
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// What an adapter may promise beyond the port: it takes lanes in turn, and within a lane the highest priority, then the
-/// longest wait; it counts an attempt only for the first of a batch; and it knows what waits in a lane. SQS promises none of it.
+/// Guarantees that an adapter may give beyond the port: it takes lanes in turn, and within a lane the highest priority, then the longest wait;
+/// it counts an attempt only for the first of a batch; and it knows the waiting messages of a lane. SQS promises none of it.
 pub async fn queue_in_turn<F: Future<Output = Arc<dyn Queue>>>(env: &Env, fresh: impl Fn() -> F) {
     a_lane_waits_for_one_turn_of_the_others(&*fresh().await, env).await;
     higher_priorities_go_first_but_not_inside_a_group(&*fresh().await, env).await;
-    what_only_came_along_is_not_blamed(&*fresh().await, env).await;
+    a_message_that_only_came_along_is_not_blamed(&*fresh().await, env).await;
     a_lane_knows_what_waits(&*fresh().await, env).await;
 }
 
@@ -45,12 +45,12 @@ async fn higher_priorities_go_first_but_not_inside_a_group(queue: &dyn Queue, en
     }
 }
 
-async fn what_only_came_along_is_not_blamed(queue: &dyn Queue, env: &Env) {
+async fn a_message_that_only_came_along_is_not_blamed(queue: &dyn Queue, env: &Env) {
     ok(queue.send((1..=3).map(|n| message("g", &n.to_string())).collect()).await);
     for attempt in 1..=3 {
         let batch = batch(queue, 3, env).await;
         assert_eq!(batch.first().map(|first| (first.id.as_str(), first.attempt)), Some(("1", attempt)));
-        assert!(attempt == 1 || batch.len() == 1, "what was tried before comes alone");
+        assert!(attempt == 1 || batch.len() == 1, "a message that was tried before comes alone");
         assert!(ok(queue.reject(&receipts(&batch), Duration::ZERO).await));
     }
     assert!(ack(queue, &one(queue, env).await.receipt).await);
@@ -61,10 +61,10 @@ async fn what_only_came_along_is_not_blamed(queue: &dyn Queue, env: &Env) {
 async fn a_lane_knows_what_waits(queue: &dyn Queue, env: &Env) {
     ok(queue.send(vec![message("task/w/1", "1"), message("task/w/1", "2"), message("task/v/1", "1")]).await);
     ok(queue.send(vec![Outgoing { deliver_at: Some(env.later()), ..message("task/w/2", "1") }]).await);
-    assert_eq!(ok(queue.waiting("task/w").await), 2, "neither those of others nor what is not due");
+    assert_eq!(ok(queue.waiting("task/w").await), 2, "neither those of others nor those that are not due");
     assert_eq!(ok(queue.waiting("chat/w").await), 0);
     let taken = one(queue, env).await;
-    assert_eq!(ok(queue.waiting(lane(&taken.group)).await), 1, "nor what is in flight");
+    assert_eq!(ok(queue.waiting(lane(&taken.group)).await), 1, "nor those in flight");
     assert!(reject(queue, &taken.receipt, Duration::ZERO).await);
     assert_eq!(ok(queue.waiting(lane(&taken.group)).await), 2);
 }

@@ -1,4 +1,4 @@
-//! What holds for commands.
+//! The suite for commands.
 
 use super::{Bench, Did, PATIENCE, all_of, begun, call, command, path, refused, run, script};
 use crate::conformance::table::ok;
@@ -10,14 +10,14 @@ pub(super) async fn hold<F: Future<Output = Bench>>(fresh: &impl Fn() -> F) {
     files_are_readable_and_only_those_of_the_root(fresh().await).await;
     a_command_gets_its_words_and_its_environment_and_nothing_else(&*fresh().await.sandbox).await;
     input_and_output_and_the_end_are_told(&*fresh().await.sandbox).await;
-    what_makes_no_sense_is_refused(&*fresh().await.sandbox).await;
+    nonsense_is_refused(&*fresh().await.sandbox).await;
     a_call_runs_once(&*fresh().await.sandbox).await;
-    nobody_has_to_listen(&*fresh().await.sandbox).await;
+    a_command_runs_without_a_listener(&*fresh().await.sandbox).await;
     those_who_come_later_follow(&*fresh().await.sandbox).await;
     it_ends_when_its_time_is_up_and_when_it_is_killed(&*fresh().await.sandbox).await;
     output_is_kept_from_both_ends(&*fresh().await.sandbox).await;
     scratch_is_written_to_and_goes(&*fresh().await.sandbox).await;
-    tmp_is_nobody_elses(&*fresh().await.sandbox).await;
+    tmp_is_the_commands_own(&*fresh().await.sandbox).await;
     sockets_have_to_be_asked_for(&*fresh().await.sandbox).await;
 }
 
@@ -77,7 +77,7 @@ async fn input_and_output_and_the_end_are_told(sandbox: &dyn Sandbox) {
     assert_eq!(did.well(), "a\u{fffd}b", "bytes that are no UTF-8 are replaced");
 }
 
-async fn what_makes_no_sense_is_refused(sandbox: &dyn Sandbox) {
+async fn nonsense_is_refused(sandbox: &dyn Sandbox) {
     refused(sandbox, command(&[])).await;
     refused(sandbox, command(&["no-such-program-anywhere"])).await;
     refused(sandbox, command(&["a\0b"])).await;
@@ -108,7 +108,7 @@ async fn a_call_runs_once(sandbox: &dyn Sandbox) {
     assert_eq!(outputs.len(), 1, "also when many ask at once");
 }
 
-async fn nobody_has_to_listen(sandbox: &dyn Sandbox) {
+async fn a_command_runs_without_a_listener(sandbox: &dyn Sandbox) {
     let asked = script("read line; echo $line");
     let asked = Exec { stdin: Some("heard\n".into()), ..asked };
     drop(begun(sandbox, asked.clone()).await);
@@ -148,7 +148,11 @@ async fn it_ends_when_its_time_is_up_and_when_it_is_killed(sandbox: &dyn Sandbox
     is_gone(sandbox, did.output.trim()).await;
 
     let did = run(sandbox, script("sleep 1000 & echo $!")).await;
-    assert_eq!((did.end.code, did.end.timed_out), (Some(0), false), "what it leaves behind does not hold it up");
+    assert_eq!(
+        (did.end.code, did.end.timed_out),
+        (Some(0), false),
+        "processes that it leaves behind do not hold it up"
+    );
     is_gone(sandbox, did.output.trim()).await;
     ok(sandbox.kill(call()).await);
 }
@@ -156,7 +160,7 @@ async fn it_ends_when_its_time_is_up_and_when_it_is_killed(sandbox: &dyn Sandbox
 /// Whether a process that a command started is no more, or waits to be forgotten by its parent.
 async fn is_gone(sandbox: &dyn Sandbox, process: &str) {
     assert!(process.parse::<u32>().is_ok(), "{process:?} is no process");
-    // Under its number there may be somebody else, where a command sees only what it started.
+    // Another process may have its number, if a command sees only its own processes.
     let is_it = format!("tr '\\0' ' ' </proc/{process}/cmdline | grep -q '^sleep 1000'");
     let state = format!("if {is_it}; then sed -n 's/^State:.//p' /proc/{process}/status; fi 2>/dev/null");
     let state = run(sandbox, script(&state)).await.output;
@@ -177,7 +181,7 @@ async fn output_is_kept_from_both_ends(sandbox: &dyn Sandbox) {
 async fn scratch_is_written_to_and_goes(sandbox: &dyn Sandbox) {
     let write = r#"cd "$TMPDIR" && echo kept >a && mkdir b && mv a b/a && cat b/a && test "$HOME" = "$TMPDIR" && pwd"#;
     let output = run(sandbox, script(write)).await.well();
-    let folder = output.strip_prefix("kept\n").expect("it reads what it wrote").trim();
+    let folder = output.strip_prefix("kept\n").expect("it reads its own output").trim();
     let did = run(sandbox, command(&["stat", &format!("{folder}/b")])).await;
     assert!(did.errors.contains("No such file"), "{did:?}");
     let locked = run(sandbox, script(r#"cd "$TMPDIR" && mkdir -p a/b && chmod 0 a/b a && pwd"#)).await.well();
@@ -185,8 +189,8 @@ async fn scratch_is_written_to_and_goes(sandbox: &dyn Sandbox) {
     assert!(did.errors.contains("No such file"), "{did:?}");
 }
 
-/// Where a machine can do it, `/tmp` is the command's own; else the command reads what to use instead.
-async fn tmp_is_nobody_elses(sandbox: &dyn Sandbox) {
+/// If the machine can do it, `/tmp` is the command's own; else the command is told which folder to use instead.
+async fn tmp_is_the_commands_own(sandbox: &dyn Sandbox) {
     let name = format!("/tmp/{}", call());
     let write = format!("echo mine >{name} && cat {name}");
     let did = run(sandbox, script(&write)).await;
@@ -201,7 +205,7 @@ async fn tmp_is_nobody_elses(sandbox: &dyn Sandbox) {
 }
 
 async fn sockets_have_to_be_asked_for(sandbox: &dyn Sandbox) {
-    // Port 9 of the loopback: nobody is there.
+    // Port 9 of the loopback: no program listens there.
     let asked = |network| Exec { network, ..command(&["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/9"]) };
     let did = run(sandbox, asked(false)).await;
     assert!(did.errors.contains("not permitted"), "{did:?}");

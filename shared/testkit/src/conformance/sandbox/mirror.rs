@@ -1,4 +1,4 @@
-//! What holds for mirrors.
+//! The suite for mirrors.
 
 use super::{Bench, applied, command, manifest, path, run};
 use crate::conformance::table::ok;
@@ -8,10 +8,10 @@ use ports::{Error, Manifest, ManifestEntry, Mirrored, Sandbox};
 use std::{collections::BTreeMap, future::Future};
 
 pub(super) async fn hold<F: Future<Output = Bench>>(fresh: &impl Fn() -> F) {
-    what_is_missing_is_named_until_it_is_provided(&fresh().await).await;
+    a_missing_content_is_named_until_it_is_provided(&fresh().await).await;
     files_become_what_the_manifest_says(&fresh().await).await;
     files_and_folders_take_each_others_place(&fresh().await).await;
-    what_only_moves_is_not_missing(&fresh().await).await;
+    a_content_that_only_moves_is_not_missing(&fresh().await).await;
     contents_are_had_by_their_digests(&fresh().await).await;
     manifests_that_contradict_themselves_are_refused(&fresh().await).await;
     a_mirror_is_searched(&fresh().await).await;
@@ -37,7 +37,7 @@ fn file(content: &[u8]) -> ManifestEntry {
     ManifestEntry::File { sha256: Sha256::of(content), size: content.len() as u64, archived: false }
 }
 
-async fn what_is_missing_is_named_until_it_is_provided(bench: &Bench) {
+async fn a_missing_content_is_named_until_it_is_provided(bench: &Bench) {
     let mirror = mirror(bench);
     assert_eq!(ok(mirror.mark().await), None, "an empty mirror has no mark");
     let first = manifest("1", &[("/a", b"one"), ("/b/c", b"two"), ("/d", b"one")]);
@@ -60,7 +60,7 @@ async fn what_is_missing_is_named_until_it_is_provided(bench: &Bench) {
 
     let second = delta("2", &[("/a", file(b"four"))]);
     assert_eq!(ok(mirror.apply(second).await), [Sha256::of(b"four")]);
-    assert_eq!(ok(mirror.mark().await).as_deref(), Some("1"), "the mark stays where all of it held");
+    assert_eq!(ok(mirror.mark().await).as_deref(), Some("1"), "the mark stays at the last complete manifest");
     assert_eq!(ok(mirror.apply(Manifest { mark: "3".into(), ..Manifest::default() }).await), []);
     assert_eq!(ok(mirror.mark().await).as_deref(), Some("3"), "a manifest about nothing only moves the mark");
 }
@@ -84,7 +84,7 @@ async fn files_become_what_the_manifest_says(bench: &Bench) {
     assert_eq!(
         found(&*bench.sandbox).await,
         "./b/\n./b/e three\n./i five\n",
-        "what the whole does not name is removed"
+        "files that a whole manifest does not name are removed"
     );
     applied(mirror, manifest("4", &[]), &[]).await;
     assert_eq!(found(&*bench.sandbox).await, "");
@@ -100,7 +100,7 @@ async fn files_and_folders_take_each_others_place(bench: &Bench) {
     assert_eq!(found(&*bench.sandbox).await, "./a/\n./d/\n./d/e x\n");
 }
 
-async fn what_only_moves_is_not_missing(bench: &Bench) {
+async fn a_content_that_only_moves_is_not_missing(bench: &Bench) {
     let mirror = mirror(bench);
     applied(mirror, manifest("1", &[("/a", b"moves")]), &[b"moves"]).await;
     let moved = delta("2", &[("/a", ManifestEntry::Absent), ("/b", file(b"moves"))]);
@@ -158,5 +158,5 @@ async fn a_mirror_is_searched(bench: &Bench) {
     );
     let outcome = ok(mirror.search("grep", "{}").await);
     let outcome: serde_json::Value = serde_json::from_str(&outcome).expect("an outcome is JSON");
-    assert_eq!(outcome["success"], false, "what went wrong is an outcome, too");
+    assert_eq!(outcome["success"], false, "a failure is an outcome, too");
 }

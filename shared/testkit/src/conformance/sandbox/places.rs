@@ -1,4 +1,4 @@
-//! What holds for places: who may begin, how often, and what a command is that has not begun.
+//! The suite for places: which calls may begin, how often, and the state of a command that has not begun.
 
 use super::{Bench, PATIENCE, all_of, begun, call, command, execution, granted, run, script};
 use crate::conformance::table::ok;
@@ -33,11 +33,11 @@ async fn not_begun(sandbox: &dyn Sandbox, command: Exec) {
 async fn a_place_is_for_one_call_and_for_one_begin(sandbox: &dyn Sandbox) {
     let asked = command(&["cat", "/proc/sys/kernel/random/uuid"]);
     let grant = granted(sandbox, asked.call).await;
-    assert_eq!(granted(sandbox, asked.call).await, grant, "who asks again is told the same");
+    assert_eq!(granted(sandbox, asked.call).await, grant, "a repeated request gets the same grant");
     let other = Exec { call: call(), grant, ..asked.clone() };
     not_begun(sandbox, other).await;
     let did = run(sandbox, asked.clone()).await;
-    // What was sent twice, or comes late, is one run.
+    // A request that was sent twice, or comes late, is one run.
     let late = Exec { grant, ..asked };
     let Execution::Begun(events) = ok(sandbox.exec(late).await) else { panic!("it has run") };
     assert_eq!(all_of(events).await, did);

@@ -1,4 +1,4 @@
-//! The feed of one actor: listens to the bus, heals from the log, and wakes whoever waits for its window to move.
+//! The feed of one actor: listens to the bus, heals from the log, and wakes the subscriptions when its window moves.
 
 use crate::{
     block::Blocks,
@@ -32,7 +32,7 @@ const BATCH: usize = 64;
 const PAGE: usize = 128;
 /// Beats without a message between two checks of the log: 1, 2, 4, ... up to this many (one minute by default).
 const MOST_BEATS_UNCHECKED: u32 = 12;
-/// Beats without a message after which the window is dropped: who comes back to an idle actor reads its log.
+/// Beats without a message after which the window is dropped: a client that comes back to an idle actor reads its log.
 const BEATS_TO_FORGET: u32 = 12;
 
 /// One actor that somebody watches. It lives as long as a subscription or its task holds it.
@@ -52,12 +52,12 @@ struct State {
     waiters: Waiters,
     /// Counts up with every beat; a waiter that sees another number than before has been silent for a beat.
     beat: u32,
-    /// The last event was seen: whoever has it is done.
+    /// The last event was seen: a subscription that has it is done.
     ended: bool,
     closing: bool,
 }
 
-/// What a subscription finds.
+/// The result of polling a subscription.
 pub(crate) enum Next {
     /// The window's answer.
     Read(Read),
@@ -99,11 +99,11 @@ impl Feed {
         lock(&self.state).window.next()
     }
 
-    /// Listens, and tells the numbers of the log's oldest event and of the one to come. Whoever comes first does the work;
-    /// when that fails, the next one tries again.
+    /// Listens, and returns the numbers of the log's oldest event and of the next one. The first caller does the work; when that fails, the next one
+    /// tries again.
     pub(crate) async fn start(self: &Arc<Self>) -> Result<(u64, u64)> {
         let oldest = self.oldest.get_or_try_init(|| async {
-            // First the bus, then the log: what is published in between arrives twice, and none is missed.
+            // First the bus, then the log: an event published in between arrives twice, and none is missed.
             let messages = match self.shared.bus.subscribe(self.actor.as_str()).await {
                 Ok(messages) => messages,
                 // The log has everything; it is looked at with every beat until the bus is there.
@@ -162,7 +162,7 @@ impl Feed {
         }
     }
 
-    /// Takes in what the bus brought; false when the log has more but could not be read.
+    /// Takes in messages of the bus; false when the log has more but could not be read.
     async fn receive(&self, messages: Vec<Bytes>) -> bool {
         let gap = match self.kind {
             Kind::Chat => self.take_in::<ChatEvent>(messages),
@@ -172,7 +172,7 @@ impl Feed {
         if gap { self.heal().await } else { true }
     }
 
-    /// Moves the window by what follows it directly; true when something is missing before the rest.
+    /// Moves the window by the messages that follow it directly; true when something is missing before the rest.
     fn take_in<E: Event>(&self, messages: Vec<Bytes>) -> bool {
         let mut next = self.next();
         let mut frames = Vec::new();
@@ -196,7 +196,7 @@ impl Feed {
         gap
     }
 
-    /// Reads what the log has and the window has not; false when it could not be read.
+    /// Reads the entries that the log has and the window lacks; false when they could not be read.
     async fn heal(&self) -> bool {
         let caught_up = match self.kind {
             Kind::Chat => self.catch_up::<ChatEvent>().await,
@@ -287,7 +287,7 @@ impl Feed {
         drop(waker); // outside the lock: it may be the last hold on a task
     }
 
-    /// What there is after `cursor` for the subscription in `slot`, which has seen `beat`.
+    /// The next chunk after `cursor` for the subscription in `slot`, which has seen `beat`.
     pub(crate) fn poll(&self, slot: u32, cursor: u64, beat: u32, context: &Context<'_>) -> Next {
         let mut state = lock(&self.state);
         match state.window.after(cursor, &self.shared.options) {
@@ -311,7 +311,7 @@ impl Drop for Feed {
     }
 }
 
-/// What a feed's task remembers from beat to beat.
+/// The state that a feed's task keeps from beat to beat.
 #[derive(Default)]
 struct Pulse {
     /// Beats since something came.
@@ -322,7 +322,7 @@ struct Pulse {
     behind: bool,
     /// The bus has ended the subscription.
     deaf: bool,
-    /// Nobody was subscribed at the last beat.
+    /// No subscription existed at the last beat.
     alone: bool,
 }
 

@@ -63,7 +63,7 @@ impl Drop for Child {
 struct Client {
     socket: TcpStream,
     sent: Instant,
-    /// The end of what came before, while the head and the opening are awaited.
+    /// The last bytes received, while the head and the opening are awaited.
     opening: Vec<u8>,
     opened: bool,
     lines: u64,

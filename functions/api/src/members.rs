@@ -38,7 +38,7 @@ pub(crate) struct NewMember {
     /// Their name at the issuer of tokens: the `sub` of theirs.
     #[schema(example = "ann@example.org")]
     subject: Option<String>,
-    /// As what.
+    /// The role to give.
     #[schema(value_type = schema::Role)]
     role: Role,
 }
@@ -82,7 +82,7 @@ pub(crate) async fn add_member(
                     .into());
             };
             let known = Subject::of(issuer, &name).filter(|_| (1..=255).contains(&name.len()));
-            let known = known.ok_or_else(|| Error::invalid("subject", "this is nobody's name"))?;
+            let known = known.ok_or_else(|| Error::invalid("subject", "there is no person of this name"))?;
             (known.user, Some(known.name))
         }
         _ => return Err(Error::invalid("user_id", "give either a user_id or a subject").into()),

@@ -11,7 +11,7 @@ const SECRET: &str = "a-key-that-has-to-stay-secret";
 #[tokio::test(flavor = "multi_thread")]
 async fn it_can_be_operated() -> Result<()> {
     let settings = [
-        ("BUILDSCALE__AUTH__METRICS_TOKEN", "the-watchers"),
+        ("BUILDSCALE__AUTH__METRICS_TOKEN", "those-that-watch"),
         ("BUILDSCALE__FILES__TRASH_DAYS", "0"),
         ("HOUSE_API_KEY", SECRET),
         ("AWS_LAMBDA_FUNCTION_NAME", "tests-worker"),
@@ -61,7 +61,7 @@ async fn it_can_be_operated() -> Result<()> {
     assert!(world.dynamodb.take().iter().all(|(operation, _)| operation != "Scan"));
 
     // The operator sees the counters, and whether it can work; all others see the latter alone.
-    let watching = client.with_token(Some("the-watchers"));
+    let watching = client.with_token(Some("those-that-watch"));
     assert!(watching.look("/metrics").await?.text().contains("process_start_time_seconds "));
     assert_eq!(watching.call(Method::GET, &chats, Value::Null).await?.0, StatusCode::UNAUTHORIZED);
     assert_eq!(client.call(Method::GET, "/metrics", Value::Null).await?.0, StatusCode::FORBIDDEN);

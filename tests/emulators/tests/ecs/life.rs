@@ -132,7 +132,7 @@ async fn what_ecs_says_of_a_failure_is_said_to_people() {
 async fn one_that_ended_is_cold_and_says_why() {
     let world = World::new().await;
     let (worker, workspace) = (world.worker(), workspace());
-    for (kills, reason) in [(false, "nobody used it for a while"), (true, "it was killed (SIGKILL)")] {
+    for (kills, reason) in [(false, "it was unused for a while"), (true, "it was killed (SIGKILL)")] {
         worker.warm(workspace).await.unwrap();
         assert_eq!(world.until_settled(&worker, workspace).await.state, SandboxState::Ready);
         let task = world.ecs.living()[0].task.clone();

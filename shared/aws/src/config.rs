@@ -141,7 +141,7 @@ impl Config {
     pub fn momento_secret(&self) -> Result<&str, ConfigError> {
         need(self.momento_secret.as_deref(), MOMENTO_SECRET)
     }
-    /// The prefix of the names of secrets that flows may refer to: by default the same for all deployments.
+    /// The prefix of the names of secrets that flows may refer to: this deployment's own if it is set, else one for all.
     pub fn flow_secrets(&self) -> &str {
         self.flow_secrets.as_deref().unwrap_or("buildscale/flows")
     }

@@ -64,7 +64,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("Execution", "version", VERSION),
     ("Execution", "max_concurrency", "s10_12_a_flow_executes_so_many_nodes_at_once"),
     ("Execution", "max_queued", "s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_again"),
-    ("Execution", "queue_policy", "s10_12_who_has_priority_begins_first_unless_the_flow_takes_turns"),
+    ("Execution", "queue_policy", "s10_12_a_task_of_higher_priority_begins_first_unless_the_flow_takes_turns"),
     ("Execution", "providers", "s10_12_a_provider_is_asked_so_many_times_at_once"),
     ("Inspector", "version", VERSION),
     ("Inspector", "enabled breakpoints stepping", INSPECTOR),

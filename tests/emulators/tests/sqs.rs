@@ -116,7 +116,11 @@ async fn messages_lost_on_the_way_are_sent_and_settled_once_and_delivered_again(
     assert!(queue.ack(&[first.receipt]).await.unwrap());
     lose("ReceiveMessage");
     let second = one(&queue).await;
-    assert_eq!((second.id.as_str(), second.body.as_str()), ("2", "body 2"), "a message that was not received comes again");
+    assert_eq!(
+        (second.id.as_str(), second.body.as_str()),
+        ("2", "body 2"),
+        "a message that was not received comes again"
+    );
     lose("ChangeMessageVisibilityBatch");
     assert!(queue.extend(std::slice::from_ref(&second.receipt), MINUTE).await.unwrap());
     assert!(queue.ack(&[second.receipt]).await.unwrap());

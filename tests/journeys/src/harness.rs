@@ -139,7 +139,11 @@ async fn make(world: World, journeys: Vec<Journey>) -> Result {
         )
         .into());
     }
-    say(&format!("{passed} journeys in {}, {} need an ability that this world lacks", seconds(began.elapsed()), others.len()));
+    say(&format!(
+        "{passed} journeys in {}, {} need an ability that this world lacks",
+        seconds(began.elapsed()),
+        others.len()
+    ));
     Ok(())
 }
 

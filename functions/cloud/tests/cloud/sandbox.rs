@@ -103,7 +103,10 @@ async fn approve(world: &World, chat: &str) -> Result {
 async fn health(ecs: &Ecs) -> Result<Health> {
     let task = ecs.living().pop().ok_or("there is no task")?;
     let url = ecs.url(&task.task).ok_or("it has no address")?;
-    Ok(Remote::new(url, "no-token-of-it", WorkspaceId(SystemClock.id())).map_err(|error| error.to_string())?.health().await?)
+    Ok(Remote::new(url, "no-token-of-it", WorkspaceId(SystemClock.id()))
+        .map_err(|error| error.to_string())?
+        .health()
+        .await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,7 +59,10 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let done = client.watch(&chat).until_event("done").await?;
     let said = done.data["message"].as_str().ok_or("no message")?;
     // It reads the workspace, and of the hub's own data nothing; and it changes nothing.
-    assert!(said.starts_with("It said") && said.contains("the words of the notes") && said.contains("also here"), "{said}");
+    assert!(
+        said.starts_with("It said") && said.contains("the words of the notes") && said.contains("also here"),
+        "{said}"
+    );
     let refused = ["Permission denied", "No such file", "Read-only"].map(|refused| said.matches(refused).count());
     assert!(refused.iter().sum::<usize>() >= 2 && !said.contains("SQLite format"), "{said}");
     assert!(said.contains("[exit code 0"), "{said}");

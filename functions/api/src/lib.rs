@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file a resource. Every route is
-//! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, whoever makes
-//! it, becomes the one error envelope in [`observe`].
+//! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, of
+//! any layer, becomes the one error envelope in [`observe`].
 //!
 //! Deliberately absent: event streams. [`Streams`] holds them, in another function in the cloud and in this process in the hub; this crate only
 //! checks the permission to watch, and finds the start.

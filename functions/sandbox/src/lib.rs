@@ -2,12 +2,12 @@
 //! and where commands run beside them (spec 000 §7; spec 001 §5).
 //!
 //! ```text
-//!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── what it lacks, from the blobs
+//!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── missing contents, from the blobs
 //!                                                             ├── search over the mirror
 //!                                                             └── Commands, confined
 //! ```
 //!
-//! It is told what its mirror is to contain, and reads only contents, by their digests: it has no access to the table. After a while without use it
+//! It is told the contents of its mirror, and reads only contents, by their digests: it has no access to the table. After a while without use it
 //! ends itself with code 0, and with it the task. [`sandbox::wire`] defines the requests.
 //!
 //! Deliberately absent: tools (the caller of this library supplies the search of a folder), users and permissions. A caller with the token may do

@@ -19,7 +19,7 @@
 //! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
 //!   of the log at a beat.
 //!
-//! Deliberately absent: authorisation, knowledge of what a chat is doing (`functions/api` says where a stream without a cursor begins), and commands.
+//! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and commands.
 
 mod block;
 mod cursor;

@@ -1,6 +1,6 @@
 //! Adapters for AWS: the ports on DynamoDB, SQS with EventBridge Scheduler, S3, Redis or Valkey, Secrets Manager and SSM, ECS.
 //!
-//! They promise what [`ports`] promises and no more; the conformance suites of `testkit` hold them to it, on emulators of the real protocols
+//! They keep the promises of [`ports`] and no more; the conformance suites of `testkit` hold them to it, on emulators of the real protocols
 //! (`tests/emulators`). Beyond that they bound the price: one request for one write, for one page, for ten messages; no scan anywhere; retries only
 //! by the SDK's standard mode, except for failures that the SDK does not retry.
 //!

@@ -1,5 +1,5 @@
-//! The invariants of a state in which nothing moves any more, after any faults. Pure functions over stored data; the name of each is what holds, its
-//! error what does not. Production can count the same.
+//! The invariants of a state in which nothing moves any more, after any faults. Pure functions over stored data; the name of each is the rule, its
+//! error the violation. Production can count the same.
 
 mod files;
 mod logs;

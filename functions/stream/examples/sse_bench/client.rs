@@ -1,4 +1,4 @@
-//! The client's side: processes to measure, and many sockets that count what they get.
+//! The client's side: processes to measure, and many sockets that count their events.
 
 use crate::Result;
 use std::{

@@ -27,7 +27,7 @@ pub(super) fn read(of: &str, query: &Query, names: &[&str]) -> Result<Option<Att
     }
 }
 
-/// Not a secret: it finds mistakes, and a caller who forges a cursor only reads what its range allows anyway.
+/// Not a secret: it finds mistakes, and a caller who forges a cursor only reads items of its own range.
 fn seal(of: &str, Query { pk, from, to, descending, .. }: &Query, position: &str) -> String {
     let range = serde_json::json!([of, pk, from, to, descending, position]).to_string();
     let mut seal = Sha256::of(range.as_bytes()).to_string();

@@ -1,4 +1,4 @@
-//! The table's record of a workspace's sandbox: one item per workspace. The winner of its conditional write decides what happens.
+//! The table's record of a workspace's sandbox: one item per workspace. The winner of its conditional write decides the next step.
 
 use domain::{Sha256, Timestamp, WorkspaceId};
 use ports::{Error, Expect, Item, Key, Result, SandboxState, Secret, Write};

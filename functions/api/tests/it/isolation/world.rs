@@ -51,7 +51,7 @@ pub fn accounts() -> Auth {
 
 /// The data of a tenant.
 pub struct Tenant {
-    /// Its owner's name at the issuer; what it writes has `SECRET-<name>` in it.
+    /// Its owner's name at the issuer; its texts have `SECRET-<name>` in them.
     pub name: String,
     pub token: String,
     /// Ids and names, as rows have them in braces.

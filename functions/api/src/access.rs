@@ -1,9 +1,9 @@
 //! Authorisation: checked once per request, in two steps that no handler can leave out.
 //!
-//! 1. [`crate::auth`], around every handler, finds the role of the caller in the workspace that the path names. A caller without a role gets the
-//! answer that a workspace which does not exist gets. So even a handler without a check would show nothing to strangers.
-//! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. So the signature shows the needed right,
-//! and the matrix (`identity::Role::may`) decides.
+//! 1. [`crate::auth`], around every handler, finds the role of the caller in the workspace that the path names. A caller without a role
+//!    gets the answer that a workspace which does not exist gets. So even a handler without a check would show nothing to strangers.
+//! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. So the signature shows the
+//!    needed right, and the matrix (`identity::Role::may`) decides.
 
 use crate::{Context, error::Failure, extract};
 use axum::extract::FromRequestParts;

@@ -95,7 +95,7 @@ const FLOODS: [Flood; 8] = [
     },
     Flood {
         name: "hanging_model",
-        is: "1,000 chats with a model that never answers",
+        is: "1,000 chats whose model never answers",
         clients: 4,
         most: 1_000,
         flow: None,

@@ -1,10 +1,9 @@
-//! May they? Asked once a request, in two steps that no handler can leave out.
+//! Authorisation: checked once per request, in two steps that no handler can leave out.
 //!
-//! 1. [`crate::auth`], around every handler, finds the role of the caller in the workspace that the path names. Who has none gets
-//!    the answer that a workspace which does not exist gets. So a handler that asked nothing at all would still show nothing to
-//!    strangers.
-//! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. What the action needs
-//!    is in the signature, and the matrix (`identity::Role::may`) decides.
+//! 1. [`crate::auth`], around every handler, finds the role of the caller in the workspace that the path names. A caller without a role
+//!    gets the answer that a workspace which does not exist gets. So even a handler without a check would show nothing to strangers.
+//! 2. [`Access`] is the only way for a handler to the parameters of such a path, and it names the action. So the signature shows the
+//!    needed right, and the matrix (`identity::Role::may`) decides.
 
 use crate::{Context, error::Failure, extract};
 use axum::extract::FromRequestParts;
@@ -14,7 +13,7 @@ use identity::{Action, Caller, Role};
 use serde::de::DeserializeOwned;
 use std::{marker::PhantomData, sync::Arc};
 
-/// What the caller is in the workspace of the path; put into the request by [`crate::auth`].
+/// The caller's role in the workspace of the path; put into the request by [`crate::auth`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing(pub Role);
 
@@ -39,11 +38,11 @@ actions!(Read, Converse, Run, Write, Approve, Administer, Own);
 pub(crate) struct Access<N, P> {
     /// The parameters of the path.
     pub at: P,
-    /// Who, for the rest of BuildScale.
+    /// The caller, as the rest of BuildScale knows them.
     pub by: Principal,
-    /// Who, and by what means.
+    /// The caller and their credential.
     pub caller: Caller,
-    /// As what.
+    /// Their role in the workspace.
     pub role: Role,
     needs: PhantomData<N>,
 }
@@ -53,14 +52,14 @@ impl<N: Needs, P: DeserializeOwned + Send> FromRequestParts<Arc<Context>> for Ac
     async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Failure> {
         let at = extract::parameters::<P>(parts, context).await?;
         let caller = extract::caller(parts)?;
-        // None: the route names no workspace, and then nobody has a role there.
+        // None: the route names no workspace, and so there is no role.
         let Standing(role) = parts.extensions.get().copied().ok_or_else(crate::error::internal)?;
         demand(&caller, role, N::ACTION)?;
         Ok(Self { at, by: caller.principal(), caller, role, needs: PhantomData })
     }
 }
 
-/// Refuses what the role or the credential does not allow.
+/// Refuses an action that the role or the credential does not allow.
 pub(crate) fn demand(caller: &Caller, role: Role, action: Action) -> Result<(), Error> {
     scoped(caller, action)?;
     if role.may(action) {
@@ -71,7 +70,7 @@ pub(crate) fn demand(caller: &Caller, role: Role, action: Action) -> Result<(), 
     Err(Error::new(Code::Forbidden, message).hint(hint).detail("needs", action.to_string()))
 }
 
-/// Refuses what the credential does not carry.
+/// Refuses an action that is not among the credential's scopes.
 pub(crate) fn scoped(caller: &Caller, action: Action) -> Result<(), Error> {
     if caller.scopes.has(action) {
         return Ok(());
@@ -80,7 +79,7 @@ pub(crate) fn scoped(caller: &Caller, action: Action) -> Result<(), Error> {
     Err(Error::new(Code::Forbidden, message).hint("make an API key that has it").detail("needs", action.to_string()))
 }
 
-/// Refuses who comes with something that was given away: an API key or a ticket.
+/// Refuses credentials that can be passed on: API keys and tickets.
 pub(crate) fn in_person(caller: &Caller) -> Result<(), Error> {
     if caller.is_in_person() {
         return Ok(());

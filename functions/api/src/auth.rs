@@ -1,5 +1,5 @@
-//! Who asks. On a laptop: whoever reaches the loopback address. Else: whoever has the hub's token, a signed token, an API key,
-//! or, for one event stream, a ticket.
+//! Authentication. On a laptop: every caller that reaches the loopback address is accepted. Else: callers with the hub's token, a signed token, an
+//! API key, or, for one event stream, a ticket.
 //!
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
 //! handlers know no credentials.
@@ -19,9 +19,9 @@ use std::{
     sync::Arc,
 };
 
-/// Open to all: they say whether the process lives and what it can do, and nothing about anybody.
+/// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
 const OPEN: [&str; 3] = ["/health", "/ready", "/openapi.json"];
-/// What the token of those who watch this process opens, and nothing else.
+/// The one route that the token of metrics opens.
 const METRICS: &str = "/metrics";
 /// Whether a request is of a page of the same origin, the same site, or another site (W3C Fetch Metadata §2.4).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -34,7 +34,7 @@ const TASK_EVENTS: &str = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/eve
 /// The contents that one can.
 const CONTENTS: &str = "/api/v1/workspaces/{workspace_id}/contents/{sha256}";
 
-/// Who may come in, and how often.
+/// The accepted credentials, and the limits of requests.
 #[derive(Clone)]
 pub struct Auth {
     door: Door,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Auth {
 }
 
 impl Auth {
-    /// Everybody who reaches the address is the machine's one person; for a listener on loopback.
+    /// Every caller that reaches the address is the machine's one person; for a listener on loopback.
     ///
     /// A web page in that person's browser reaches it, too. So requests that a page of another origin makes, and those under
     /// a name that somebody else's DNS may have pointed here, are refused.
@@ -74,7 +74,7 @@ impl Auth {
         Self::with(Door::Loopback)
     }
 
-    /// Whoever sends `Authorization: Bearer <token>` is the machine's one person. Their API keys work, too.
+    /// A caller that sends `Authorization: Bearer <token>` is the machine's one person. Their API keys work, too.
     pub fn token(token: &str) -> Self {
         Self::with(Door::Guarded { token: Some(digest(token)), verifier: None })
     }
@@ -88,7 +88,7 @@ impl Auth {
         Self { door, tickets: Tickets::of_this_process(), allowance: None, metrics: None }
     }
 
-    /// The same, and whoever has this token is the machine's one person.
+    /// The same, and a caller with this token is the machine's one person.
     #[must_use]
     pub fn or_token(mut self, token: &str) -> Self {
         if let Door::Guarded { token: known, .. } = &mut self.door {
@@ -111,7 +111,7 @@ impl Auth {
         self
     }
 
-    /// The same, and whoever has this token sees what the process counts: for servers without a machine's own person.
+    /// The same, and a caller with this token sees the metrics of the process: for servers without a machine's own person.
     #[must_use]
     pub fn metrics_for(mut self, token: &str) -> Self {
         self.metrics = Some(digest(token));
@@ -126,7 +126,7 @@ impl Auth {
         &self.tickets
     }
 
-    /// Whose signed tokens are taken.
+    /// The issuer whose signed tokens are accepted.
     pub(crate) fn issuer(&self) -> Option<&str> {
         match &self.door {
             Door::Guarded { verifier: Some(verifier), .. } => Some(&verifier.trust().issuer),
@@ -248,7 +248,7 @@ fn is_own_origin(origin: &str, host: Option<&str>) -> bool {
     of.is_some() && of == host
 }
 
-/// What the path of a request names, as far as it decides who may come in.
+/// The ids in the path of a request that decide about access.
 #[derive(Default)]
 struct Named {
     workspace: Option<WorkspaceId>,
@@ -275,18 +275,18 @@ impl Named {
             Some(CONTENTS) => value("sha256").and_then(|digest| digest.parse().ok()).map(Sought::Content),
             _ => None,
         };
-        // What is no id names no workspace: nobody has a role there, and the handler says what is wrong with it.
+        // A text that is no id names no workspace: no caller has a role there, and the handler names the fault.
         Self { workspace: value("workspace_id").and_then(|id| id.parse().ok()), sought }
     }
 }
 
-/// What the caller is in a workspace.
+/// The caller's role in a workspace.
 async fn role(context: &Context, caller: &Caller, workspace: WorkspaceId) -> Result<Option<Role>, Error> {
     let role = context.members().role(caller, workspace).await?;
     if role.is_some() || !caller.reaches(workspace) {
         return Ok(role);
     }
-    // No member. The workspaces of an evaluation's cases have none: who began it may look into them.
+    // No member. The workspaces of an evaluation's cases have none: the person who began it may look into them.
     let made_for_them = match context.workspaces.get(workspace).await {
         Ok(found) => found.owner == caller.user && !context.members().has_owners(workspace).await?,
         Err(error) if error.code == Code::NotFound => false,

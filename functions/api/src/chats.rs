@@ -1,4 +1,4 @@
-//! Chats: made, listed, read, set up and removed. What is said to them is in [`crate::turns`].
+//! Chats: made, listed, read, set up and removed. Messages and commands to them are in [`crate::turns`].
 
 use crate::{
     Context,
@@ -181,7 +181,7 @@ fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
     Err(Error::invalid("model", format!("{provider:?} is no provider of models here")).hint(format!("one of: {known}")))
 }
 
-/// Takes out what only models read: copies of attached files, and what a provider wants back.
+/// Removes parts that only models read: copies of attached files, and state that a provider wants back.
 fn shown(message: &mut Message) {
     match message {
         Message::User { context, .. } => context.clear(),
@@ -215,7 +215,7 @@ pub(crate) async fn configure_chat(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Takes a chat off the list and puts its file into the trash. What runs in it is stopped, and what waits never begins.
+/// Takes a chat off the list and puts its file into the trash. Its running turn is stopped, and waiting messages never begin a turn.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     responses((status = 204, description = "It is gone.")))]
 pub(crate) async fn delete_chat(

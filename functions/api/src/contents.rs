@@ -107,7 +107,7 @@ pub(crate) async fn respond(
         Given::Bytes(bytes) => bytes.len() as u64,
         Given::Large { size, .. } => *size,
     };
-    // A range of another version than the client has would not fit to what it has.
+    // A range of another version would not fit the bytes that the client has.
     let fits = request.get(header::IF_RANGE).is_none_or(|has| Some(has) == tag.as_ref());
     let range = request.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(|_| fits);
     let (status, shown) = match range.map(|range| wanted(range, length)) {
@@ -170,7 +170,7 @@ enum Wanted {
     Nothing,
 }
 
-/// One range of bytes (RFC 9110 §14.1.2). What is not one, several among them, counts as no range at all, as there allowed.
+/// One range of bytes (RFC 9110 §14.1.2). Any other value, several ranges among them, counts as no range at all, as the RFC allows.
 fn wanted(header: &str, length: u64) -> Wanted {
     let Some((first, last)) = header.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
         return Wanted::All;

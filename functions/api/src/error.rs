@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// knows the request's id.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What the client reads.
+    /// The error that the client reads.
     pub error: Error,
     /// The status, where HTTP has a better one than the code's own (404, 405, 416).
     pub status: StatusCode,
@@ -108,7 +108,7 @@ pub(crate) async fn no_method(method: Method, uri: Uri) -> Failure {
     Failure::from(error).with_status(StatusCode::METHOD_NOT_ALLOWED)
 }
 
-/// What a client reads of a fault of ours.
+/// The error that a client reads of an internal fault.
 pub(crate) fn internal() -> Failure {
     Error::new(Code::Internal, "something went wrong on our side")
         .hint("try again; if it happens again, report the request_id")

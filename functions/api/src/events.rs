@@ -1,4 +1,4 @@
-//! The events of chats and tasks: who may watch, and from where on. The stream itself is of another function.
+//! The events of chats and tasks: permission to watch, and the start of the stream. Another function serves the stream itself.
 
 use crate::{
     Context,
@@ -22,7 +22,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// Where event streams come from: `stream::events` over its feeds, in the hub.
+/// The source of event streams: in the hub, `stream::events` over its feeds.
 #[async_trait]
 pub trait Streams: Send + Sync {
     /// Answers with the events of `actor`: after the request's `Last-Event-ID`, else after `after` (the value of `?after=`),
@@ -74,7 +74,7 @@ pub(crate) async fn watch_chat(
 ) -> Answer<Response> {
     check_protocol(watch.protocol)?;
     let actor = chat::actor_id(at.workspace_id, at.chat_id);
-    // Where the log ends comes first: what a turn that begins after the view was read adds is above that.
+    // The end of the log comes first: events of a turn that begins after the view was read are above it.
     let next = actor::next_number(&*context.table, &actor).await?;
     let view = context.chats.get(at.workspace_id, at.chat_id).await?;
     let first = view.turn_seq.unwrap_or(next);

@@ -1,5 +1,4 @@
-//! What handlers take from a request. The same as axum's own extractors, but a refusal names the field, the nearest known
-//! name, and what to do, in the one envelope.
+//! Extractors of handlers. The same as axum's own, but a refusal names the field, the nearest known name, and a remedy, in the one envelope.
 
 use crate::{MAX_JSON, error::Failure};
 use axum::{
@@ -23,7 +22,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use workspace::MAX_FILE;
 
-/// Who asks, for what is in no workspace; [`crate::access::Access`] is for the rest.
+/// The caller, for routes outside any workspace; [`crate::access::Access`] is for the rest.
 pub(crate) struct By(pub Caller);
 
 impl<S: Sync> FromRequestParts<S> for By {
@@ -33,7 +32,7 @@ impl<S: Sync> FromRequestParts<S> for By {
     }
 }
 
-/// Who asks; put there by [`crate::auth`].
+/// The caller; put there by [`crate::auth`].
 pub(crate) fn caller(parts: &Parts) -> Result<Caller, Failure> {
     // No caller means that the route is open to all, and then it must not act for anybody.
     parts.extensions.get::<Caller>().cloned().ok_or_else(crate::error::internal)
@@ -95,7 +94,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// A number of an event or a version: what documents and most languages call a 64-bit integer, so less than 2⁶³.
+/// A number of an event or a version: less than 2⁶³, so that it fits the 64-bit integer of documents and most languages.
 pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let number = u64::deserialize(from)?;
     if i64::try_from(number).is_ok() { Ok(number) } else { Err(D::Error::custom("the number is 2^63 or more")) }
@@ -163,7 +162,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
     }
 }
 
-/// How long a body may take beside what its length allows it.
+/// How long a body may take beyond the time that its length allows.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The slowest body, in bytes a second.
 const SLOWEST: u64 = 16 * 1024;
@@ -217,7 +216,7 @@ fn too_large(limit: usize) -> Error {
     }
 }
 
-/// The innermost words of an error: what serde says.
+/// The innermost words of an error: those of serde.
 fn cause(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

@@ -83,10 +83,10 @@ pub(crate) enum Making {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFile {
-    /// Where.
+    /// The path of the new file or folder.
     #[schema(value_type = String, example = "/projects/notes.md")]
     path: FilePath,
-    /// What.
+    /// The kind: file or folder.
     #[serde(default)]
     kind: Making,
     /// The content of a file; empty when none.
@@ -209,7 +209,7 @@ pub(crate) async fn put_file(
     write(&workspace, at.file_id, content, &headers, &by.into()).await
 }
 
-/// The content of a request: what it says, or what was uploaded.
+/// The content of a request: inline, or uploaded before.
 async fn given(
     workspace: &Workspace,
     content: Option<String>,

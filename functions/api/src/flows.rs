@@ -37,7 +37,7 @@ pub(crate) struct InFlow {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToCheck {
-    /// The files of the flow, by their paths in its folder, for what is not saved yet; those that are saved when none.
+    /// The files of the flow, by their paths in its folder, to check them before they are saved; when absent, the saved ones are checked.
     #[schema(example = json!({ "workflow.yaml": "nodes: []\nedges: []\n" }))]
     files: Option<BTreeMap<String, String>>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct ToCheck {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Drawing {
-    /// As what.
+    /// The format of the drawing.
     #[serde(default)]
     #[param(inline)]
     format: Format,
@@ -101,8 +101,8 @@ pub(crate) async fn get_flow(
     Ok(axum::Json(schema::Flow::of(&*context.tasks.flows().load(at.workspace_id, &at.flow).await?)))
 }
 
-/// Says everything that is wrong with a flow at once, each fault with its place and what to do about it. Nothing is changed. It counts
-/// as a request that puts agents to work: it computes for up to a second.
+/// Reports all faults of a flow at once, each with its place and a remedy. Nothing is changed. It counts as a request that puts agents to work: it
+/// computes for up to a second.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/check", tag = "flows", params(InFlow),
     request_body = ToCheck, responses((status = 200, description = "The report.", body = FlowReport)))]
 pub(crate) async fn check_flow(
@@ -119,7 +119,7 @@ pub(crate) async fn check_flow(
     Ok(axum::Json(FlowReport::of(checked)))
 }
 
-/// Draws a flow; with a task, what happened is painted on it.
+/// Draws a flow; with a task, the drawing shows the progress and results of that task.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/graph", tag = "flows", params(InFlow, Drawing),
     responses((status = 200, description = "The drawing.", content(
         (String = "image/svg+xml"), (String = "text/vnd.graphviz"), (String = "text/vnd.mermaid")))))]

@@ -1,4 +1,4 @@
-//! For those who run this: whether it lives, whether it can work, what it counts.
+//! For operators: liveness, readiness and metrics.
 
 use crate::{Context, error::Answer, extract::By, metrics::Requests, openapi::Text, schema::Health};
 use axum::{
@@ -37,7 +37,7 @@ pub(crate) async fn health() -> Json<Health> {
 /// How many damaged contents are counted.
 const COUNTED: usize = 100;
 
-/// Whether it can work: table, queue and bus answer. What is damaged or full while it can work all the same is in `degraded`.
+/// Whether it can work: table, queue and bus answer. `degraded` names parts that are damaged or full while it can work all the same.
 #[utoipa::path(get, path = "/ready", tag = "health",
     responses((status = 200, description = "It can.", body = Health)))]
 pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<Health>> {
@@ -59,11 +59,11 @@ pub(crate) async fn ready(State(context): State<Arc<Context>>) -> Answer<Json<He
     Err(missing.into_iter().fold(error, |error, (name, why)| error.detail(name, why)).into())
 }
 
-/// What is damaged or full, by the part that it is of. Numbers alone: anybody may ask.
+/// The damaged or full parts, by name. Numbers alone: anybody may ask.
 async fn degraded(context: &Context) -> BTreeMap<&'static str, String> {
-    let full = || ("disk", "full: what adds is refused until there is room".to_owned());
+    let full = || ("disk", "full: requests that add are refused until there is room".to_owned());
     let mut degraded: BTreeMap<_, _> = (!(context.has_room)()).then(full).into_iter().collect();
-    degraded.extend(damaged(context).await.map(|what| ("archive", what)));
+    degraded.extend(damaged(context).await.map(|damage| ("archive", damage)));
     degraded
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn metrics(
     Extension(requests): Extension<Arc<Requests>>,
 ) -> Answer<Response> {
     if caller.means != Means::Machine {
-        return Err(Error::new(Code::Forbidden, "only who runs this server sees its counters")
+        return Err(Error::new(Code::Forbidden, "only the operator of this server sees its counters")
             .hint("use the token that the server was started with")
             .into());
     }

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same POST twice does what it says once, and is answered the same, for 24 hours.
+//! `Idempotency-Key`: the same POST twice takes effect once, and is answered the same, for 24 hours.
 //!
 //! Before the command there is a record of the key with the request's digest, after it one with the answer. The ids that a
 //! command makes are derived from the key, so a crash in between is harmless: the request, sent again, makes the same
@@ -53,7 +53,7 @@ struct Kept {
     role: Option<Role>,
 }
 
-/// Where the ids of what a request makes come from: its idempotency key, or the clock.
+/// The source of the ids that a request makes: its idempotency key, or the clock.
 #[derive(Clone)]
 pub(crate) enum Ids {
     /// The scope and the key.
@@ -89,7 +89,7 @@ pub(crate) async fn once(State(context): State<Arc<Context>>, request: Request, 
     let body = extract::read(body, MAX_JSON).await?;
     let digest = digest(&parts, &body);
     let caller = extract::caller(&parts)?;
-    // An API key has records of its own: it may not be allowed what its person was answered.
+    // An API key has records of its own: it may lack rights for an answer that its person got.
     let who = match caller.means {
         Means::Key(key) => format!("{}/{key}", caller.user),
         Means::Machine | Means::Token | Means::Ticket => caller.user.to_string(),
@@ -124,8 +124,8 @@ fn digest(parts: &Parts, body: &Bytes) -> String {
     format!("{:x}", hash.finalize())
 }
 
-/// The answer given before; else a record that the request is on its way. An answer is given to the role that it was made for
-/// and to those above it: for a lower one the request is made again, and its handler says what that role may.
+/// The answer given before; else a record that the request is on its way. An answer is given to the role that it was made for and to those above it:
+/// for a lower one the request is made again, and its handler decides by that role's rights.
 async fn begin(context: &Context, place: &Key, digest: &str, role: Option<Role>) -> Answer<Option<Response>> {
     let record = Record { request: digest.to_owned(), answer: None };
     for _ in 0..2 {
@@ -144,7 +144,7 @@ async fn begin(context: &Context, place: &Key, digest: &str, role: Option<Role>)
         }
         match context.table.commit(vec![put(context, place, &record, Expect::Absent)?]).await {
             Ok(()) => return Ok(None),
-            // Somebody was faster, with the same key: what did they ask for?
+            // A concurrent request has the same key: compare the two.
             Err(ports::Error::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }

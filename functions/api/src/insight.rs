@@ -1,5 +1,4 @@
-//! What is known of a run: its stages, its trace, its memory, with what it was made, and where it parts from another. Looking
-//! never changes a task.
+//! Inspection of a run: its stages, its trace, its memory, its metadata, and its differences from another run. Looking never changes a task.
 
 use crate::{
     Context,
@@ -185,8 +184,7 @@ async fn find(
     Ok(axum::Json(artifacts.find(workspace, wanted, limit.unwrap_or(50).clamp(1, 200), cursor).await?))
 }
 
-/// With what a run was made: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of
-/// adapters. Written once.
+/// The origins of a run: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of adapters. Written once.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/metadata", tag = "tasks", params(InTask),
     responses((status = 200, description = "The metadata.", body = schema::TaskMetadata)))]
 pub(crate) async fn get_metadata(

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   request ─ observe (id, span, metrics, envelope) ─ auth (who, and their role here) ─ room ─ idempotency ─ handler ─ chats, tasks, …
-//!                                                                         Access<what they want> ┘
+//!                                                                         Access<the action> ┘
 //! ```
 //!
 //! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file a resource. Every route is
-//! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, whoever makes
-//! it, becomes the one error envelope in [`observe`].
+//! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, of
+//! any layer, becomes the one error envelope in [`observe`].
 //!
-//! What it does not do: hold event streams. [`Streams`] does, in another function in the cloud and in this process in the
-//! hub; here it is only decided who may watch, and from where on.
+//! Deliberately absent: event streams. [`Streams`] holds them, in another function in the cloud and in this process in the hub; this crate only
+//! checks the permission to watch, and finds the start.
 
 mod access;
 mod auth;
@@ -67,7 +67,7 @@ pub const MAX_JSON: usize = 1024 * 1024;
 /// Adds lines in Prometheus' text format.
 pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
 
-/// What the handlers work with; put together once, at start.
+/// The parts that the handlers work with; put together once, at start.
 pub struct Context {
     /// The way in to chats.
     pub chats: chat::Chats,
@@ -81,26 +81,26 @@ pub struct Context {
     pub tools: Arc<::tools::Registry>,
     /// Which models there are. No model is called from here.
     pub models: Vec<ModelInfo>,
-    /// Where event streams come from.
+    /// The source of event streams.
     pub streams: Arc<dyn Streams>,
-    /// Where answers are kept under their idempotency keys, and where the logs are.
+    /// The table, with the logs, and the answers under their idempotency keys.
     pub table: Arc<dyn Table>,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
-    /// Who may come in.
+    /// The accepted credentials.
     pub auth: Auth,
     /// Origins of web pages that may call; usually none (`http://localhost:5173`).
     pub origins: Vec<String>,
-    /// What has to answer before this is ready: table, queue, bus.
+    /// The parts that have to answer before this is ready: table, queue, bus.
     pub ready: Vec<Probe>,
-    /// Whether there is room for what requests add.
+    /// Whether there is room for requests that add.
     pub has_room: HasRoom,
     /// Counters of others, for `/metrics`.
     pub metrics: Vec<Counters>,
 }
 
 impl Context {
-    /// Who is in which workspace.
+    /// The members of all workspaces, with their roles.
     pub(crate) fn members(&self) -> identity::Members {
         identity::Members::new(self.table.clone(), self.clock.clone())
     }
@@ -116,8 +116,8 @@ pub fn router(context: Arc<Context>) -> axum::Router {
     served(openapi::routes(), context)
 }
 
-/// The event streams alone, and what those who run a server ask it: for one that does nothing but hold streams. Who may watch
-/// is asked in the same way, by the same code, and nothing is ever written.
+/// The event streams alone, and the routes for operators: for a server that does nothing but hold streams. The same code checks the permission to
+/// watch, and nothing is ever written.
 pub fn streams(context: Arc<Context>) -> axum::Router {
     served(openapi::streams(), context)
 }

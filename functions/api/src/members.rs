@@ -38,7 +38,7 @@ pub(crate) struct NewMember {
     /// Their name at the issuer of tokens: the `sub` of theirs.
     #[schema(example = "ann@example.org")]
     subject: Option<String>,
-    /// As what.
+    /// The role to give.
     #[schema(value_type = schema::Role)]
     role: Role,
 }

@@ -1,4 +1,4 @@
-//! Around every request: an id, a span, the counters, and for every refusal, whoever made it, the envelope.
+//! Around every request: an id, a span, the counters, and for every refusal, of any layer, the envelope.
 
 use crate::{
     error::{Failure, internal},
@@ -23,7 +23,7 @@ const REQUEST_ID: &str = "x-request-id";
 /// The longest request id of a client that is taken over, in bytes.
 const MAX_ID: usize = 128;
 
-/// What observing needs.
+/// The parts that observing needs.
 #[derive(Clone)]
 pub(crate) struct Observer {
     pub requests: Arc<Requests>,
@@ -98,7 +98,7 @@ mod tests {
     use tower::ServiceExt;
 
     async fn ask(path: &str) -> (StatusCode, serde_json::Value) {
-        #[expect(clippy::panic, reason = "what is tested")]
+        #[expect(clippy::panic, reason = "the panic is under test")]
         async fn panics() -> StatusCode {
             panic!("with a secret")
         }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_others_refuse_gets_the_envelope() {
+    async fn refusals_of_other_layers_get_the_envelope() {
         let (status, body) = ask("/fails").await;
         assert_eq!((status, &body["error"]["message"]), (StatusCode::BAD_GATEWAY, &"bad gateway".into()));
     }

@@ -1,4 +1,4 @@
-//! Every route with its description. A route is here or nowhere: what is registered is what is described.
+//! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
     Context, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models, personas,
@@ -27,20 +27,20 @@ use utoipa_axum::{router::OpenApiRouter, routes};
     components(schemas(schema::ErrorEnvelope)),
     tags(
         (name = "workspaces", description = "A logical volume of files with its chats."),
-        (name = "members", description = "Who is in a workspace, as what."),
+        (name = "members", description = "The people of a workspace and their roles."),
         (name = "keys", description = "API keys: for programs that work for you."),
         (name = "chats", description = "Durable conversations with agents."),
         (name = "flows", description = "Graphs of agents and code, as folders of manifests."),
         (name = "tasks", description = "Durable runs of flows, with their clones and subtasks."),
         (name = "files", description = "Identities with immutable versions."),
         (name = "versions", description = "The history of a file."),
-        (name = "trash", description = "What was removed, until it comes back or goes."),
+        (name = "trash", description = "Removed files, until they are restored or purged."),
         (name = "tools", description = "The very tools that agents use."),
         (name = "sandbox", description = "The machine on which a workspace's commands run."),
         (name = "agents", description = "Personas and skills."),
         (name = "models", description = "Which models can be asked."),
         (name = "usage", description = "Tokens, money and calls."),
-        (name = "health", description = "For those who run this.")
+        (name = "health", description = "For operators.")
     )
 )]
 struct Document;
@@ -145,7 +145,7 @@ impl Text {
     }
 }
 
-/// Adds what holds for every operation: the error envelope, the token, the idempotency key of every POST.
+/// Adds the parts that hold for every operation: the error envelope, the token, the idempotency key of every POST.
 fn complete(mut document: utoipa::openapi::OpenApi) -> Value {
     let components = document.components.get_or_insert_default();
     let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());

@@ -1,8 +1,8 @@
-//! Limits of requests that put agents to work, or this server to long computations. To look at what agents do is free: a page that shows
-//! a chat asks often.
+//! Limits of requests that put agents to work, or this server to long computations. Looking at the work of agents is free: a page that shows a chat
+//! asks often.
 //!
-//! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up nobody's allowance, and behind the
-//! idempotency key, so the same request again counts once.
+//! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up no member's allowance, and behind the idempotency key, so
+//! the same request again counts once.
 
 use crate::{Context, error::Failure, extract};
 use async_trait::async_trait;
@@ -28,7 +28,7 @@ impl FromRequestParts<Arc<Context>> for Paced {
     }
 }
 
-/// What turns used, from the records that they leave when they end.
+/// The tokens that turns used, from the records that they leave when they end.
 struct Turns(Chats);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Tasks: made of flows, listed, read. How they are steered is in [`crate::steering`], what they did in [`crate::insight`].
+//! Tasks: made of flows, listed, read. Commands to them are in [`crate::steering`], inspection of their runs in [`crate::insight`].
 
 use crate::{
     Context,
@@ -53,7 +53,7 @@ pub(crate) struct TaskToMake {
     /// Whether it pauses before each node, and so do its clones and subtasks.
     #[serde(default)]
     stepping: bool,
-    /// Nodes that it pauses before, whoever executes them.
+    /// Nodes that it pauses before, in each clone and subtask too.
     #[serde(default)]
     breakpoints: Vec<String>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct TaskChange {
     priority: Number,
 }
 
-/// The task's own check says what a number is that is no `i8`: out of range.
+/// A number that is no `i8` becomes one that the task's own check refuses as out of range.
 fn priority_of(number: &Number) -> i8 {
     number.as_i64().and_then(|priority| i8::try_from(priority).ok()).unwrap_or(i8::MAX)
 }
@@ -92,7 +92,7 @@ pub(crate) struct Which {
     /// The clones and subtasks of this task, in their order, instead of the tasks that people made.
     #[param(value_type = Option<Uuid>)]
     parent: Option<TaskId>,
-    /// Those whose ids begin so, whoever made them, in the order of their ids, instead. No other filter counts then.
+    /// Tasks whose ids begin so, of all creators, in the order of their ids, instead. No other filter counts then.
     #[param(example = "019bf537")]
     id: Option<String>,
     /// At most this many; 1 to 200. A page may have fewer and still have a next one.
@@ -148,7 +148,7 @@ pub(crate) async fn list_tasks(
     }))
 }
 
-/// A task as it is: what it does, how it is, its lineage, its output once it has ended.
+/// A task as it is: its progress, its status, its lineage, its output once it has ended.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
     responses((status = 200, description = "The task.", body = schema::Task)))]
 pub(crate) async fn get_task(

@@ -49,7 +49,7 @@ pub(crate) async fn list_tools(
 
 /// Calls a tool. That it failed is an answer like any other: `success` is false and `error` says why.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tools", tag = "tools", params(InWorkspace),
-    request_body = ToolCall, responses((status = 200, description = "What came of it.", body = schema::ToolResult)))]
+    request_body = ToolCall, responses((status = 200, description = "The result of the call.", body = schema::ToolResult)))]
 pub(crate) async fn call_tool(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Write, InWorkspace>,
@@ -61,7 +61,7 @@ pub(crate) async fn call_tool(
         return Err(Error::storage_full().into());
     }
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    // People are not held to what they have read: they look at the file while they write.
+    // People may edit a file without a read before: they look at it while they write.
     let seen = BTreeMap::new();
     let call_id = CallId(ids.id("call"));
     let call = Call { workspace, call_id, by, chat: None, seen: &seen, plan_path: None, waited: None };

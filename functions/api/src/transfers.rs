@@ -1,5 +1,5 @@
-//! Contents that are too long to come with a request: their addresses. Where the archive gives out addresses of its own they lead
-//! past this server; elsewhere they lead to [`upload`] and [`download`], under a ticket to that one content.
+//! Contents that are too long to come with a request: their addresses. An archive that gives out addresses of its own serves them past this server;
+//! else the addresses lead to [`upload`] and [`download`], under a ticket to that one content.
 
 use crate::{
     Context,
@@ -184,7 +184,7 @@ pub(crate) async fn download(
     contents::respond(&workspace, &at.sha256.to_string(), content, tag, &headers).await
 }
 
-/// The refusal of a ticket that reads what is to be written, or writes what is to be read.
+/// The refusal of a ticket to write that is used to read, or the other way round.
 fn other_way() -> Error {
     Error::new(Code::Unauthorized, "the address is for another method").hint("send the request as it was given")
 }

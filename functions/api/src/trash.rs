@@ -1,4 +1,4 @@
-//! What was removed, until it comes back or goes for good.
+//! Removed files, until they are restored or purged.
 
 use crate::{
     Context,

@@ -1,4 +1,4 @@
-//! What is said to a chat: messages, stop, answers, decisions, and to go on after a pause.
+//! Commands to a chat: messages, stop, answers, decisions, and to go on after a pause.
 
 use crate::{
     Context,
@@ -57,7 +57,7 @@ pub(crate) struct Turn {
     #[schema(value_type = Option<schema::QueuedBehind>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     queued_behind: Option<QueuedBehind>,
-    /// When the message is read, and what makes it sooner; beside `queued_behind`.
+    /// When the message is read, and how to have it read sooner; beside `queued_behind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
     /// Why the chat is paused, when it is.
@@ -114,7 +114,7 @@ pub(crate) struct Approval {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
-    /// Whether to give up what failed instead of trying it again.
+    /// Whether to give up the failed turn instead of trying it again.
     #[serde(default)]
     drop: bool,
 }
@@ -149,8 +149,8 @@ pub(crate) struct AtPermission {
     permission_id: PermissionId,
 }
 
-/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries
-/// again what failed, and then reads the message.
+/// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries its failed turn
+/// again, and then reads the message.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
@@ -216,9 +216,9 @@ pub(crate) async fn decide_permission(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. Commands run
-/// unasked while the plan stays what was approved, but for the marks of its steps. `NOT_FOUND` when there is no such plan or
-/// version, `STALE_VERSION` when the plan says something else by now, `UNPROCESSABLE` when it has no steps.
+/// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. Commands run unasked while
+/// the plan is the approved one, but for the marks of its steps. `NOT_FOUND` when there is no such plan or version, `STALE_VERSION` when the plan has
+/// changed since, `UNPROCESSABLE` when it has no steps.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve", tag = "chats", params(InChat),
     request_body = Approval, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn approve_plan(

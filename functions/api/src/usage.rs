@@ -1,4 +1,4 @@
-//! What the turns of a workspace used, by day, chat and model.
+//! The usage of turns in a workspace, by day, chat and model.
 
 use crate::{
     Context,

@@ -132,7 +132,7 @@ pub(crate) async fn delete_workspace(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Own, InWorkspace>,
 ) -> Answer<impl IntoResponse> {
-    // What runs in it would go on, and cost, without it.
+    // Running turns and tasks would go on, and cost, without it.
     loop {
         let page = context.chats.list(at.workspace_id, 100, None).await?;
         if page.chats.is_empty() {

@@ -1,4 +1,4 @@
-//! What the writing of files has in common: who writes, on what condition, and how a change is answered.
+//! The common parts of file writes: the author, the precondition, and the answer.
 
 use crate::{error::Answer, idempotency::Ids};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +10,7 @@ use workspace::{Change, Expect, Given, Info, Workspace, Writer};
 const ATTEMPTS: usize = 16;
 
 impl Ids {
-    /// Who writes: under an idempotency key as one call, so that it is applied once whatever happens.
+    /// The author of a write: under an idempotency key as one call, so that it is applied once under any retry.
     pub(crate) fn writer(&self, by: Principal) -> Writer {
         match self {
             Self::Key(..) => Writer::in_call(by, CallId(self.id("call"))),
@@ -19,7 +19,7 @@ impl Ids {
     }
 }
 
-/// What `If-Match` asks for (RFC 9110, 13.1.1).
+/// The precondition of `If-Match` (RFC 9110, 13.1.1).
 pub(crate) enum IfMatch {
     /// Nothing, or `*`: that there is a file, which its identity in the path asks for already.
     Anything,
@@ -28,7 +28,7 @@ pub(crate) enum IfMatch {
 }
 
 impl IfMatch {
-    /// What the headers ask for. A tag that is none of ours is no error: it matches nothing.
+    /// The precondition in the headers. A foreign tag is no error: it matches nothing.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Error> {
         let mut versions = Vec::new();
         let mut tags = 0;
@@ -121,7 +121,7 @@ pub(crate) fn etag(v: u64) -> Option<HeaderValue> {
     (v > 0).then(|| HeaderValue::try_from(format!("\"{v}\"")).ok()).flatten()
 }
 
-/// Refuses what `If-Match` does not match, for changes that make no version.
+/// Refuses a file that `If-Match` does not match, for changes that make no version.
 pub(crate) fn expect_current(info: &Info, headers: &HeaderMap) -> Result<(), Error> {
     IfMatch::of(headers)?.check(info)
 }
@@ -139,7 +139,7 @@ pub(crate) async fn write(
         let info = workspace.by_id(file_id).await?;
         let expect = match &asked {
             IfMatch::Anything => Expect::File(file_id),
-            // What the file has moved from may be another file by now, in which the version says nothing: so it is asked for, too.
+            // Another file may be at the path by now, whose version numbers mean something else.
             IfMatch::Versions(versions) => match versions.first() {
                 Some(first) => Expect::Version(if versions.contains(&info.v) { info.v } else { *first }),
                 None => return Err(asked.check(&info).err().unwrap_or_else(malformed).into()),
@@ -154,7 +154,7 @@ pub(crate) async fn write(
     Err(Error::new(Code::Conflict, "the file is moved again and again").hint("try again").into())
 }
 
-/// A change as an answer, with the ETag of what there is now.
+/// A change as an answer, with the ETag of the current state.
 pub(crate) struct Changed(pub StatusCode, pub Change);
 
 impl IntoResponse for Changed {

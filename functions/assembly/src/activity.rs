@@ -1,5 +1,5 @@
-//! What the actors of this process do: steps, turns, calls of models and of tools, tasks. It follows what is committed, of chats and
-//! tasks alike, whoever asked for them; what single flows use is counted by [`flow::observe::TaskMetrics`], as their manifests say.
+//! The activity of the actors of this process: steps, turns, calls of models and of tools, tasks. It follows the commits of chats and tasks alike, of
+//! all callers; the usage of single flows is counted by [`flow::observe::TaskMetrics`], as their manifests say.
 
 use actor::{ActorId, Entry, Follow, Machine};
 use async_trait::async_trait;
@@ -24,7 +24,7 @@ enum Counted {
 }
 
 impl Counted {
-    /// Its name, its label, and what it is.
+    /// Its name, its label, and its description.
     const fn about(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Steps => ("buildscale_steps_total", "of", "Entries of logs, but for text that is streamed."),
@@ -84,7 +84,7 @@ impl Activity {
         }
     }
 
-    /// What agents of tasks do is counted in their chats.
+    /// The work of tasks' agents is counted in their chats.
     fn of_task(&self, event: &TaskEvent) {
         match event {
             TaskEvent::ToolUsed { used, .. } => {
@@ -111,7 +111,7 @@ fn outcome(success: bool) -> &'static str {
     if success { "success" } else { "failure" }
 }
 
-/// Counts, and then tells whoever else follows.
+/// Counts, and then tells the next follower.
 pub(crate) struct Counting<F: ?Sized> {
     pub activity: std::sync::Arc<Activity>,
     pub next: std::sync::Arc<F>,

@@ -1,4 +1,4 @@
-//! `[auth]`: whose tokens are taken, with which secrets, and how much each person may ask for.
+//! `[auth]`: the issuers whose tokens are accepted, their secrets, and the limits per person.
 //!
 //! | world | configured |
 //! |---|---|
@@ -13,7 +13,7 @@ use ports::{Clock, Secret};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Who issues a hub's own tokens, and for whom they are, when nothing else is configured.
+/// The issuer and the audience of a hub's own tokens, unless configured.
 const OURSELVES: &str = "buildscale";
 
 /// `[auth]`
@@ -38,7 +38,7 @@ pub struct Auth {
     pub tokens_per_minute: Option<u64>,
 }
 
-/// What is set to nothing is not set: templates pass empty values for what was left out.
+/// An empty value counts as absent: templates pass empty values for parameters that were left out.
 fn given(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim()).filter(|text| !text.is_empty())
 }
@@ -53,13 +53,13 @@ impl Auth {
         given_secret(self.secret.as_ref()).is_some() || given(self.jwks_url.as_ref()).is_some()
     }
 
-    /// Whose tokens are taken.
+    /// The issuer whose tokens are accepted.
     pub fn trust(&self) -> Trust {
         let or_ours = |text: Option<&String>| given(text).unwrap_or(OURSELVES).to_owned();
         Trust { issuer: or_ours(self.issuer.as_ref()), audience: or_ours(self.audience.as_ref()) }
     }
 
-    /// The door of a hub: for its people, for whoever has its `token`, or, with neither, for whoever reaches a loopback address.
+    /// The door of a hub: for its people, for callers with its `token`, or, with neither, for callers that reach a loopback address.
     pub fn door(&self, token: Option<&Secret>, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
         let token = given_secret(token);
         let door = match (self.verifier(clock)?, &token) {
@@ -87,7 +87,7 @@ impl Auth {
     /// The door of a function in the cloud: for people with tokens, and with tickets that all functions know. Never an open one.
     pub fn guarded_door(&self, clock: Arc<dyn Clock>) -> Result<api::Auth, Failure> {
         if !self.has_accounts() {
-            return Err(wrong("jwks_url", "nobody's tokens would be taken: set it, or auth.secret"));
+            return Err(wrong("jwks_url", "no token would be accepted: set it, or auth.secret"));
         }
         if given_secret(self.ticket_secret.as_ref()).is_none() {
             return Err(wrong("ticket_secret", "the functions need one secret for all, for tickets"));
@@ -95,7 +95,7 @@ impl Auth {
         self.door(None, clock)
     }
 
-    /// What each person may ask for in a minute; none for no limit.
+    /// The limits of each person per minute; none for no limit.
     pub fn allowance(&self) -> Option<Allowance> {
         let usual = Allowance::default();
         match (self.requests_per_minute, self.tokens_per_minute) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_leave_it_ajar_is_refused_and_no_secret_is_told() {
+    fn settings_that_would_open_the_door_are_refused_and_no_secret_is_told() {
         for (text, key) in [
             ("secret = \"short-secret\"", "auth.secret"),
             ("ticket_secret = \"short-secret\"", "auth.ticket_secret"),

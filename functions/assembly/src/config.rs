@@ -44,7 +44,7 @@ pub struct Config {
     pub grants: Vec<Grant>,
     /// The sandbox of commands.
     pub sandbox: Sandbox,
-    /// All secrets that are known so far: those of this configuration, and what was learned since.
+    /// All secrets that are known so far: those of this configuration, and those learned since.
     #[serde(skip)]
     pub secrets: KnownSecrets,
     /// The file that it was read from, if it was.
@@ -182,8 +182,8 @@ impl Sandbox {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
-    /// `full` (the default): what was answered survives a power cut. `normal`: a crash of the program loses nothing, but a power
-    /// cut may lose the last moments; commits cost no sync.
+    /// `full` (the default): every answered request survives a power cut. `normal`: a crash of the program loses nothing, but a power cut may lose
+    /// the last moments; commits cost no sync.
     pub durability: Durability,
 }
 
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_keys_are_refused() {
         for (file, environment) in [
             ("[server]\nlisten_on = 1\n", vec![]),
             ("[store]\ndurability = \"none\"\n", vec![]),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_its_file_line_and_key_or_its_variable_and_what_may_be_meant() {
+    fn a_fault_names_its_file_line_and_key_or_its_variable_and_suggests_a_name() {
         let check = |file: &str, environment: &[(&str, &str)], expected: &str| {
             let words = load(file, environment).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(words.ends_with(expected), "{words}\n{expected}");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_shown_with_where_it_is_from_and_without_secrets() -> Result<(), Failure> {
+    fn settings_are_shown_with_their_origin_and_without_secrets() -> Result<(), Failure> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("buildscale.toml");
         std::fs::write(&path, "[server]\nauth_token = \"hunter2\"\n[ai]\nmodel = \"gpt-5\"\n").expect("written");

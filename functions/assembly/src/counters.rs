@@ -1,4 +1,4 @@
-//! What processes count, in Prometheus' text format: the lines of `/metrics`, and what [`crate::Emf`] makes of them on Lambda.
+//! The counters of processes, in Prometheus' text format: the lines of `/metrics`, and the source of [`crate::Emf`] on Lambda.
 
 use crate::{Activity, process};
 use actor::held::Watchdog;
@@ -11,7 +11,7 @@ use std::{
 use worker::Worker;
 use workspace::Workspaces;
 
-/// What this process is and uses.
+/// The identity and the resources of this process.
 pub fn process(started_at: Timestamp) -> Counters {
     Box::new(move |out| process::render(started_at.as_millis(), out))
 }
@@ -25,12 +25,12 @@ pub fn streams(streams: Arc<stream::Metrics>) -> Counters {
         total(out, "buildscale_stream_deliveries", "Events delivered, once a stream.", counts.deliveries);
         total(out, "buildscale_stream_bytes", "Bytes of event streams.", counts.bytes);
         total(out, "buildscale_stream_resets", "Cursors answered with a reset.", counts.resets);
-        total(out, "buildscale_stream_stalled", "Streams closed because nobody read.", counts.stalled_closed);
+        total(out, "buildscale_stream_stalled", "Streams closed because their readers stalled.", counts.stalled_closed);
         total(out, "buildscale_stream_healed_gaps", "Gaps of the bus filled from the log.", counts.healed_gaps);
     })
 }
 
-/// What it has seen of damage in the archive.
+/// The damage that it has seen in the archive.
 pub fn archive(workspaces: Workspaces) -> Counters {
     Box::new(move |out| {
         let counts = workspaces.damage_counts();
@@ -40,7 +40,7 @@ pub fn archive(workspaces: Workspaces) -> Counters {
     })
 }
 
-/// What its actors do.
+/// The work of its actors.
 pub fn activity(activity: Arc<Activity>) -> Counters {
     Box::new(move |out| activity.render(out))
 }
@@ -55,7 +55,7 @@ pub fn held(watchdog: Watchdog) -> Counters {
     })
 }
 
-/// What its worker drives.
+/// The work of its worker.
 pub fn worker(worker: &Worker) -> Counters {
     let worker = worker.clone();
     Box::new(move |out| {

@@ -1,9 +1,8 @@
-//! Metrics where nobody can come and read them: a line of the log in CloudWatch's embedded metric format, at the end of each
-//! invocation, with what was counted since the last one.
+//! Metrics for processes that cannot be scraped: a line of the log in CloudWatch's embedded metric format, at the end of each invocation, with the
+//! counts since the last one.
 //!
-//! There is no second set of counters: the line is made of the very text that `/metrics` shows elsewhere. Only sums are in it, so
-//! that any number of instances add up; of a gauge, each would tell its own. What is zero is left out: it adds nothing, and each
-//! name is paid for.
+//! There is no second set of counters: the line is made of the very text that `/metrics` shows elsewhere. Only sums are in it, so that any number of
+//! instances add up; of a gauge, each would tell its own. Zeros are left out: they add nothing, and each name is paid for.
 
 use api::Counters;
 use domain::Timestamp;
@@ -13,7 +12,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Under what CloudWatch keeps them. `infra/watching.yaml` shows them by these names.
+/// The namespace in CloudWatch. `infra/watching.yaml` shows the metrics by these names.
 const NAMESPACE: &str = "BuildScale";
 
 /// Each metric, and the series that it is the sum of: those of a name, or those of them with a label.
@@ -50,12 +49,12 @@ pub struct Emf {
 }
 
 impl Emf {
-    /// Of what `counters` count, under the function's name.
+    /// Of the values of `counters`, under the function's name.
     pub fn new(function: impl Into<String>, counters: Vec<Counters>) -> Self {
         Self { function: function.into(), counters, told: Mutex::default() }
     }
 
-    /// The line of what was counted since the last one; none when nothing was.
+    /// The line of the counts since the last one; none when all are zero.
     pub fn line(&self, at: Timestamp) -> Option<String> {
         let mut text = String::new();
         self.counters.iter().for_each(|write| write(&mut text));
@@ -99,7 +98,7 @@ mod tests {
     };
 
     #[test]
-    fn a_line_tells_what_came_since_the_last_and_says_nothing_of_nothing() -> Result<(), serde_json::Error> {
+    fn a_line_tells_the_counts_since_the_last_and_leaves_out_zeros() -> Result<(), serde_json::Error> {
         let count = Arc::new(AtomicU64::new(2));
         let counter = {
             let count = count.clone();
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dashboard_shows_what_there_is() {
+    fn the_dashboard_shows_metrics_that_exist() {
         let dashboard = include_str!("../../../infra/watching.yaml");
         let shown =
             dashboard.lines().filter_map(|line| line.trim().strip_prefix("[\"BuildScale\", \"")?.split('"').next());

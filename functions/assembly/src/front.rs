@@ -1,5 +1,4 @@
-//! The front: the HTTP of a deployable, the same in both worlds. What differs is where streams come from, who may come in, what has
-//! to answer, and what is counted.
+//! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
 use crate::{Config, Ways, changes::WorkspaceChanges, secrets};
 use actor::ActorId;
@@ -14,17 +13,17 @@ use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;
 
-/// What a deployable adds to its ways.
+/// The parts that a deployable adds to its ways.
 pub struct Outside {
-    /// Where event streams come from.
+    /// The source of event streams.
     pub streams: Arc<dyn Streams>,
-    /// Who may come in.
+    /// The accepted credentials.
     pub auth: Auth,
-    /// What has to answer before it is ready.
+    /// The parts that have to answer before it is ready.
     pub ready: Vec<Probe>,
-    /// Whether there is room for what requests add.
+    /// Whether there is room for requests that add.
     pub has_room: HasRoom,
-    /// What it counts beside requests.
+    /// Its counters beside those of requests.
     pub counters: Vec<Counters>,
     /// The counters that are told of tasks which are accepted: where the process that accepts them drives them, too.
     pub counted_by: Option<Arc<TaskMetrics>>,
@@ -64,7 +63,7 @@ impl Front {
         Self { context: Arc::new(context), known: config.secrets.clone() }
     }
 
-    /// What its handlers work with.
+    /// The parts that its handlers work with.
     pub fn context(&self) -> &Arc<api::Context> {
         &self.context
     }

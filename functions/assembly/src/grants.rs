@@ -31,8 +31,8 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// The grants of the configuration. Where people have accounts there is nothing beside them. On a hub for one person,
-    /// the secrets of its folder go wherever a flow says, and the usual variable of a provider goes to that provider.
+    /// The grants of the configuration. With accounts there are no others. On a hub for one person, the secrets of its folder go to every address
+    /// that a flow names, and the usual variable of a provider goes to that provider.
     pub fn new(listed: &[Grant], has_accounts: bool) -> Self {
         Self { listed: listed.to_vec(), is_of_one_person: !has_accounts }
     }
@@ -79,7 +79,7 @@ fn is_host(pattern: &str, address: Address<'_>) -> bool {
     }
 }
 
-/// What a flow may use on a hub for one person without a grant.
+/// Whether a flow on a hub for one person may use it without a grant.
 fn goes_without_saying(reference: &SecretRef, address: Address<'_>) -> bool {
     match (reference, address) {
         (SecretRef::Named(_) | SecretRef::File(_), _) => true,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_11_without_a_grant_accounts_have_nothing_and_one_person_has_what_is_theirs() {
+    fn s10_11_without_a_grant_accounts_have_nothing_and_one_person_has_their_own_secrets() {
         let (alone, many) = (Grants::new(&[], false), Grants::new(&[], true));
         let own = |adapter| Recipient { workspace: ann(), address: Address::Provider(adapter) };
         let anywhere = url(ann(), "https://a.example");

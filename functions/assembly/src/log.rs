@@ -18,12 +18,12 @@ use tracing_subscriber::{
 pub enum Format {
     /// An object.
     Json,
-    /// A text, with what is known of the request or the actor before the message.
+    /// A text, with the fields of the request or the actor before the message.
     Text,
 }
 
 impl Format {
-    /// What `BUILDSCALE_LOG_FORMAT` says, `json` or `text`; else text on a terminal and JSON elsewhere.
+    /// The format that `BUILDSCALE_LOG_FORMAT` names, `json` or `text`; else text on a terminal and JSON elsewhere.
     pub fn chosen(is_terminal: bool) -> Self {
         match std::env::var("BUILDSCALE_LOG_FORMAT").as_deref() {
             Ok("json") => Self::Json,
@@ -34,8 +34,8 @@ impl Format {
     }
 }
 
-/// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` says how much, as in `info,actor=debug`; where it says nothing that can be
-/// understood, what is of this level or above. In a process that logs already, as a test may, it has no effect.
+/// From here on this process logs to `stream`, such as `std::io::stdout`. `BUILDSCALE_LOG` sets the levels, as in `info,actor=debug`; when it is
+/// absent or malformed, messages of `level` and above are logged. In a process that logs already, as a test may, it has no effect.
 pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: Format, known: KnownSecrets) {
     let asked = std::env::var("BUILDSCALE_LOG").ok().filter(|text| !text.trim().is_empty());
     let filter: Option<Targets> = asked.as_deref().and_then(|text| text.parse().ok());

@@ -1,4 +1,4 @@
-//! Who follows tasks: the counters, and the observers that flows and the environment name.
+//! The followers of tasks: the counters, and the observers that flows and the environment name.
 
 use crate::{Config, Failure};
 use flow::{
@@ -13,14 +13,14 @@ use std::{path::Path, sync::Arc};
 /// The counters of tasks, and the observers.
 #[derive(Clone)]
 pub struct Observing {
-    /// What tasks use.
+    /// The counters of tasks.
     pub metrics: Arc<TaskMetrics>,
-    /// Who is told what they do.
+    /// The observers that are told of their events.
     pub observers: Arc<Observers>,
 }
 
 impl Observing {
-    /// Files of observers are kept in `folder`; `secrets` are those that flows may refer to, and `known` are told to nobody.
+    /// Files of observers are kept in `folder`; `secrets` are those that flows may refer to, and `known` are redacted everywhere.
     pub fn new(
         folder: &Path,
         config: &Config,

@@ -1,4 +1,4 @@
-//! The parts that act, and what they are made from.
+//! The parts that act, and their ingredients.
 
 use crate::{
     Activity, Base, PLAY, Settings, Ways,
@@ -20,14 +20,14 @@ use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
 use tools::Registry;
 
-/// Who answers, and what must not be told.
+/// The models that answer, and the secrets to redact.
 #[derive(Clone)]
 pub struct Voices {
     /// The models that this system is configured with.
     pub model: Arc<dyn Model>,
     /// Opens the providers that flows bring.
     pub adapters: Arc<dyn ModelAdapters>,
-    /// Where those find their keys.
+    /// The source of the providers' keys.
     pub secrets: Arc<dyn Secrets>,
     /// Secrets that are taken out of all that is written down or sent.
     pub known: KnownSecrets,
@@ -56,7 +56,7 @@ impl Secrets for Nothing {
     }
 }
 
-/// The parts: the ways in, and what acts behind them.
+/// The parts: the ways in, and the actors behind them.
 pub struct Parts {
     /// The ways in.
     pub ways: Ways,
@@ -68,14 +68,14 @@ pub struct Parts {
     flows: Flows,
     /// Keeps the chats' files.
     pub transcript: Arc<Transcript>,
-    /// What the actors did so far.
+    /// The activity of the actors so far.
     pub activity: Arc<Activity>,
-    /// Where deliveries and effects of all actors run.
+    /// The pool that runs deliveries and effects of all actors.
     pub executor: Executor,
     ranker: Arc<dyn Ranker>,
     known: KnownSecrets,
     settings: Settings,
-    /// Where commands run.
+    /// The machines of commands.
     places: Option<Places>,
 }
 
@@ -90,8 +90,8 @@ impl Parts {
         let ways = Ways::accepting(base, settings, &voices.model.catalog(), machines.as_ref());
         let providers = FlowProviders::new(voices.secrets, voices.adapters);
         let flows = ways.flows.clone().with_providers(Arc::new(providers));
-        // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to
-        // ours. None of them is told a secret of this host, and what they know of one is not written down.
+        // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours. None of them is
+        // told a secret of this host, and secrets that they know are redacted.
         let own = Arc::new(FlowModels::new(voices.model, flows.clone()));
         let played = Arc::new(Understudy::new(own, ways.base.table.clone(), PLAY));
         let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, voices.known.clone()));
@@ -110,13 +110,13 @@ impl Parts {
         }
     }
 
-    /// The same with another ranking of what is remembered, such as by embeddings.
+    /// The same with another ranking of memories, such as by embeddings.
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }
     }
 
-    /// What a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
+    /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
     pub fn kinds(&self, follow: Arc<dyn Follow<TaskMachine>>) -> [Arc<dyn Kind>; 4] {
         let Ways { base, workspaces, cache, evaluations, .. } = &self.ways;
         let Base { table, queue, bus, clock, .. } = base;
@@ -161,7 +161,7 @@ impl Parts {
             clock: clock.clone(),
             context_tokens: self.settings.context_tokens,
         };
-        // Fewer than of chats: tasks come in thousands, and what one has to say when it is loaded again is short.
+        // Fewer than of chats: tasks come in thousands, and loading one again is cheap.
         let tasks = Runtime::new(
             TaskMachine { flows: cache.clone(), places: self.places },
             Arc::new(effects),

@@ -1,4 +1,4 @@
-//! What has to answer before a process can work, asked through the ports: for real, and as cheaply as each can be asked.
+//! The probes of readiness, through the ports: real requests, each the cheapest of its kind.
 
 use api::Probe;
 use bytes::Bytes;
@@ -6,11 +6,11 @@ use futures::FutureExt;
 use ports::{Bus, Error, Key, Queue, Result, Table};
 use std::sync::Arc;
 
-/// What is asked for: an item that is not there, a lane without messages, a channel that nobody listens to.
+/// The key of the request: an item that is not there, a lane without messages, a channel without subscribers.
 const NOTHING: &str = "ready";
 
-/// A part that answers when `check` does. What is wrong is for the log: anybody may ask, and errors of services tell names of
-/// resources and of roles.
+/// A part that answers when `check` does. The reason of a failure is for the log: anybody may ask, and errors of services tell names of resources and
+/// of roles.
 pub fn probe<F>(name: &'static str, check: impl Fn() -> F + Send + Sync + 'static) -> Probe
 where
     F: Future<Output = Result<()>> + Send + 'static,
@@ -44,7 +44,7 @@ pub fn queue(queue: Arc<dyn Queue>) -> Probe {
     })
 }
 
-/// One message to nobody.
+/// Publishes one message on a channel without subscribers.
 pub fn bus(bus: Arc<dyn Bus>) -> Probe {
     probe("bus", move || {
         let bus = bus.clone();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_wrong_with_a_part_is_not_told() {
+    async fn the_fault_of_a_part_is_not_told() {
         let check = async |answer: fn() -> Result<()>| {
             (probe("table", move || async move { answer() }).check)().await.map_err(|error| error.to_string())
         };

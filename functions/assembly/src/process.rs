@@ -1,4 +1,4 @@
-//! What this process is and uses, by the names that every dashboard knows. Where the system does not tell, nothing is said.
+//! The identity and the resources of this process, by the names that every dashboard knows. Values that the system does not tell are left out.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub fn resident() -> Option<u64> {
     Some(kilobytes.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// What this process has had written to disks so far, in bytes.
+/// The bytes that this process has written to disks so far.
 pub fn written() -> Option<u64> {
     let io = std::fs::read_to_string("/proc/self/io").ok()?;
     io.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.trim().parse().ok()
@@ -52,7 +52,7 @@ mod tests {
     use super::render;
 
     #[test]
-    fn s10_4_a_process_tells_what_it_is_and_since_when() {
+    fn s10_4_a_process_tells_its_version_and_its_start() {
         let mut out = String::new();
         render(1_700_000_000_042, &mut out);
         let version = format!("buildscale_build_info{{version=\"{}\"}} 1\n", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! What providers of flows may reach from this host.
+//! The addresses that providers of flows may reach from this host.
 
 use sinks::address;
 

@@ -1,11 +1,11 @@
-//! The secrets that a process knows, wherever they come from, and keeping them out of what is logged and answered.
+//! The secrets that a process knows, from all origins, and their removal from logs and answers.
 //!
 //! | origin | known |
 //! |---|---|
 //! | the configuration, file and variables | every key that ends as secrets do, and passwords in addresses |
 //! | the environment | variables that end as secrets do, passwords in addresses, headers of the collector |
 //! | `{data}/secrets`, in the hub | every file, read again from time to time |
-//! | what flows refer to | the moment that it is looked up |
+//! | secrets that flows refer to | the moment that it is looked up |
 
 use axum::{
     body::{Body, Bytes, HttpBody, to_bytes},
@@ -23,13 +23,13 @@ use std::{
 use toml::{Table, Value};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What the names of keys and variables end with that hold secrets; the last is AWS's `AWS_BEARER_TOKEN_BEDROCK`.
+/// The endings of keys and variables that hold secrets; the last is AWS's `AWS_BEARER_TOKEN_BEDROCK`.
 const ENDINGS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "credential", "credentials", "token_bedrock"];
 /// The longest body that is looked through, in bytes: the longest that anything takes, and far longer than any refusal.
 const LONGEST: usize = api::MAX_JSON;
 
-/// Learns what is secret in the environment.
+/// Learns the secrets of the environment.
 pub fn learn_environment(environment: &[(String, String)], known: &KnownSecrets) {
     let mut found = Vec::new();
     for (name, value) in environment {
@@ -44,7 +44,7 @@ pub fn learn_environment(environment: &[(String, String)], known: &KnownSecrets)
     known.learn(&found);
 }
 
-/// Learns what is secret in a configuration as it was written.
+/// Learns the secrets of a configuration as it was written.
 pub fn learn_configuration(table: &Table, known: &KnownSecrets) {
     fn collect(name: &str, value: &Value, found: &mut Vec<Secret>) {
         match value {
@@ -77,8 +77,8 @@ fn in_address(text: &str) -> Vec<Secret> {
     password.map(Secret::new).into_iter().collect()
 }
 
-/// Keeps known secrets out at the door: what people say to agents and tasks comes in without them, and refusals, whatever part
-/// of the hub worded them, go out without them. Contents of files are people's own and pass as they are.
+/// Keeps known secrets out at the door: messages of people to agents and tasks come in without them, and refusals, of any part of the hub, go out
+/// without them. Contents of files are people's own and pass as they are.
 pub async fn clean(State(known): State<KnownSecrets>, request: Request, next: Next) -> Response {
     let redactor = known.redactor();
     let request =
@@ -99,7 +99,7 @@ pub async fn clean(State(known): State<KnownSecrets>, request: Request, next: Ne
 fn says_something(request: &Request) -> bool {
     let path = request.uri().path();
     let to_one = ["/chats", "/tasks", "/evaluations"].iter().any(|part| path.contains(part));
-    // What says that it is too long is refused as that.
+    // A body whose declared length is too long is refused as that.
     let length = request.body().size_hint().upper();
     to_one && *request.method() != Method::GET && length.is_some_and(|length| length <= LONGEST as u64)
 }
@@ -108,7 +108,7 @@ async fn said(request: Request, redactor: &Redactor) -> Request {
     let (mut head, body) = request.into_parts();
     let body = match to_bytes(body, LONGEST).await {
         Ok(body) => without(body, redactor, &mut head.headers),
-        // It broke off: whoever reads it finds that there is nothing.
+        // It broke off: its reader finds that there is nothing.
         Err(_) => Body::empty(),
     };
     Request::from_parts(head, body)
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s10_11_secrets_are_known_by_what_their_names_end_with() {
+    fn s10_11_secrets_are_known_by_the_endings_of_their_names() {
         for (name, secret) in [
             ("api_key", true),
             ("OPENAI_API_KEY", true),

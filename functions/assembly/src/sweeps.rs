@@ -1,8 +1,8 @@
-//! Sweeps: what was left behind, found and dealt with from time to time; by the timer on a schedule, by the hub at intervals.
+//! Sweeps: leftover work, found and dealt with from time to time; by the timer on a schedule, by the hub at intervals.
 //!
-//! A sweep goes on where the last one left off, by a cursor in the table, and takes no longer than it may. Whatever it does can be
-//! done twice, so two that sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an
-//! index for what is due, or goes through lists a page at a time.
+//! A sweep goes on from the end of the last one, by a cursor in the table, and takes no longer than it may. Its steps can be done twice, so two that
+//! sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an index for due items, or goes through lists
+//! a page at a time.
 
 mod behind;
 mod scrub;
@@ -39,14 +39,14 @@ pub trait Sweep: Send + Sync {
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error>;
 }
 
-/// What a step of a sweep did.
+/// The result of one step of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// How many things it dealt with.
     pub count: u64,
     /// How many it could not deal with and left for the next time.
     pub failed: u64,
-    /// Where the next step goes on; none to begin anew.
+    /// The cursor of the next step; none to begin anew.
     pub next: Option<String>,
     /// Whether there is more to do now.
     pub more: bool,
@@ -155,7 +155,7 @@ impl Sweeps {
         }
     }
 
-    /// What was swept, in Prometheus' text format.
+    /// The counts of swept items, in Prometheus' text format.
     pub fn counters(&self) -> Counters {
         let counts = self.counts.clone();
         Box::new(move |out| {
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (4, vec![0, 1, 2, 3]));
         *pages.fails_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(6);
         assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (2, vec![4, 5]));
-        // Another process goes on with what this one left.
+        // Another process goes on from the cursor of this one.
         let other = sweeps.clone();
         assert_eq!((other.sweep(4 * four).await["pages"], pages.seen()), (4, vec![6, 7, 8, 9]));
         assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (4, vec![0, 1, 2, 3]), "and anew");

@@ -1,5 +1,5 @@
-//! The ways in: what a front asks and tells, and what sweeps look after. Nothing here acts: a deployable that accepts, watches or
-//! looks after links no model, and one that loads no flow links nothing of what flows are made of.
+//! The ways in: the facades that a front and the sweeps use. Nothing here acts: a deployable that accepts, watches or looks after links no model, and
+//! one that loads no flow links no part of flows.
 
 use chat::{Chats, Transcript};
 use domain::Limits;
@@ -15,14 +15,14 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tools::{Commands, Registry};
 use workspace::Workspaces;
 
-/// What everything stands on.
+/// The parts that all others use.
 #[derive(Clone)]
 pub struct Base {
     /// Logs, indexes, small contents.
     pub table: Arc<dyn Table>,
     /// Mailboxes.
     pub queue: Arc<dyn Queue>,
-    /// Hints to those who watch.
+    /// Hints to watchers.
     pub bus: Arc<dyn Bus>,
     /// Contents.
     pub blobs: Arc<dyn Blobs>,
@@ -30,14 +30,14 @@ pub struct Base {
     pub clock: Arc<dyn Clock>,
     /// The folder with the mirrors of workspaces; it may be lost.
     pub files: PathBuf,
-    /// Whether the mirrors are kept up to date as chats go on. Where they do not last, a chat's file is written when it is read.
+    /// Whether the mirrors are kept up to date as chats go on. With mirrors that do not last, a chat's file is written when it is read.
     pub keeps_mirrors: bool,
 }
 
 /// The machines of workspaces.
 #[derive(Clone)]
 pub struct Machines {
-    /// Whose mirrors are searched, and contents read.
+    /// The sandboxes whose mirrors are searched, and contents read.
     pub sandboxes: Arc<dyn Sandboxes>,
     /// How commands are run on them; none where none are.
     pub commands: Option<Commands>,
@@ -56,7 +56,7 @@ pub struct Settings {
     pub question_timeout: Duration,
     /// How long a request for permission waits for an answer.
     pub permission_timeout: Duration,
-    /// What a turn may use.
+    /// The limits of a turn.
     pub limits: Limits,
     /// How many messages of tasks one workspace may have waiting.
     pub most_waiting: usize,
@@ -78,7 +78,7 @@ impl Default for Settings {
 /// The ways in.
 #[derive(Clone)]
 pub struct Ways {
-    /// What they stand on.
+    /// The parts that they use.
     pub base: Base,
     /// Files.
     pub workspaces: Workspaces,
@@ -95,15 +95,15 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// For those that watch, and those that look after what was begun: they accept no task.
+    /// For deployables that watch, and those that look after work begun elsewhere: they accept no task.
     pub fn new(base: Base, settings: Settings) -> Self {
         let none: Play = |_| Err("no script is played here".into());
         Self::over(base, settings, Known::nothing(), None, none)
     }
 
-    /// For those that accept tasks: of flows that name these models, and whose commands run on these machines.
+    /// For those that accept tasks: of flows that name these models, and with commands on these machines.
     pub fn accepting(base: Base, settings: Settings, models: &[ModelInfo], machines: Option<&Machines>) -> Self {
-        // A model whose key is not configured yet is no fault of a flow; a provider that nobody serves is.
+        // A model whose key is not configured yet is no fault of a flow; a provider without a server is.
         let served = SERVED.map(|provider| format!("{provider}/*"));
         let models = models.iter().map(|info| info.id.clone()).chain(served).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());

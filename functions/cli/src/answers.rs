@@ -1,7 +1,7 @@
 //! From a line that a person typed to the JSON that a question's schema asks for.
 //!
-//! The hub checks the answer against the whole schema; here only the type is made right, and what is plainly wrong is asked
-//! again at once.
+//! The hub checks the answer against the whole schema; this module only converts the type, and refuses plain mistakes at once, so that they are asked
+//! again.
 
 use crate::value::shown;
 use domain::event::Question;
@@ -27,7 +27,7 @@ fn listed(schema: &Value) -> Vec<Value> {
     constants.unwrap_or_default()
 }
 
-/// What to type, in a few words.
+/// The expected input, in a few words.
 pub(crate) fn expected(question: &Question) -> String {
     if !choices(question).is_empty() {
         let many = is_many(&question.schema);
@@ -43,7 +43,7 @@ pub(crate) fn expected(question: &Question) -> String {
     }
 }
 
-/// The answer that `line` is; else what is wrong with it, in words.
+/// The answer in `line`; else its fault, in words.
 pub(crate) fn parse(question: &Question, line: &str) -> Result<Value, String> {
     let (schema, line, choices) = (&question.schema, line.trim(), choices(question));
     if line.is_empty() {

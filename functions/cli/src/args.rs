@@ -1,4 +1,4 @@
-//! What can be typed after `buildscale`.
+//! The arguments of `buildscale`.
 
 mod people;
 mod work;
@@ -20,7 +20,7 @@ pub const EXIT_CODES: &str = "Exit codes:
   5  the hub cannot be reached
   6  the turn or the task was stopped
   7  the turn ended at a limit or with an error
-  8  the turn or the task waits for a person, and nobody is there to answer
+  8  the turn or the task waits for a person, and no terminal is there to answer
   9  the task ended partially: some clones or subtasks failed, and it may go on without them
   130  interrupted by Ctrl-C
 
@@ -31,8 +31,8 @@ Colours appear on a terminal only, and never when NO_COLOR is set.";
 pub enum Command {
     /// Talk to an agent
     ///
-    /// Type messages; the agent's answer streams as it works. Ctrl-C stops the turn, twice within a second leaves; Ctrl-D
-    /// leaves, and the turn goes on. /help lists what else can be typed.
+    /// Type messages; the agent's answer streams as it works. Ctrl-C stops the turn, twice within a second leaves; Ctrl-D leaves, and the turn goes
+    /// on. /help lists the other commands.
     #[command(after_help = EXIT_CODES)]
     Chat(ChatArgs),
     /// Follow a chat's events, like tail -f
@@ -49,9 +49,9 @@ pub enum Command {
     Chats(ChatsArgs),
     /// List workspaces; make, rename or remove one
     Workspaces(WorkspacesArgs),
-    /// Show what a workspace used: tokens, money, calls
+    /// Show the usage of a workspace: tokens, money, calls
     Usage(UsageArgs),
-    /// Say who the hub takes you for, and what you may do
+    /// Show your identity at the hub, and your rights
     Auth(AuthArgs),
     /// Stop the running turn of a chat
     Stop(StopArgs),
@@ -59,7 +59,7 @@ pub enum Command {
     Models(ModelsArgs),
     /// Make, list and revoke your API keys
     Key(KeyArgs),
-    /// Say who is in a workspace, as what
+    /// List the members of a workspace; add and remove them, change roles
     Member(MemberArgs),
 }
 
@@ -85,10 +85,10 @@ impl Command {
     }
 }
 
-/// How to reach the hub, and how to print what it says.
+/// The address of the hub, and the form of the output.
 #[derive(Clone, Debug, Args)]
 pub struct Connection {
-    /// Where the hub is
+    /// The address of the hub
     #[arg(
         long,
         global = true,
@@ -150,7 +150,7 @@ pub struct ChatArgs {
     /// Print the answer alone, and nothing of the way to it
     #[arg(long, short, conflicts_with = "events")]
     pub(crate) quiet: bool,
-    /// Print what the agent does on standard output too, where that is no terminal and has the answer alone otherwise
+    /// Print the agent's work on standard output too, where that is no terminal and has the answer alone otherwise
     #[arg(long)]
     pub(crate) events: bool,
     /// The first message; - reads it from standard input
@@ -213,7 +213,7 @@ pub struct ChatsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChatsCommand {
-    /// Take a chat off the list and put its file into the trash; what runs in it is stopped
+    /// Take a chat off the list and put its file into the trash; its running turn is stopped
     Rm {
         /// The chat: its id, the beginning of it, or - for the one that was last active
         #[arg(value_name = "CHAT")]
@@ -224,7 +224,7 @@ pub(crate) enum ChatsCommand {
         /// The chat: its id, the beginning of it, or - for the one that was last active
         #[arg(value_name = "CHAT")]
         chat: Reference,
-        /// Where to write it [default: standard output]
+        /// The file to write it to [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -269,7 +269,7 @@ pub struct WorkspacesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspacesCommand {
-    /// List workspaces, oldest first (what `workspaces` alone does)
+    /// List workspaces, oldest first (as `workspaces` alone does)
     List,
     /// Make a workspace and print its id
     Create {
@@ -348,7 +348,7 @@ pub(crate) enum FilesCommand {
     Put {
         /// A file here, or - for standard input
         local: PathBuf,
-        /// Where to; a path that ends in / keeps the file's name
+        /// The path in the workspace; one that ends in / keeps the file's name
         path: String,
         /// Only when the current version is still this one; 0 when there must be none
         #[arg(long, value_name = "N")]
@@ -358,10 +358,10 @@ pub(crate) enum FilesCommand {
     Get {
         /// Which
         path: String,
-        /// Where to: a file, a folder, or - for standard output [default: its name, here]
+        /// The destination: a file, a folder, or - for standard output [default: its name, here]
         local: Option<PathBuf>,
     },
-    /// Show what changed between two versions of a file
+    /// Show the changes between two versions of a file
     Diff {
         /// Which
         path: String,
@@ -372,7 +372,7 @@ pub(crate) enum FilesCommand {
         #[arg(long, value_name = "N")]
         to: Option<u64>,
     },
-    /// Make a folder of the workspace as one here is: what differs becomes a new version
+    /// Make a folder of the workspace equal to one here: each file that differs gets a new version
     ///
     /// Files and folders whose names begin with a dot are left out, and links.
     Sync {
@@ -383,7 +383,7 @@ pub(crate) enum FilesCommand {
         /// Put files of the workspace that are not here into the trash
         #[arg(long)]
         delete: bool,
-        /// Only say what would change
+        /// Only list the changes, and make none
         #[arg(long)]
         dry_run: bool,
     },

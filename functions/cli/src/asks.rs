@@ -1,4 +1,4 @@
-//! What a chat waits for a person to say, and the lines that say it.
+//! The questions and permission requests of a chat, and the lines that answer them.
 
 use crate::{
     answers,
@@ -21,16 +21,16 @@ pub(crate) enum Ask {
     Questions {
         /// The id of the set.
         id: String,
-        /// Who waits.
+        /// The one who waits for the answers.
         asker: Asker,
         /// All of them.
         questions: Vec<Question>,
-        /// What was answered so far.
+        /// The answers so far, by question.
         answers: Map<String, Value>,
     },
 }
 
-/// Who waits for the answers to questions.
+/// The one who waits for the answers to questions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// A tool call of a chat.
@@ -39,7 +39,7 @@ pub(crate) enum Asker {
     Node(String),
 }
 
-/// What to send to the hub: the path below the chat or the task, and the body.
+/// A request to the hub: the path below the chat or the task, and the body.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Reply {
     /// Two segments.
@@ -49,7 +49,7 @@ pub(crate) struct Reply {
 }
 
 impl Ask {
-    /// What `event` asks, if it asks anything.
+    /// The question or permission request in `event`, if it is one.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         match event.name.as_str() {
             "permission_required" => Some(Self::Permission { id: text(&event.data, "permission_id").to_owned() }),
@@ -89,7 +89,7 @@ impl Ask {
         }
     }
 
-    /// What a person reads before they answer: the question with its choices.
+    /// The text that a person reads before they answer: the question with its choices.
     pub(crate) fn shown(&self) -> String {
         let Some(question) = self.current() else { return String::new() };
         let mut lines = vec![format!("? {}", clean(&question.question))];
@@ -126,7 +126,7 @@ impl Ask {
         Some(reason.trim()).filter(|reason| is_no && !reason.is_empty())
     }
 
-    /// Takes a line: gives the reply when all is said, nothing when there is more to ask, else what is wrong with the line.
+    /// Takes a line: gives the reply when all questions are answered, nothing when there are more, else the fault of the line.
     pub(crate) fn take(&mut self, line: &str) -> Result<Option<Reply>, String> {
         match self {
             Self::Permission { id } => {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settles_it() {
+    fn events_settle_it() {
         let Some(ask) = asked() else { panic!("no question") };
         assert!(ask.is_settled_by(&event("observation", json!({ "call_id": "c1" }))));
         assert!(!ask.is_settled_by(&event("observation", json!({ "call_id": "c2" }))));

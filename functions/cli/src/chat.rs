@@ -1,4 +1,4 @@
-//! `buildscale chat`: what to begin with. The conversation itself is in [`session`].
+//! `buildscale chat`: the beginning of a conversation. The conversation itself is in [`session`].
 
 mod commands;
 mod session;
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, Failur
     session.talk(goal, out).await
 }
 
-/// What goes along with the first message.
+/// The settings that go along with the first message.
 pub(crate) struct First {
     /// How a new chat is set up.
     setup: Map<String, Value>,

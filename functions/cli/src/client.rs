@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    /// For what is sent for longer than an answer may be waited for.
+    /// For requests that are sent for longer than an answer may be waited for.
     sending: reqwest::Client,
     base: Url,
     token: Option<String>,
@@ -94,7 +94,7 @@ impl Client {
         }
     }
 
-    /// Changes what is at `path`, if it is still in `version`.
+    /// Changes the resource at `path`, if it is still in `version`.
     pub(crate) async fn change(
         &self,
         method: Method,
@@ -202,7 +202,7 @@ impl Client {
         }
     }
 
-    /// What an error of a response that is being read means.
+    /// The failure that an error of a response that is being read means.
     pub(crate) fn broken(&self, error: &reqwest::Error) -> Failure {
         Failure::Unreachable { url: self.shown_url(), reason: causes(error) }
     }
@@ -233,7 +233,7 @@ impl Client {
         Err(refusal.unwrap_or_else(|| foreign(&self.base, format!("it answers {status}"))))
     }
 
-    /// What the hub says is wrong; none when it is not the hub that says so.
+    /// The refusal of the hub; none when another server answered.
     async fn refusal(&self, response: Response) -> Option<Failure> {
         let status = response.status().as_u16();
         let text = match response.text().await {
@@ -250,7 +250,7 @@ impl Client {
         if text.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_str(&text).map_err(|_| foreign(&self.base, "what it sends is not JSON".into()))
+        serde_json::from_str(&text).map_err(|_| foreign(&self.base, "its answer is not JSON".into()))
     }
 
     /// The address to listen on, where the hub's is one of this machine and plain HTTP.
@@ -265,7 +265,7 @@ impl Client {
     }
 }
 
-/// What is sent along.
+/// The body of a request.
 pub(crate) enum Body {
     /// Nothing.
     None,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_stays_one_segment_of_the_path() -> Result<(), Failure> {
+    fn typed_names_stay_one_segment_of_the_path() -> Result<(), Failure> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let connection = Connection { url: "localhost:1/hub/".into(), token: Some("t".into()), json: false };
         let client = Client::new(&connection)?;

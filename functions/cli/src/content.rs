@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt;
 const SHORT: u64 = 4 * 1024 * 1024;
 /// How many bytes are read at once.
 const PIECE: usize = 256 * 1024;
-/// What standard input may have, in bytes: its length and digest are sent before it.
+/// The limit of standard input, in bytes: its length and digest are sent before it.
 const MOST_OF_INPUT: u64 = 32 * 1024 * 1024;
 
 /// A content.
@@ -109,7 +109,7 @@ pub(crate) struct Progress {
     what: &'static str,
     length: u64,
     passed: u64,
-    /// What is shown, in hundredths; none where nothing is.
+    /// The last value shown, in hundredths; none when nothing is shown.
     shown: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Lines that a person edits on a terminal: with history, completion, and keys as in every shell.
 //!
-//! The editor blocks, so it has a thread of its own, which does one thing at a time: it edits a line, or it reads one as the
-//! terminal gives it, while a task runs and Ctrl-C has to reach the task. Nothing is read that nobody asked for.
+//! The editor blocks, so it has a thread of its own, which does one thing at a time: it edits a line, or it reads one as the terminal gives it, while
+//! a task runs and Ctrl-C has to reach the task. It reads only on request.
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -28,26 +28,26 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// What came of a prompt.
+/// The result of a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// A line, without its end.
     Line(String),
-    /// Ctrl-C: what was typed is dropped.
+    /// Ctrl-C: the typed line is dropped.
     Interrupted,
     /// Ctrl-D on an empty line, or the terminal is gone.
     End,
 }
 
-/// What can be completed: the words that a line may begin with, and by these what may come after them. By `@` what a word may be
-/// that begins with it, wherever it stands.
+/// The words that can be completed: those that a line may begin with, and by these the words that may come after them. By `@` the words that begin
+/// with it, anywhere in a line.
 #[derive(Debug, Default)]
 pub(crate) struct Words(pub(crate) Vec<(String, Vec<String>)>);
 
 /// A terminal.
 pub(crate) struct Terminal {
     wants: mpsc::Sender<Want>,
-    /// Wakes the thread while it waits for a line that nobody wants any more.
+    /// Wakes the thread while it waits for a line that is not wanted any more.
     wake: UnixStream,
     /// Up to which number lines that were to be read are not wanted any more.
     unwanted: Arc<AtomicU64>,
@@ -99,7 +99,7 @@ impl Terminal {
     /// Lets a person edit a line. May be dropped at any time without losing one: the next call waits for the same line.
     pub(crate) async fn edit(&mut self, prompt: (String, String), words: Arc<Words>) -> Typed {
         if let Some(number) = self.pending.as_ref().and_then(|pending| pending.read) {
-            // What asked for it is over. A line that was typed in the meantime is this one.
+            // The prompt's reason is over. A line that was typed in the meantime is this one.
             self.unwanted.fetch_max(number, Ordering::SeqCst);
             // A thread that cannot be woken is gone.
             let _ = self.wake.write(&[0]);
@@ -139,7 +139,7 @@ impl Terminal {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Serving {
     editor: Editor<Completion, MemHistory>,
     woken: UnixStream,
@@ -149,7 +149,7 @@ struct Serving {
 impl Serving {
     fn serve(mut self, wanted: &mpsc::Receiver<Want>) {
         while let Ok(want) = wanted.recv() {
-            // Who asked may be gone; the line is lost with the session.
+            // The receiver may be gone; the line is lost with the session.
             match want {
                 Want::Recall(lines) => {
                     // History in memory takes everything.
@@ -203,7 +203,7 @@ impl Serving {
 struct Completion(Arc<Words>);
 
 impl Words {
-    /// What `line`, up to the cursor, may go on with: where the word begins, and the words.
+    /// The completions of `line`, up to the cursor: the start of the word, and the words.
     fn complete(&self, line: &str) -> (usize, Vec<&str>) {
         let begin = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         if let Some(typed) = line.get(begin..).filter(|word| word.starts_with('@')) {
@@ -212,7 +212,7 @@ impl Words {
         }
         let Some((first, rest)) = line.split_once(' ') else {
             let words = self.0.iter().map(|(word, _)| word.as_str());
-            // A line that is no command is an input, which nobody can know.
+            // A line that is no command is an input, which cannot be completed.
             return (0, words.filter(|word| line.starts_with('/') && word.starts_with(line)).collect());
         };
         let typed = rest.trim_start();
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s10_9_commands_and_what_comes_after_them_are_completed() {
+    fn s10_9_commands_and_their_arguments_are_completed() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let all = Words(vec![
             ("/profile".into(), words(&["quick", "quiet", "thorough"])),

@@ -1,4 +1,4 @@
-//! How a command ends: the exit codes that scripts use, and what is said on standard error.
+//! The end of a command: the exit codes that scripts use, and the messages on standard error.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -44,7 +44,7 @@ pub enum Failure {
     /// The arguments are well-formed, but cannot be used.
     #[error("{0}")]
     Usage(String),
-    /// What was named does not exist.
+    /// The named thing does not exist.
     #[error("{0}")]
     NotFound(String),
     /// A path was named, and no folder is there.
@@ -56,17 +56,17 @@ pub enum Failure {
     /// No hub answers at the address.
     #[error("cannot reach the hub at {url}: {reason}")]
     Unreachable {
-        /// Where it was looked for.
+        /// The address that was tried.
         url: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
     /// Something answers that is not a hub, or not one of this version.
     #[error("{url} does not answer like a BuildScale hub: {reason}")]
     Foreign {
-        /// Where.
+        /// The address that answered.
         url: String,
-        /// What is odd.
+        /// The odd part of the answer.
         reason: String,
     },
     /// A file of this machine.
@@ -99,7 +99,7 @@ pub struct Refusal {
     pub code: String,
     /// For people.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     #[serde(default)]
     pub hint: Option<String>,
     /// To find it in the hub's log.
@@ -139,7 +139,7 @@ impl Failure {
             },
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Interrupted => Exit::Interrupted,
-            // Who reads our output may leave when they have seen enough, as `head` does: that is no failure.
+            // A reader of our output may leave when it has seen enough, as `head` does: that is no failure.
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
             Self::Foreign { .. } | Self::Local { .. } | Self::Hub(_) | Self::Io(_) => Exit::Failed,
         }
@@ -173,7 +173,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Refused(refusal) if refusal.hint.is_some() => refusal.hint.as_deref(),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_keeps_what_the_hub_said() -> Result<(), serde_json::Error> {
+    fn a_refusal_keeps_the_words_of_the_hub() -> Result<(), serde_json::Error> {
         let text = r#"{"code":"CONFLICT","message":"busy","hint":"wait","request_id":"r1","details":{"field":"x"}}"#;
         let json = Failure::Refused(Box::new(serde_json::from_str(text)?)).json();
         assert_eq!(json, json!({ "error": serde_json::from_str::<Value>(text)? }));

@@ -81,7 +81,7 @@ impl Files {
         }
     }
 
-    /// Where something named `name` goes when `path` is its destination: into `path` when that is a folder.
+    /// The path of something named `name` whose destination is `path`: inside `path` when that is a folder.
     async fn destination(&self, path: &str, name: &str) -> Result<String, Failure> {
         let path = absolute(path);
         if let Some(folder) = path.strip_suffix('/') {
@@ -141,7 +141,7 @@ impl Files {
             _ => self.client.open(&place, &[]).await?,
         };
         let mut whole = Vec::new();
-        // Where the content itself goes to the terminal, its progress is seen.
+        // On a terminal, the content itself shows the progress.
         let mut progress = Progress::of("received", number(&file, "size"), !io::stdout().is_terminal());
         while let Some(bytes) = response.chunk().await.map_err(|error| self.client.broken(&error))? {
             progress.add(bytes.len());
@@ -184,7 +184,7 @@ impl Files {
                 }
                 made => made,
             },
-            // The hub says best what is wrong: that it exists, or that it does not.
+            // The hub words the fault best: that it exists, or that it does not.
             (Some(_), Some(0)) => self.create(path, &content).await,
             (None, Some(_)) => self.find(path).await,
             (Some(found), version) => self.write(text(&found, "file_id"), &content, version).await,
@@ -244,7 +244,7 @@ impl Files {
         {
             return self.client.post(&self.at(&[]), &json!({ "path": path, "sha256": sha256 })).await;
         }
-        // Bytes, and what is long, go by the raw route, which wants a file that exists: version 1 is empty.
+        // Bytes, and long contents, go by the raw route, which wants a file that exists: version 1 is empty.
         let made = self.client.post(&self.at(&[]), &json!({ "path": path })).await?;
         self.write(text(&made, "file_id"), content, Some(number(&made, "v"))).await
     }

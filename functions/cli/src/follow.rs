@@ -1,7 +1,7 @@
-//! The events of a chat or a task, each once and in order, whatever happens to the connection.
+//! The events of a chat or a task, each once and in order, also across broken connections.
 //!
-//! A task of its own reads the stream, so that whoever listens may stop waiting at any time. When the stream breaks, it is
-//! opened again after the last event that was passed on.
+//! A task of its own reads the stream, so that a listener may stop waiting at any time. When the stream breaks, it is opened again after the last
+//! event that was passed on.
 
 use crate::{
     client::Client,
@@ -24,7 +24,7 @@ pub(crate) struct Event {
     pub(crate) number: Option<u64>,
     /// Its type.
     pub(crate) name: String,
-    /// What it says.
+    /// Its data, as JSON.
     pub(crate) data: Value,
 }
 
@@ -35,7 +35,7 @@ impl Event {
     }
 }
 
-/// What a follower hears.
+/// The messages of a follower.
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The stream is open, and its place is known: no later event can be missed. Always the first.
@@ -90,7 +90,7 @@ impl Follower {
         Self { told, task: tokio::spawn(reader.run(patience)) }
     }
 
-    /// What comes next. May be dropped at any time without losing anything.
+    /// The next message. May be dropped at any time without losing anything.
     pub(crate) async fn next(&mut self) -> Told {
         match self.told.recv().await {
             Some(told) => told,
@@ -113,7 +113,7 @@ impl Drop for Follower {
     }
 }
 
-/// Nobody listens any more, or there is nothing more to hear.
+/// The listener has gone, or the stream has ended.
 struct Unheard;
 
 struct Reader {

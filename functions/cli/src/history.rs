@@ -1,4 +1,4 @@
-//! The lines that were typed into a prompt. Only for convenience: what cannot be kept is not kept.
+//! The lines that were typed into a prompt. Only for convenience: a failure to keep them is ignored.
 
 use crate::{
     failure::Failure,
@@ -82,8 +82,8 @@ impl History {
     }
 }
 
-/// Where the history is kept; nowhere for somebody without a home. Of the file that a profile names only the last name counts:
-/// profiles come with flows, and a flow has no say in which files of this machine are written.
+/// The file of the history; none without a home directory. Of the file that a profile names only the last name counts: profiles come with flows, and
+/// a flow has no say in which files of this machine are written.
 fn place(named: Option<&str>) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
@@ -91,7 +91,7 @@ fn place(named: Option<&str>) -> Option<PathBuf> {
     Some(state.join("buildscale").join(name))
 }
 
-/// Opens the file to be written at its end. What people type is theirs: nobody else may read it, whatever made the file.
+/// Opens the file to be written at its end. The lines are private: the file is made unreadable for others, even when it existed before.
 fn append_to(path: &Path) -> Option<fs::File> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     fs::create_dir_all(path.parent()?).ok()?;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_9_the_history_is_nobody_elses_and_does_not_grow_for_ever() -> std::io::Result<()> {
+    fn s10_9_the_history_is_private_and_does_not_grow_for_ever() -> std::io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("repl_history");

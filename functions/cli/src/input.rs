@@ -18,16 +18,16 @@ use tokio::{signal::unix::Signal, sync::mpsc};
 #[derive(Default)]
 pub(crate) struct Lines {
     receiver: Option<mpsc::Receiver<String>>,
-    /// Where a person edits lines, if one does.
+    /// The terminal on which a person edits lines, if there is one.
     terminal: Option<Terminal>,
     ended: bool,
 }
 
 impl Lines {
-    /// One line, read at once and nothing after it: an editor may read what follows.
+    /// One line, read at once and nothing after it: an editor may read the lines that follow.
     pub(crate) fn unbuffered() -> Option<String> {
         let (mut line, mut byte) = (Vec::new(), [0]);
-        // Standard input without the buffer of the standard library, which would keep what comes after the line.
+        // Standard input without the buffer of the standard library, which would keep the bytes after the line.
         while let Ok(1) = rustix::io::read(io::stdin(), &mut byte) {
             if byte == [b'\n'] {
                 return Some(String::from_utf8_lossy(&line).into_owned());
@@ -52,8 +52,8 @@ impl Lines {
         self.terminal.as_ref()
     }
 
-    /// A line that a person edits after this prompt, plain and as it looks; the next line where nobody does. May be dropped at any
-    /// time without losing a line.
+    /// A line that a person edits after this prompt, plain and as it looks; without an editor, the next line. May be dropped at any time without
+    /// losing a line.
     pub(crate) async fn edit(&mut self, prompt: (String, String), words: &Arc<Words>) -> Typed {
         let typed = match &mut self.terminal {
             Some(terminal) => terminal.edit(prompt, words.clone()).await,

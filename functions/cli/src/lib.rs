@@ -11,7 +11,7 @@
 //! `flow new`, `check` and `graph` of a folder need no hub: they are the flow crate, run here.
 //! ```
 //!
-//! What scripts can rely on: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
+//! Stable for scripts: `--json` output, exit codes ([`failure::Exit`]), and that standard output carries results only.
 
 mod answers;
 mod args;

@@ -17,7 +17,7 @@ use std::path::Path;
 /// More workspaces than anybody lists.
 const MOST: usize = 10_000;
 
-/// Chats, the last active first; or what is to be done with one.
+/// Lists chats, the last active first; or runs a command on one.
 pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) -> Result<(), Failure> {
     match args.command {
         Some(ChatsCommand::Rm { chat }) => {

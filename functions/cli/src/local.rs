@@ -1,4 +1,4 @@
-//! A hub for a person who has none: started here when they say so, and left running, as turns go on when nobody looks.
+//! A hub for a person who has none: started here when they say so, and left running, as turns go on without watchers.
 
 use crate::{
     client::Client,
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Makes sure that a hub answers. Where none does and a person is there, they are asked whether to start one.
+/// Makes sure that a hub answers. When none does and a person is there, they are asked whether to start one.
 pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), Failure> {
     let missing = match client.get(&["models"], &[]).await {
         Err(failure) if failure.exit() == Exit::Unreachable => failure,

@@ -1,4 +1,4 @@
-//! From what people type to what the API wants: workspaces by name, chats without their workspace, files by path.
+//! From the names that people type to the ids of the API: workspaces by name, chats without their workspace, files by path.
 
 use crate::{
     args::Reference,
@@ -107,7 +107,7 @@ pub(crate) async fn task(
 struct Found {
     workspace: String,
     id: String,
-    /// When it was active, as a text whose order is that of times.
+    /// The time of its last activity, as a text whose order is that of times.
     at: String,
 }
 
@@ -164,7 +164,7 @@ async fn holding(
     Err(Failure::NotFound(format!("there is no {one} {id}; `buildscale {list}` lists them")))
 }
 
-/// What is at `path` in a workspace.
+/// The file or folder at `path` in a workspace.
 pub(crate) async fn file(client: &Client, workspace: &str, path: &str) -> Result<Value, Failure> {
     client.get(&["workspaces", workspace, "files", "by-path"], &[("path", &absolute(path))]).await
 }

@@ -23,7 +23,7 @@ impl Blocks {
         Some(std::mem::replace(&mut self.waiting, rest))
     }
 
-    /// What is left: the last block.
+    /// Returns the rest: the last block.
     pub(crate) fn finish(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.waiting)).filter(|text| !text.trim().is_empty())
     }
@@ -57,7 +57,7 @@ pub(crate) fn render(text: &str, width: usize, style: Style) -> String {
     page.out
 }
 
-/// What is written so far, and where.
+/// The text written so far, and the position.
 struct Page<'a> {
     source: &'a str,
     width: usize,
@@ -69,9 +69,9 @@ struct Page<'a> {
     word: String,
     /// The looks that are on.
     looks: Vec<Look>,
-    /// What is before each line: of quotes and lists.
+    /// The text before each line: of quotes and lists.
     indent: Vec<String>,
-    /// What is before the next line instead: the mark of an item.
+    /// The text before the next line instead: the mark of an item.
     mark: Option<String>,
     /// The numbers of the lists that are open; none of one with points.
     lists: Vec<Option<u64>>,

@@ -1,4 +1,4 @@
-//! Where everything that people and scripts read is written: results to standard output, notices and errors to standard error.
+//! The writer of all that people and scripts read: results to standard output, notices and errors to standard error.
 
 use crate::failure::Failure;
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Style {
         if is_terminal && !refused && !dumb { Self::Colour } else { Self::Plain }
     }
 
-    /// What switches `look` on.
+    /// The escape sequence that switches `look` on.
     pub fn on(self, look: Look) -> &'static str {
         match (self, look) {
             (Self::Plain, _) => "",
@@ -50,7 +50,7 @@ impl Style {
         }
     }
 
-    /// What switches everything off.
+    /// The escape sequence that switches everything off.
     pub fn off(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -80,7 +80,7 @@ pub struct Output {
     telling: Telling,
 }
 
-/// Where it is told what an agent does on its way to an answer.
+/// The stream for an agent's work on its way to an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// On standard output, together with the answer: a person reads it, or a program that wants all of it.
@@ -123,12 +123,12 @@ impl Output {
         self.width
     }
 
-    /// From now on what agents do is told there.
+    /// From now on the work of agents is told there.
     pub fn tell_to(&mut self, telling: Telling) {
         self.telling = telling;
     }
 
-    /// Where it is told what agents do.
+    /// The stream for the work of agents.
     pub fn telling(&self) -> Telling {
         self.telling
     }
@@ -138,7 +138,7 @@ impl Output {
         if self.telling == Telling::Together { self.style } else { self.err_style }
     }
 
-    /// Tells what an agent does: a text as it is, control characters of ours included.
+    /// Tells a step of an agent: a text as it is, control characters of ours included.
     pub fn tell_raw(&mut self, text: &str) -> Result<(), Failure> {
         match self.telling {
             Telling::Together => Ok(self.out.write_all(text.as_bytes())?),
@@ -147,7 +147,7 @@ impl Output {
         }
     }
 
-    /// Tells what an agent does: a line.
+    /// Tells a step of an agent: a line.
     pub fn tell(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
         self.tell_raw(&format!("{text}\n"))
     }
@@ -178,7 +178,7 @@ impl Output {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Shows what was written; a live line goes before it.
+    /// Flushes all output; a live line is erased before it.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.drawn) {
             write!(self.err, "\r\x1b[2K")?;
@@ -197,8 +197,7 @@ impl Output {
         self.err_style
     }
 
-    /// Draws a line on standard error in place of the one drawn before; whatever is written next takes its place. It has to
-    /// fit into a line of the terminal.
+    /// Draws a line on standard error in place of the one drawn before; the next output takes its place. It has to fit into a line of the terminal.
     pub fn draw(&mut self, line: &str) -> Result<(), Failure> {
         if !self.live {
             return Ok(());
@@ -256,7 +255,7 @@ impl Output {
         if failure.is_silent() {
             return Ok(());
         }
-        // What came before is shown first, if it still can be.
+        // Earlier output is shown first, if it still can be.
         let _ = self.flush();
         if self.json {
             return writeln!(self.err, "{}", failure.json());
@@ -282,14 +281,14 @@ impl Output {
     }
 }
 
-/// Characters of a line of a terminal; what most have where it does not say.
+/// Characters per line of a terminal; a common width when it does not tell.
 fn columns(terminal: &impl std::os::fd::AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(terminal).map(|size| usize::from(size.ws_col));
     size.ok().filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// `text` without what could drive a terminal: what agents and files say must not move the cursor, rewrite a question
-/// for permission, or reverse the reading direction. Line ends and tabs stay.
+/// `text` without characters that could drive a terminal: texts of agents and files must not move the cursor, rewrite a question for permission, or
+/// reverse the reading direction. Line ends and tabs stay.
 pub fn clean(text: &str) -> String {
     let drives = |c: char| {
         (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

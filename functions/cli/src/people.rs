@@ -61,7 +61,7 @@ pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), Failure> 
             if let Some(life) = life {
                 body["expires_at"] = json!(SystemClock.now() + life);
             }
-            // Not a command that may be sent again: a key that nobody saw would be left behind.
+            // Not a command that may be sent again: a key that no person saw would be left behind.
             let made = client.change(Method::POST, &["keys"], Body::Json(body), None).await?;
             if out.is_json() {
                 return out.json(&made);

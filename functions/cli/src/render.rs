@@ -1,7 +1,7 @@
 //! A chat's events as people read them in a terminal.
 //!
-//! Text streams piece by piece. When a message is complete, only what was not shown yet is added: pieces expire in the hub
-//! once their message is there, so a client that was away gets the rest of a message this way.
+//! Text streams piece by piece. When a message is complete, only its unshown rest is added: pieces expire in the hub once their message is there, so
+//! a client that was away gets the rest of a message this way.
 
 use crate::{
     failure::Failure,
@@ -25,19 +25,19 @@ mod tests;
 const LINE: usize = 100;
 /// The most changed lines of an edit that are shown.
 const DIFF: usize = 12;
-/// How much of the arguments a person sees who is asked for permission. What is left out is said.
+/// The characters of the arguments that a person sees who is asked for permission. A cut is told.
 const ARGUMENT: usize = 2_000;
 
-/// Who reads.
+/// The reader of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The person in the conversation, who knows what they said, and reads errors on standard error.
+    /// The person in the conversation, who knows their own messages, and reads errors on standard error.
     Talker,
-    /// One who looks on.
+    /// A person who watches.
     Watcher,
 }
 
-/// What is open in the current line.
+/// The kind of text in the current line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     Nothing,
@@ -45,7 +45,7 @@ enum Open {
     Text,
 }
 
-/// What was shown so far, as far as it matters for what comes.
+/// The shown part, as far as later events depend on it.
 #[derive(Debug)]
 pub(crate) struct Renderer {
     role: Role,
@@ -53,14 +53,14 @@ pub(crate) struct Renderer {
     /// The message whose pieces are being shown, and the pieces.
     message_id: String,
     pieces: String,
-    /// What calls are about, until they are answered.
+    /// The descriptions of calls, until they are answered.
     calls: HashMap<String, String>,
     last_call: String,
     used: Used,
     /// When the turn began, and calls.
     began: Option<Instant>,
     calls_began: HashMap<String, Instant>,
-    /// What the agent said last, where standard output has the answer alone.
+    /// The agent's last text, when standard output has the answer alone.
     said: Option<String>,
     /// Text that is shown block by block, where a terminal shows it.
     blocks: Blocks,
@@ -199,7 +199,7 @@ impl Renderer {
                         None => Ok(()),
                     };
                 }
-                // It may be the answer, or what is said before a call.
+                // It may be the answer, or a text before a call.
                 (Telling::Beside | Telling::Nowhere, _) => {
                     self.open = Open::Nothing;
                     return Ok(());
@@ -274,7 +274,7 @@ impl Renderer {
         out.tell_raw(&markdown::render(blocks, width, out.told_style()))
     }
 
-    /// What the agent said before it went on was no answer: it is told beside.
+    /// A text of the agent before it went on was no answer: it is told beside.
     fn say(&mut self, out: &mut Output) -> Result<(), Failure> {
         match self.said.take() {
             Some(said) => self.line(out, said.trim_end()),
@@ -369,7 +369,7 @@ impl Renderer {
     fn questions(&mut self, data: &Value, out: &mut Output) -> Result<(), Failure> {
         let mark = out.told_style().paint(Look::Ask, "?");
         self.end_line(out)?;
-        // The one who answers sees each question when it is its turn.
+        // The person who answers sees each question when it is its turn.
         if self.role == Role::Watcher {
             for question in list(data, "questions") {
                 out.tell(format_args!("{mark} {}", clean(text(question, "question"))))?;
@@ -398,7 +398,7 @@ impl Renderer {
         if !facts.is_empty() {
             out.tell(style.paint(Look::Dim, facts.join(", ")))?;
         }
-        // What it said last is the answer.
+        // Its last text is the answer.
         match self.said.take() {
             Some(answer) => out.line(answer.trim_end()),
             None => Ok(()),

@@ -23,7 +23,7 @@ pub(crate) struct Frame {
 #[error("an event is longer than {MAX_LINE} bytes")]
 pub(crate) struct TooLong;
 
-/// What has been read so far.
+/// The part of the event that has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -94,7 +94,7 @@ impl Parser {
             "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.retry = value.parse().ok().map(Duration::from_millis).or(self.retry);
             }
-            _ => {} // comments, which have an empty field, and what is not known
+            _ => {} // comments, which have an empty field, and unknown fields
         }
         None
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_passed_over() {
+    fn odd_lines_are_passed_over() {
         assert_eq!(parse(": comment\nfoo: bar\nevent: only a name\n\n"), []);
         assert_eq!(parse("data:  two spaces\n\n"), [frame("", "message", " two spaces")]);
         assert_eq!(parse("data\n\n"), [frame("", "message", "")]);

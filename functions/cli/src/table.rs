@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(columns[1], 9);
         let mut narrow = [10, 10];
         fit(&mut narrow, 5);
-        assert_eq!(narrow, [10, 10], "what is narrow already wraps");
+        assert_eq!(narrow, [10, 10], "a narrow column already wraps");
     }
 
     #[test]

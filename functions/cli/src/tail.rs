@@ -22,7 +22,7 @@ pub(crate) async fn run(args: TailArgs, out: &mut Output) -> Result<Exit, Failur
     let mut follower = Follower::new(client.clone(), &workspace, &chat, args.after, None);
     let mut renderer = Renderer::new(Role::Watcher);
     if args.after.is_none() && !args.until_idle && is_idle(&client, &workspace, &chat).await? {
-        out.notice("no turn runs; --after 0 shows what was, and what comes is shown here")?;
+        out.notice("no turn runs; --after 0 shows past events, and new ones are shown here")?;
     }
     loop {
         let next =

@@ -1,5 +1,5 @@
-//! Files and folders to this machine and back, and what changed in them. A content goes through [`Files::content`] and
-//! [`Files::save`], which know how long ones travel.
+//! Files and folders to this machine and back, and their differences. A content goes through [`Files::content`] and [`Files::save`], which know how
+//! long ones travel.
 
 use crate::{
     failure::Failure,
@@ -18,7 +18,7 @@ use std::{
 /// How a folder is made like another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sync {
-    /// Whether what is not here goes into the trash.
+    /// Whether files that are not here go into the trash.
     pub(crate) delete: bool,
     /// Whether it is only told.
     pub(crate) dry_run: bool,
@@ -28,7 +28,7 @@ impl Files {
     /// The paths of files below a folder, some thousand at most.
     pub(crate) async fn paths(&self, folder: &str, most: usize) -> Result<Vec<String>, Failure> {
         let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-        // What a hub keeps for itself is no help to a person who types a path.
+        // Hidden system files of a hub are no help to a person who types a path.
         while let Some(folder) = folders.pop().filter(|_| found.len() < most) {
             for entry in self.client.list(&self.at(&[]), "entries", &[("path", &folder)], most).await? {
                 let path = text(&entry, "path").to_owned();
@@ -107,7 +107,7 @@ impl Files {
         told(&gone, if how.dry_run { "would remove" } else { "removed" }, out)
     }
 
-    /// Shows what changed between two versions.
+    /// Shows the differences between two versions.
     pub(crate) async fn diff(
         &self,
         path: &str,
@@ -135,7 +135,7 @@ impl Files {
         self.client.get(&self.at(&[text(file, "file_id"), "diff"]), &[("from", &from), ("to", &to)]).await
     }
 
-    /// Shows what changed in a file: between these versions, else in the last one. A new file is shown as such.
+    /// Shows the changes in a file: between these versions, else in the last one. A new file is shown as such.
     pub(crate) async fn show_diff(
         &self,
         path: &str,
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_brought_here_stays_below_the_folder() {
+    fn downloaded_files_stay_below_the_folder() {
         assert_eq!(below("/a/b/c.md", "/a"), Some(Path::new("b/c.md")));
         assert_eq!(below("/a.md", "/"), Some(Path::new("a.md")));
         assert_eq!(below("/a/../../etc/passwd", "/a"), None);

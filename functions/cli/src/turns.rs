@@ -1,4 +1,4 @@
-//! How turns end, and what that is for a script.
+//! The ends of turns, and their exit codes for scripts.
 
 use crate::{failure::Exit, follow::Event, value::text};
 
@@ -9,7 +9,7 @@ pub(crate) struct Ending {
     pub(crate) turn_id: String,
     /// The exit code of a command that waited for it.
     pub(crate) exit: Exit,
-    /// What to tell people about it; none when all is well.
+    /// A remark for people; none when all is well.
     pub(crate) remark: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a workspace used, and who one is.
+//! The usage of a workspace, and the caller's identity.
 
 use crate::{
     args::{AuthArgs, AuthCommand, UsageArgs},

@@ -1,4 +1,4 @@
-//! What a function answers to a batch of SQS: the messages that have to come again. Lambda deletes the others.
+//! The answer of a function to a batch of SQS: the messages that have to come again. Lambda deletes the others.
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
 

@@ -18,16 +18,16 @@ use tools::Registry;
 use tracing::level_filters::LevelFilter;
 use worker::Worker;
 
-/// Variables of what was deployed; [`aws::Config`] reads them.
+/// The prefix of variables that name deployed resources; [`aws::Config`] reads them.
 const DEPLOYED: &str = "BUILDSCALE__AWS__";
-/// What the public address names itself by; without it any address is as good.
+/// The token in CloudFront's header; without it any address is as good.
 const ORIGIN_TOKEN: &str = "BUILDSCALE__AWS__ORIGIN_TOKEN";
-/// Where Lambda says what the function is called.
+/// The variable in which Lambda names the function.
 const FUNCTION_NAME: &str = "AWS_LAMBDA_FUNCTION_NAME";
 /// Lost with the instance, and behind whenever another one has written: contents are compared with the index when they are read.
 const SCRATCH: &str = "/tmp";
 
-/// One account, with what was deployed in it.
+/// One account, with its deployed resources.
 pub struct Account {
     cloud: Cloud,
     pub(crate) config: Config,
@@ -35,38 +35,38 @@ pub struct Account {
     clock: Arc<dyn Clock>,
 }
 
-/// What the worker drives with.
+/// The parts of the worker.
 pub struct Working {
     /// Drives the actors of every kind.
     pub worker: Worker,
-    /// Where their commands come from.
+    /// The source of the commands.
     pub queue: Arc<SqsQueue>,
-    /// Who is told what tasks do.
+    /// The observers of tasks' events.
     pub observers: Arc<Observers>,
-    /// What is counted, for the log.
+    /// The metrics for the log.
     pub emf: Emf,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
 
-/// What the timer wakes with.
+/// The parts of the timer.
 pub struct Waking {
-    /// Where what is due goes.
+    /// The queue that due messages go to.
     pub queue: Arc<SqsQueue>,
-    /// Looks after what was left behind.
+    /// Looks after stranded work.
     pub sweeps: Sweeps,
-    /// What is counted, for the log.
+    /// The metrics for the log.
     pub emf: Emf,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Account {
-    /// By the variables of this process. From here on it logs JSON lines to standard output, where Lambda and ECS collect them,
-    /// without secrets; `BUILDSCALE_LOG` says how much, as in `info,actor=debug`.
+    /// By the variables of this process. From here on it logs JSON lines to standard output, where Lambda and ECS collect them, without secrets;
+    /// `BUILDSCALE_LOG` sets the levels, as in `info,actor=debug`.
     ///
     /// # Errors
-    /// When a variable makes no sense. What is missing is said when it is needed.
+    /// When a variable is malformed. A missing one is reported when it is needed.
     pub fn from_env() -> Result<Self, Failure> {
         // With two providers linked rustls would not know which one is meant, and with none nothing has TLS.
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -109,7 +109,7 @@ impl Account {
     /// When a variable is missing.
     pub fn waking(&self) -> Result<Waking, Failure> {
         let queue = Arc::new(self.cloud.queue()?);
-        // It accepts nothing, so that nothing of what flows are made of is linked.
+        // It accepts nothing, so no part of flows is linked.
         let ways = Ways::new(self.base(queue.clone())?, self.config.agents());
         let machines = self.sandboxes(ways.base.table.clone());
         let machines = machines.map(|sandboxes| Arc::new(crate::timer::Machines(sandboxes)) as Arc<dyn Sweep>);
@@ -145,7 +145,7 @@ impl Account {
         Ok(self.behind_origin(router))
     }
 
-    /// For `buildscale-stream`: what may be watched, until `shutdown`, and what is counted of it.
+    /// For `buildscale-stream`: the feeds, until `shutdown`, and their counters.
     ///
     /// # Errors
     /// When a variable is missing.
@@ -170,7 +170,7 @@ impl Account {
         Ok((front.streams(), metrics))
     }
 
-    /// These routes, for those who come by the public address.
+    /// These routes, for callers that come by the public address.
     pub(crate) fn behind_origin(&self, router: axum::Router) -> axum::Router {
         let token = self.environment.iter().find(|(name, _)| name == ORIGIN_TOKEN).map(|(_, value)| value.as_str());
         origin::behind(router, token)

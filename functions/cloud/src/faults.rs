@@ -1,5 +1,5 @@
-//! What the API could not answer. Lambda counts an answer with 500 as a success, so the function counts it itself: a new version that
-//! fails everybody is taken back by its alarm (`infra/functions.yaml`).
+//! Failed requests of the API. Lambda counts an answer with 500 as a success, so the function counts it itself: a new version that fails for
+//! everybody is taken back by its alarm (`infra/functions.yaml`).
 
 use assembly::Emf;
 use axum::{
@@ -14,7 +14,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Says what does not answer, by design with 503.
+/// Names the parts that do not answer, by design with 503.
 const READY: &str = "/ready";
 
 /// These routes, with a line of the log for each answer of 5xx.

@@ -4,12 +4,12 @@
 //! |---|---|---|
 //! | `buildscale-api` | a Lambda behind an HTTP API | requests; it answers 202 when the command is in the queue |
 //! | `buildscale-worker` | a Lambda on the FIFO queue | batches of commands; it drives their actors to rest |
-//! | `buildscale-timer` | a Lambda on the delay queue and on a schedule | what is due, and what was left behind |
+//! | `buildscale-timer` | a Lambda on the delay queue and on a schedule | due messages, and stranded work |
 //! | `buildscale-stream` | a container behind a load balancer, or a Lambda that streams | watchers |
 //! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands |
 //!
-//! What they do is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which adapter
-//! stands behind which port. What is added here is what Lambda asks for: deadlines, batches, and who acknowledges.
+//! Their work is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which adapter stands
+//! behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
 
 pub mod assemble;
 pub mod refusal;
@@ -23,10 +23,10 @@ mod faults;
 mod origin;
 mod readonly;
 
-/// Logs what was counted since the last time, as it is: CloudWatch takes no metrics out of lines that are wrapped into others.
+/// Logs the counts since the last time, as a bare line: CloudWatch takes no metrics out of lines that are wrapped into others.
 pub(crate) fn tell(emf: &assembly::Emf, clock: &dyn ports::Clock) {
     if let Some(line) = emf.line(clock.now()) {
-        // Whoever cannot log cannot say so either.
+        // A process that cannot log cannot report that either.
         drop(std::io::Write::write_all(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes()));
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn tell(emf: &assembly::Emf, clock: &dyn ports::Clock) {
 /// Why a function does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A variable of what was deployed.
+    /// A variable of the deployment.
     #[error(transparent)]
     Deployed(#[from] aws::ConfigError),
     /// Another variable, or the models.

@@ -1,7 +1,7 @@
 //! One public address. CloudFront stands in front of all functions that answer HTTP and names itself in a header; a request that
 //! comes by a function's own address is refused before anything is read for it.
 //!
-//! The header is no credential: it opens nothing, and who calls is asked afterwards all the same.
+//! The header is no credential: it opens nothing, and the caller is authenticated afterwards all the same.
 
 use crate::refusal::not_the_address;
 use axum::{
@@ -12,7 +12,7 @@ use axum::{
 use domain::Sha256;
 use http::HeaderName;
 
-/// What CloudFront sets, over whatever a client sends by this name (`infra/edge.yaml`).
+/// The header that CloudFront sets, over any value that a client sends by this name (`infra/edge.yaml`).
 const NAMES_ITSELF: HeaderName = HeaderName::from_static("x-buildscale-origin");
 
 /// Lets only those requests through that carry `token`; all of them without one.

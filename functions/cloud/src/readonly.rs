@@ -1,4 +1,4 @@
-//! What a function that only reads has for a queue.
+//! The queue of functions that only read: it refuses to send.
 
 use async_trait::async_trait;
 use ports::{DeadLetter, Delivery, Error, Outgoing, Queue, Receipt, Result};

@@ -8,7 +8,7 @@ use serde_json::json;
 /// The header that names a request.
 const REQUEST_ID: &str = "x-request-id";
 
-/// Whoever comes by a function's own address.
+/// The refusal of requests that come by a function's own address.
 pub(crate) fn not_the_address() -> Response {
     let message = "this is not the public address of the deployment";
     refused(StatusCode::FORBIDDEN, Code::Forbidden, message, "use the output PublicUrl of the stack", None)

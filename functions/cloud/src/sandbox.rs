@@ -1,4 +1,4 @@
-//! The machine of one workspace, in its container. It has a role that reads contents, and nothing else of what was deployed.
+//! The machine of one workspace, in its container. Its role may read contents, and no other resource of the deployment.
 
 use async_trait::async_trait;
 use aws::{Cloud, S3Blobs};
@@ -22,10 +22,10 @@ use tracing_subscriber::{
 /// Why a sandbox does not start. Its own, so that nothing is linked to say why others do not.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A variable of what was deployed.
+    /// A variable of the deployment.
     #[error(transparent)]
     Deployed(#[from] aws::ConfigError),
-    /// What it was told.
+    /// A fault of its own options.
     #[error(transparent)]
     Machine(#[from] machine::Failure),
     /// The disk, or the socket.
@@ -33,8 +33,8 @@ pub enum Failure {
     Io(#[from] std::io::Error),
 }
 
-/// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until nobody uses it. It logs JSON lines; of
-/// its token it has only the digest, so there is no secret that a line could have in it.
+/// Serves by the variables of this process, until SIGTERM, with which ECS ends a task, or until it has been idle for long enough. It logs JSON lines;
+/// of its token it has only the digest, so there is no secret that a line could have in it.
 ///
 /// # Errors
 /// When a variable is missing, or the disk or the socket cannot be had.
@@ -67,7 +67,7 @@ pub async fn serve() -> std::result::Result<(), Failure> {
     Ok(machine::serve(listener, machine, shutdown).await?)
 }
 
-/// Contents by their digests, which is all that its role lets it ask for; what writes is not even linked.
+/// Contents by their digests, as its role allows; code that writes is not even linked.
 struct Contents(S3Blobs);
 
 fn kept<T>() -> Result<T> {

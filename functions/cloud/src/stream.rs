@@ -15,14 +15,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Where it listens when nothing is said: inside a container, behind the load balancer.
+/// The default address: inside a container, behind the load balancer.
 const LISTEN: &str = "0.0.0.0:8080";
 
-/// How long one answer of the function may stream: well within its time-out. A function is paid for until its answer ends, also
-/// when nobody reads it any more, and a client that resumes costs one query.
+/// How long one answer of the function may stream: well within its time-out. A function is paid for until its answer ends, also without a reader, and
+/// a client that resumes costs one query.
 const LIFE_IN_A_FUNCTION: Duration = Duration::from_secs(5 * 60);
 
-/// What the API says to whoever asks it for events.
+/// The API's answer to requests for events.
 pub(crate) struct Elsewhere;
 
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! What comes at a time: messages that waited for theirs, and the sweep on a schedule.
+//! Work that is due at a time: delayed messages, and the sweep on a schedule.
 
 use crate::{again, assemble::Waking, tell};
 use assembly::sweeps::{Sweep, Swept};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long all sweeps of one invocation may take, well within the function's time-out.
 const AT_MOST: Duration = Duration::from_secs(40);
 
-/// Sends on what is due, or sweeps, by what woke it.
+/// Sends on due messages, or sweeps, by the event that woke it.
 ///
 /// # Errors
 /// When it is neither.
@@ -35,7 +35,7 @@ async fn sweep(waking: &Waking) -> Result<Value, Error> {
     Ok(json!({ "swept": swept }))
 }
 
-/// Machines that nobody wants, that have ended, or that do not come.
+/// Machines that no workspace wants, that have ended, or that do not come.
 pub(crate) struct Machines(pub EcsSandboxes);
 
 #[async_trait]

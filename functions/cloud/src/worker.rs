@@ -13,11 +13,11 @@ pub const MARGIN: Duration = Duration::from_secs(20);
 /// How long a message stays invisible without a sign of life; a worker that died is replaced after this time.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// How long observers of tasks may take for what they have not been told yet. Lambda freezes the process with the answer, so what
-/// is still waiting then is told with the next invocation, or by nobody.
+/// How long observers of tasks may take for the events that they have not been told yet. Lambda freezes the process with the answer, so events that
+/// still wait then are told with the next invocation, or never.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Drives what came, and names what has to come again; Lambda deletes the rest.
+/// Drives the records, and names those that have to come again; Lambda deletes the rest.
 ///
 /// A record that cannot be read is named, too, so that SQS puts it aside when its attempts are used up.
 pub async fn handle(working: &Working, event: LambdaEvent<SqsEvent>) -> SqsBatchResponse {

@@ -46,7 +46,7 @@ pub struct Hub {
     pub worker: Worker,
     /// Holds the event streams.
     pub feeds: Feeds,
-    /// Looks after what was left behind.
+    /// Looks after stranded work.
     pub sweeps: Sweeps,
     /// Its HTTP.
     pub front: Front,
@@ -65,7 +65,7 @@ pub fn assemble(
         Durability::Full => embedded::Durability::Full,
         Durability::Normal => embedded::Durability::Normal,
     };
-    // The runtime pauses what does not move on; only what even that cannot settle becomes a dead letter.
+    // The runtime pauses actors that do not move on; only a message that even that cannot settle becomes a dead letter.
     let mut working = worker::Options::default();
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
@@ -121,7 +121,7 @@ pub fn assemble(
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         counters: counted.into_iter().chain(observing.counters()).collect(),
-        // The front is where tasks come from that nobody has begun yet.
+        // The front accepts the tasks that have not begun yet.
         counted_by: Some(observing.metrics.clone()),
     };
     let front = Front::new(&engine.ways, engine.tools, engine.model.catalog(), config, outside);

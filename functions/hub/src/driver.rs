@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What to run.
+/// The scenario and its parameters.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DriverArgs {
-    /// What to run
+    /// The scenario to run
     #[arg(value_enum)]
     pub scenario: Scenario,
     /// Nodes of a chain, subtasks of a fanout, layers of 24 clones; a diamond has no size
@@ -32,7 +32,7 @@ pub struct DriverArgs {
     /// Bytes of payload that each step carries
     #[arg(long, default_value_t = 1024, value_name = "BYTES")]
     pub payload: usize,
-    /// Where everything is kept; it should be empty
+    /// The data directory; it should be empty
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
 }
@@ -92,7 +92,7 @@ pub async fn run(args: DriverArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What this process has used so far.
+/// The resources that this process has used so far.
 struct Used {
     cpu_seconds: f64,
     resident: u64,
@@ -266,7 +266,7 @@ fn manifests(args: &DriverArgs) -> BTreeMap<&'static str, String> {
                     nodes.push(node(&clone, "linear", json!({})));
                     edges.extend([edge(&branch, &clone), edge(&clone, &merge)]);
                 }
-                // What each clone brings is what it was given: one of them goes on.
+                // Each clone brings its own input: one of them goes on.
                 nodes.push(node(&merge, "merge", json!({ "op": { "expr": "input[0].output" } })));
                 last = merge;
             }

@@ -1,5 +1,4 @@
-//! What is the hub's own: its store, which is table and queue, has one writer that answers for both; its sandboxes are the machine
-//! that it runs on.
+//! The hub's own parts: its store, which is table and queue, has one writer that answers for both; its sandboxes are the machine that it runs on.
 
 use api::{Counters, HasRoom, Probe};
 use assembly::{
@@ -23,7 +22,7 @@ use std::{
     sync::Arc,
 };
 
-/// Where commands run, if any do: here, each in a world of its own, seeing nothing of the hub's but its workspace.
+/// The machines of commands, if any are configured: here, each command in a namespace of its own, seeing nothing of the hub's but its workspace.
 pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, Machines)> {
     let commands = config.sandbox.commands()?;
     let mut options = options(data, config);
@@ -37,7 +36,7 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
 fn options(data: &Path, config: &Config) -> sandbox::Options {
     let mut options = sandbox::Options::new(data.join("scratch"));
     options.hidden.push(data.to_owned());
-    // Where it is in a folder that commands read, its keys would be read with it.
+    // In a folder that commands read, its keys would be read with it.
     options.hidden.extend(config.file.clone());
     options.system.extend(config.sandbox.readable.iter().cloned());
     options.private = config.sandbox.allow_private;
@@ -45,7 +44,7 @@ fn options(data: &Path, config: &Config) -> sandbox::Options {
     options
 }
 
-/// What stands around commands, where a world can be had or, for this reason, cannot.
+/// The outer barrier around commands, when a namespace can be had or, for this reason, cannot.
 fn outer(world: Result<Outer, String>, has_accounts: bool) -> Outer {
     match world {
         Ok(world) => world,
@@ -70,7 +69,7 @@ fn outer(world: Result<Outer, String>, has_accounts: bool) -> Outer {
 pub(crate) fn keep_private(data: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(data)?;
     match fs::set_permissions(data, Permissions::from_mode(0o700)) {
-        // Commands of a workspace have a user of their own there, who reads its files.
+        // Commands of a workspace have a user of their own there, which reads its files.
         Ok(()) if geteuid().is_root() => drop(umask(Mode::WGRP | Mode::WOTH)),
         Ok(()) => {}
         Err(error) => {
@@ -87,7 +86,7 @@ pub(crate) fn has_workspaces(files: &Path) -> bool {
         .is_ok_and(|mut all| all.any(|entry| entry.is_ok_and(|entry| is_workspace(entry.file_name()))))
 }
 
-/// What has to be ready. The store keeps its files open, and answers also when nothing else of the data directory can be reached.
+/// The parts that have to be ready. The store keeps its files open, and answers also when nothing else of the data directory can be reached.
 pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>, files: &Path) -> Vec<Probe> {
     let writer = |name| {
         let store = store.clone();
@@ -119,7 +118,7 @@ pub(crate) fn room(store: &Arc<Store>) -> HasRoom {
     Box::new(move || store.has_room())
 }
 
-/// What the store counts.
+/// The counters of the store.
 pub(crate) fn counters(store: &Arc<Store>) -> Counters {
     let store = store.clone();
     Box::new(move |out| {
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_file_is_left_out_of_what_commands_read() -> Result<(), Box<dyn std::error::Error>> {
+    fn commands_cannot_read_the_configuration_file() -> Result<(), Box<dyn std::error::Error>> {
         let home = tempfile::tempdir()?;
         let file = home.path().join("buildscale.toml");
         fs::write(&file, "[server]\nlisten = \"127.0.0.1:8687\"\n[sandbox]\nreadable = [\"/opt/tools\"]\n")?;
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_looks_into_the_data_directory() -> io::Result<()> {
+    fn the_data_directory_is_private() -> io::Result<()> {
         let home = tempfile::tempdir()?;
         let (made, old) = (home.path().join("of/somebody"), home.path().join("old"));
         fs::create_dir(&old)?;

@@ -17,7 +17,7 @@ pub(crate) fn of_host(
     Arc::new(Noted::new(Arc::new(host), known.clone()))
 }
 
-/// Learns what the folder of secrets has by now.
+/// Learns the current secrets of the folder.
 pub(crate) fn learn_folder(data: &Path, known: &KnownSecrets) {
     known.learn(&local(data, &[]).of_folder());
 }

@@ -24,10 +24,10 @@ use tracing::level_filters::LevelFilter;
 /// How to serve.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ServeArgs {
-    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:8686]
+    /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:8686]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// Where everything is kept
+    /// The data directory
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub data_dir: PathBuf,
     /// The configuration file [default: buildscale.toml in the data directory]
@@ -114,7 +114,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
             tracing::info!("ending: running turns may finish");
             shutdown.cancel();
             ended_by_signal().await;
-            // Nothing is lost by it: that is what the log is for. Commands end with the process.
+            // Nothing is lost by it: all progress is in the log. Commands end with the process.
             tracing::warn!("ending at once");
             std::process::exit(130);
         }
@@ -135,7 +135,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Err(error) = worked {
         tracing::error!(%error, "the worker ended badly");
     }
-    // Nobody waits for them any more: turns and tasks that did have ended, or go on at the next start without them.
+    // Turns and tasks that waited for them have ended, or go on at the next start without them.
     if let Some(sandboxes) = &hub.sandboxes {
         sandboxes.end().await;
     }
@@ -153,7 +153,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     served.map_err(Failure::Io)
 }
 
-/// The threads of what works, apart from those of what answers: a decision or an effect that computes holds no request.
+/// The threads of the workers, apart from those of requests: a decision or an effect that computes holds up no request.
 struct Engine(Option<Runtime>);
 
 impl Engine {
@@ -168,7 +168,7 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// What still runs then is cut off: a thread of a runtime may not wait for the end of another one.
+    /// Work that still runs then is cut off: a thread of a runtime may not wait for the end of another one.
     fn drop(&mut self) {
         if let Some(threads) = self.0.take() {
             threads.shutdown_background();
@@ -192,8 +192,8 @@ fn raise_descriptors() -> u64 {
     wanted
 }
 
-/// Connections take half of the descriptors at most: the rest is for files, commands and models, so that clients who only hold
-/// connections open stop no work.
+/// Connections take half of the descriptors at most: the rest is for files, commands and models, so that clients who only hold connections open stop
+/// no work.
 fn connections_within(descriptors: u64) -> ServeOptions {
     let usual = ServeOptions::default();
     let half = usize::try_from(descriptors / 2).unwrap_or(usize::MAX).max(1);
@@ -213,10 +213,10 @@ async fn listen(address: &str, config: &Config) -> Result<TcpListener, Failure> 
     TcpListener::bind(addresses.as_slice()).await.map_err(failed)
 }
 
-/// What is odd about a configuration, but does not keep a hub from working.
+/// The warnings about a configuration that do not keep a hub from working.
 ///
 /// # Errors
-/// What could never work: a model of no provider, a folder that is not there.
+/// When it could never work: a model of no provider, a folder that is not there.
 pub fn checked(config: &Config, models: &Router) -> Result<Vec<String>, Failure> {
     if let Some(missing) = config.sandbox.readable.iter().find(|folder| !folder.exists()) {
         return Err(Failure::Config(format!("sandbox.readable: {}: there is no such folder", missing.display())));
@@ -224,8 +224,7 @@ pub fn checked(config: &Config, models: &Router) -> Result<Vec<String>, Failure>
     Ok(model_without_key(models)?.into_iter().collect())
 }
 
-/// What the default model lacks, if it lacks something. A model of a provider that there is not is refused: nobody could ever be
-/// answered.
+/// The missing key of the default model, if it is missing. A model of an unknown provider is refused: it could never answer.
 fn model_without_key(models: &Router) -> Result<Option<String>, Failure> {
     let Some(model) = models.catalog().into_iter().find(|model| model.default) else { return Ok(None) };
     match (model.provider.is_empty(), model.available, model.note) {
@@ -308,7 +307,7 @@ async fn learn_secrets(data: PathBuf, known: KnownSecrets, shutdown: Cancellatio
     }
 }
 
-/// Tasks that nobody drives now are counted, too: those that wait since before the start.
+/// Tasks that no worker drives now are counted, too: those that wait since before the start.
 async fn count_tasks(metrics: Arc<TaskMetrics>, context: Arc<api::Context>, shutdown: CancellationToken) {
     tokio::select! {
         () = shutdown.cancelled() => {}

@@ -1,4 +1,4 @@
-//! What was left behind is looked after now and then; the timer does so in the cloud.
+//! Stranded work is looked after now and then; the timer does so in the cloud.
 
 use assembly::sweeps::Sweeps;
 use std::time::Duration;

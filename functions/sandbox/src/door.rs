@@ -1,4 +1,4 @@
-//! Who may come in: whoever has the task's token, for the workspace that it is for.
+//! Access control: a caller needs the task's token, and reaches only the workspace that the task is for.
 
 use crate::{answer::Refused, routes::Machine};
 use axum::{
@@ -26,7 +26,7 @@ pub(crate) async fn guard(State(machine): State<Machine>, request: Request, next
     next.run(request).await
 }
 
-/// Compares all of both, whatever the first difference is.
+/// Compares all of both, in the same time wherever the first difference is.
 fn is_same(one: Sha256, other: Sha256) -> bool {
     let differences = one.as_bytes().iter().zip(other.as_bytes()).fold(0, |found, (one, other)| found | (one ^ other));
     std::hint::black_box(differences) == 0

@@ -1,4 +1,4 @@
-//! Since when nobody uses the machine.
+//! Measures for how long the machine has been unused.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -6,7 +6,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Counts who uses the machine, and remembers when the last one was done.
+/// Counts the users of the machine, and remembers when the last one was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Idle(Arc<Mutex<State>>);
 
@@ -17,7 +17,7 @@ struct State {
 }
 
 impl Idle {
-    /// Nobody, from now on.
+    /// No users, from now on.
     pub fn new() -> Self {
         Self(Arc::new(Mutex::new(State { users: 0, since: Instant::now() })))
     }
@@ -32,7 +32,7 @@ impl Idle {
         Used(self.clone())
     }
 
-    /// For how long nobody has.
+    /// For how long there have been no users; zero while there is one.
     pub fn elapsed(&self) -> Duration {
         self.change(|state| if state.users == 0 { state.since.elapsed() } else { Duration::ZERO })
     }

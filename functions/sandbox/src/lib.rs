@@ -2,16 +2,16 @@
 //! and where commands run beside them (spec 000 §7; spec 001 §5).
 //!
 //! ```text
-//!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── what it lacks, from the blobs
+//!   worker ── sandbox::Remote ── HTTP with the task's token ──┬── Mirror ── missing contents, from the blobs
 //!                                                             ├── search over the mirror
 //!                                                             └── Commands, confined
 //! ```
 //!
-//! It is told what its mirror is to contain, and reads nothing but contents by their digests: it has no way to the table. It ends
-//! itself when nobody has used it for a while, with code 0, and with it the task. What the requests are is in [`sandbox::wire`].
+//! It is told the contents of its mirror, and reads only contents, by their digests: it has no access to the table. After a while without use it
+//! ends itself with code 0, and with it the task. [`sandbox::wire`] defines the requests.
 //!
-//! What it does not do: it knows no tools (whoever starts it brings what searches a folder), no users and no permissions: who has the
-//! token may do everything here, and everything here is one workspace's.
+//! Deliberately absent: tools (the caller of this library supplies the search of a folder), users and permissions. A caller with the token may do
+//! everything here, and everything here belongs to one workspace.
 
 mod answer;
 mod door;

@@ -1,19 +1,19 @@
-//! What a sandbox is told when it is started: variables of its task.
+//! The options of a sandbox, given at its start as environment variables of its task.
 
 use domain::{Sha256, WorkspaceId};
 use std::{path::PathBuf, time::Duration};
 
-/// Whose it is.
+/// The workspace's id.
 const WORKSPACE: &str = "BUILDSCALE__SANDBOX__WORKSPACE";
-/// What its token hashes to. The token itself has only the table.
+/// The SHA-256 hash of the token. Only the table has the token itself.
 const TOKEN_SHA256: &str = "BUILDSCALE__SANDBOX__TOKEN_SHA256";
 /// After how many seconds without use it ends.
 const IDLE_SECONDS: &str = "BUILDSCALE__SANDBOX__IDLE_SECONDS";
-/// Where the mirror is.
+/// The folder of the mirror.
 const FOLDER: &str = "BUILDSCALE__SANDBOX__FOLDER";
-/// Where commands may write.
+/// The folder that commands may write to.
 const SCRATCH: &str = "BUILDSCALE__SANDBOX__SCRATCH";
-/// Where it listens.
+/// The address to listen on.
 const LISTEN: &str = "BUILDSCALE__SERVER__LISTEN";
 
 /// Why a sandbox does not start.
@@ -24,7 +24,7 @@ pub enum Failure {
     Variable {
         /// Its name.
         name: &'static str,
-        /// What is wrong with it.
+        /// The fault, as the predicate of the message.
         what: String,
     },
     /// The disk, or the socket.
@@ -35,17 +35,17 @@ pub enum Failure {
 /// How a sandbox runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose it is.
+    /// The workspace that the sandbox belongs to.
     pub workspace: WorkspaceId,
-    /// What its token hashes to.
+    /// The SHA-256 hash of its token.
     pub token: Sha256,
     /// After how long without use it ends.
     pub idle: Duration,
-    /// Where the mirror is.
+    /// The folder of the mirror.
     pub folder: PathBuf,
-    /// Where commands may write.
+    /// The folder that commands may write to.
     pub scratch: PathBuf,
-    /// Where it listens, such as `0.0.0.0:8080`.
+    /// The address to listen on, such as `0.0.0.0:8080`.
     pub listen: String,
 }
 

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(50);
 /// Searches a folder: with a tool and its arguments as JSON; the tool's answer as JSON.
 pub type Search = Arc<dyn Fn(PathBuf, String, String) -> BoxFuture<'static, String> + Send + Sync>;
 
-/// What the routes work with.
+/// The state that all routes share.
 #[derive(Clone)]
 pub struct Machine(Arc<Inner>);
 
@@ -45,7 +45,7 @@ struct Inner {
 }
 
 impl Machine {
-    /// With the mirror that is on the disk, which reads what it lacks from `blobs`.
+    /// Opens the mirror that is on the disk; contents that it lacks are read from `blobs`.
     ///
     /// # Errors
     /// When the disk does not let it.
@@ -56,7 +56,7 @@ impl Machine {
         how.hidden = vec![options.folder.clone()];
         // There is no other workspace here to leave some to.
         how.shared = false;
-        // The task's container is what stands around its commands.
+        // The task's container is the outer barrier around its commands.
         how.outer = sandbox::Outer::Container;
         Ok(Self::with(options, mirror, Commands::new(how), search))
     }
@@ -120,7 +120,7 @@ async fn mark(State(machine): State<Machine>) -> Json<Marked> {
 
 async fn apply(State(machine): State<Machine>, Body(manifest): Body<Manifest>) -> Answer<Json<Missing>> {
     let used = machine.idle().used();
-    // It goes on when nobody waits for it any more: whoever comes next finds that much less to do.
+    // It goes on after its caller has gone: the next one then finds that much less to do.
     let applying = tokio::spawn(async move {
         let _used = used;
         machine.mirror().apply(manifest).await

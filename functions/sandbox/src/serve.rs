@@ -1,4 +1,4 @@
-//! Serving, until nobody needs the machine or somebody ends it.
+//! Serves until the machine is idle for too long or is ended from outside.
 
 use crate::{Machine, router};
 use std::{io, time::Duration};
@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 /// How long requests in flight have when the machine ends. Commands are over by then.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves on `listener` until `shutdown`, or until nobody has used the machine for as long as it may be idle. In both cases all commands
-/// are ended before this returns.
+/// Serves on `listener` until `shutdown`, or until the machine has been unused for as long as it may be idle. In both cases all commands are ended
+/// before this returns.
 ///
 /// # Errors
 /// When the socket fails.
@@ -23,7 +23,7 @@ pub async fn serve(listener: TcpListener, machine: Machine, shutdown: Cancellati
     tokio::select! {
         served = &mut serving => return served.map_err(io::Error::other)?,
         () = shutdown.cancelled() => tracing::info!("ending, as it was told to"),
-        () = unused(&machine) => tracing::info!("ending: nobody uses it"),
+        () = unused(&machine) => tracing::info!("ending: the sandbox is idle"),
     }
     over.cancel();
     machine.commands().end(None).await;
@@ -36,7 +36,7 @@ pub async fn serve(listener: TcpListener, machine: Machine, shutdown: Cancellati
     }
 }
 
-/// Until nobody has used it for long enough.
+/// Returns when the machine has been unused for long enough.
 async fn unused(machine: &Machine) {
     loop {
         let left = machine.options().idle.saturating_sub(machine.unused());

@@ -68,7 +68,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Whether it has, or may turn out to have, what comes after `cursor`.
+    /// Whether it has, or may turn out to have, the frames after `cursor`.
     fn serves(&self, cursor: u64) -> bool {
         let through = self.block.get().map_or(self.start + STRIDE, |block| block.through);
         self.start <= cursor && cursor < through
@@ -124,7 +124,7 @@ impl Blocks {
     }
 }
 
-/// Reads and renders what comes after `start`, until it reaches beyond `cursor`. `floor` is the window's floor.
+/// Reads and renders the log after `start`, until it reaches beyond `cursor`. `floor` is the window's floor.
 ///
 /// Numbers may be missing, even at the end of the log, where entries of transient events have expired. All that is left
 /// of the log up to `floor` has been read once a page has no successor, so the block then reaches at least as far as that.

@@ -1,4 +1,4 @@
-//! Where a stream begins: what the client asks for, and what that means for a log.
+//! The start of a stream: the cursor that the client asks for, and its meaning for a log.
 
 use http::HeaderMap;
 
@@ -13,12 +13,12 @@ pub enum Cursor {
     Unknown,
 }
 
-/// Where a stream begins when the client has no cursor that is of use. The caller knows it from the actor's view.
+/// The start of a stream whose client has no usable cursor. The caller knows it from the actor's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// With the next event: nothing is running.
     Live,
-    /// At the running turn, whose first event has this number. It is trusted: the view may be ahead of what a feed has heard.
+    /// At the running turn, whose first event has this number. It is trusted: the view may be ahead of the feed.
     Turn(u64),
 }
 
@@ -42,7 +42,7 @@ impl Cursor {
     }
 }
 
-/// Where a stream begins.
+/// The start of a stream, as a position in the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     /// The cursor to go on from.

@@ -1,4 +1,4 @@
-//! The feed of one actor: listens to the bus, heals from the log, and wakes whoever waits for its window to move.
+//! The feed of one actor: listens to the bus, heals from the log, and wakes the subscriptions when its window moves.
 
 use crate::{
     block::Blocks,
@@ -31,7 +31,7 @@ use tokio::{
 const BATCH: usize = 64;
 /// Entries read at once while healing.
 const PAGE: usize = 128;
-/// Beats without a message after which the window is dropped: who comes back to an idle actor reads its log.
+/// Beats without a message after which the window is dropped: a client that comes back to an idle actor reads its log.
 const BEATS_TO_FORGET: u32 = 12;
 
 /// One actor that somebody watches. It lives as long as a subscription or its task holds it.
@@ -51,12 +51,12 @@ struct State {
     waiters: Waiters,
     /// Counts up with every beat; a waiter that sees another number than before has been silent for a beat.
     beat: u32,
-    /// The last event was seen: whoever has it is done.
+    /// The last event was seen: a subscription that has it is done.
     ended: bool,
     closing: bool,
 }
 
-/// What a subscription finds.
+/// The result of polling a subscription.
 pub(crate) enum Next {
     /// The window's answer.
     Read(Read),
@@ -98,11 +98,11 @@ impl Feed {
         lock(&self.state).window.next()
     }
 
-    /// Listens, and tells the numbers of the log's oldest event and of the one to come. Whoever comes first does the work;
-    /// when that fails, the next one tries again.
+    /// Listens, and returns the numbers of the log's oldest event and of the next one. The first caller does the work; when that fails, the next one
+    /// tries again.
     pub(crate) async fn start(self: &Arc<Self>) -> Result<(u64, u64)> {
         let oldest = self.oldest.get_or_try_init(|| async {
-            // First the bus, then the log: what is published in between arrives twice, and none is missed.
+            // First the bus, then the log: an event published in between arrives twice, and none is missed.
             let messages = match self.shared.bus.subscribe(self.actor.as_str()).await {
                 Ok(messages) => messages,
                 // The log has everything; it is looked at with every beat until the bus is there.
@@ -161,7 +161,7 @@ impl Feed {
         }
     }
 
-    /// Takes in what the bus brought; false when the log has more but could not be read.
+    /// Takes in messages of the bus; false when the log has more but could not be read.
     async fn receive(&self, messages: Vec<Bytes>) -> bool {
         let gap = match self.kind {
             Kind::Chat => self.take_in::<ChatEvent>(messages),
@@ -171,7 +171,7 @@ impl Feed {
         if gap { self.heal().await } else { true }
     }
 
-    /// Moves the window by what follows it directly; true when something is missing before the rest.
+    /// Moves the window by the messages that follow it directly; true when something is missing before the rest.
     fn take_in<E: Event>(&self, messages: Vec<Bytes>) -> bool {
         let mut next = self.next();
         let mut frames = Vec::new();
@@ -195,7 +195,7 @@ impl Feed {
         gap
     }
 
-    /// Reads what the log has and the window has not; false when it could not be read.
+    /// Reads the entries that the log has and the window lacks; false when they could not be read.
     async fn heal(&self) -> bool {
         let caught_up = match self.kind {
             Kind::Chat => self.catch_up::<ChatEvent>().await,
@@ -286,7 +286,7 @@ impl Feed {
         drop(waker); // outside the lock: it may be the last hold on a task
     }
 
-    /// What there is after `cursor` for the subscription in `slot`, which has seen `beat`.
+    /// The next chunk after `cursor` for the subscription in `slot`, which has seen `beat`.
     pub(crate) fn poll(&self, slot: u32, cursor: u64, beat: u32, context: &Context<'_>) -> Next {
         let mut state = lock(&self.state);
         match state.window.after(cursor, &self.shared.options) {

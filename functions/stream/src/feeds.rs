@@ -16,11 +16,11 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Where event streams come from. Cheap to clone; all clones are one.
+/// The feeds of all watched actors. Cheap to clone; clones share one state.
 #[derive(Clone)]
 pub struct Feeds(Arc<Shared>);
 
-/// What every feed needs.
+/// The parts that every feed needs.
 pub(crate) struct Shared {
     pub(crate) table: Arc<dyn Table>,
     pub(crate) bus: Arc<dyn Bus>,
@@ -67,7 +67,7 @@ impl Feeds {
         let feed = self.0.find(actor);
         let (oldest, mut next) = feed.start().await?;
         if matches!(cursor, Cursor::After(after) if after >= next) {
-            // Beyond what this feed has heard of; but the bus may be late, and another server may have been faster.
+            // Beyond the last event that this feed has heard of; but the bus may be late, and another server may have been faster.
             next = next_number(&*self.0.table, actor).await?.max(next);
         }
         Ok(Subscription::new(feed, Position::resolve(cursor, start, oldest, next)))

@@ -1,4 +1,4 @@
-//! What goes over the wire: one frame an event, and the few frames that are not events.
+//! The wire format: one frame per event, and the few frames that are not events.
 
 use actor::{ActorId, Entry};
 use bytes::Bytes;
@@ -13,11 +13,11 @@ const PADDING: &str = match std::str::from_utf8(&[b' '; 2048]) {
     Err(_) => "",
 };
 
-/// What is sent when there was nothing to send: a comment, and no blank line after it. A blank line ends an event; clients that follow
-/// the standard ignore one that has no data, and others (httpx-sse 0.4) make an empty `message` of it.
+/// Keeps an idle connection open: a comment, and no blank line after it. A blank line ends an event; clients that follow the standard ignore one that
+/// has no data, and others (httpx-sse 0.4) make an empty `message` of it.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n");
 
-/// Whose events a log has. A feed knows it once for all, so that each event is parsed as what it is.
+/// The kind of actor whose events a log has. A feed learns it once, so that each event is parsed as the right type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A chat's.

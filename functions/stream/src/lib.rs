@@ -6,21 +6,20 @@
 //!   log (the truth)┘  of frames         └─ ...
 //! ```
 //!
-//! One [`Feeds`] a process keeps one feed an actor that somebody watches. A feed listens to the bus *first*, then asks the
-//! log where it ends, and from then on knows which number must come next: what does not fit is read from the log. It
-//! renders each event once and keeps the newest frames in a window bounded by bytes and count.
+//! One [`Feeds`] per process keeps one feed per watched actor. A feed listens to the bus *first*, then asks the log where it ends, and from then on
+//! knows which number must come next: on a gap it reads the log. It renders each event once and keeps the newest frames in a window bounded by bytes
+//! and count.
 //!
 //! Each watcher has nothing but a cursor. Live, replay and lag are the same read: frames after the cursor, from the window
 //! when it reaches that far back, else from the log. Hence the invariants:
 //!
-//! - **Nobody waits for a reader.** Publishing ends at the window. A reader that cannot keep up falls behind the window and
+//! - **No reader blocks others.** Publishing ends at the window. A reader that cannot keep up falls behind the window and
 //!   costs its socket buffer and one chunk, however far it lags; one that takes nothing at all is closed.
 //! - **Each visible event once, in order.** The cursor only grows, and both sources are ordered by number.
 //! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
 //!   of the log at a beat.
 //!
-//! What it does not do: authorise, know what a chat is doing (`functions/api` says where a stream without a cursor begins),
-//! or accept commands.
+//! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and commands.
 
 mod block;
 mod changes;

@@ -1,4 +1,4 @@
-//! What can be configured, with the defaults that the figures in docs/benchmarks.md were measured with.
+//! The options, with the defaults that the figures in docs/benchmarks.md were measured with.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub struct FeedOptions {
     pub chunk_bytes: usize,
     /// The longest silence on a connection: a comment is sent before it is over.
     pub keep_alive: Duration,
-    /// What clients are told to wait before they connect again.
+    /// The time that clients are told to wait before they connect again.
     pub retry: Duration,
-    /// How long a stream lives at most. Who may watch was asked when it began and is asked again when it is resumed: so somebody
-    /// who was removed, or whose token has expired, sees no more than this of what they may not.
+    /// The longest life of a stream. Permission is checked when it begins and again when it is resumed: so a member who was removed, or whose token
+    /// has expired, sees events without permission for at most this long.
     pub max_life: Duration,
 }
 
@@ -64,9 +64,9 @@ pub struct ServeOptions {
     pub max_head_bytes: usize,
     /// How long a head may take to arrive, and how long a connection may be idle between requests.
     pub head_timeout: Duration,
-    /// How long a peer may take nothing of what it is sent, before its connection is closed.
+    /// How long a peer may take nothing before its connection is closed.
     pub stall_limit: Duration,
-    /// What the kernel may buffer for a peer, in bytes (the kernel doubles it for its own bookkeeping).
+    /// The kernel's send buffer per peer, in bytes (the kernel doubles it for its own bookkeeping).
     pub send_buffer_bytes: usize,
     /// How long requests in flight may take to end after a shutdown began.
     pub drain: Duration,

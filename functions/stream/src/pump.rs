@@ -9,11 +9,11 @@ use std::{
 };
 use tokio::{io::AsyncWrite, net::TcpStream};
 
-/// Moves bytes from a subscription to a socket until either ends. Its size is what ten thousand idle clients cost.
+/// Moves bytes from a subscription to a socket until either ends. Its size determines the cost of ten thousand idle clients.
 pub(crate) struct Pump {
     io: StallGuard<TcpStream>,
     subscription: Subscription,
-    /// What was taken from the subscription and not yet by the socket: one chunk at most.
+    /// The bytes that the socket has not taken yet: one chunk at most.
     pending: Bytes,
     ending: bool,
 }
@@ -24,7 +24,7 @@ impl Pump {
         Self { io, subscription, pending: head, ending: false }
     }
 
-    /// Reads whatever comes and throws it away: on this connection a client says nothing more, except that it goes.
+    /// Reads and discards all input: on this connection a client says nothing more, except that it goes.
     fn poll_gone(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut ignored = [0; 64];
         loop {

@@ -41,8 +41,8 @@ const BEYOND: usize = 64;
 /// How long one of them may take.
 const BRIEFLY: Duration = Duration::from_secs(5);
 
-/// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight
-/// end, and returns when they have, after `options.drain` at the latest. What is left then ends with the runtime.
+/// Serves `app` on `listener` until `shutdown` is cancelled; then takes no more connections, lets the requests in flight end, and returns when they
+/// have, after `options.drain` at the latest. Requests left then end with the runtime.
 ///
 /// Requests carry the peer's address as [`ConnectInfo<SocketAddr>`]. Event streams end when the token of their
 /// [`crate::Feeds`] is cancelled, which should be the same one or a child of it.
@@ -68,7 +68,7 @@ pub async fn serve(
 
     let accepting = async {
         loop {
-            // Whoever comes when there is no place is told so, as long as there is somebody to tell it.
+            // A client that comes when there is no place is told so, as long as a spare connection is free to tell it.
             let Ok(spare) = beyond.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((socket, peer)) => match permits.clone().try_acquire_owned() {
@@ -208,7 +208,7 @@ async fn refuse(server: &Server, socket: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// What says whether the process lives, and what it counts.
+/// The routes of liveness and metrics.
 const ALIVE: [&str; 2] = ["/health", "/metrics"];
 
 fn full() -> Response<Body> {
@@ -223,14 +223,14 @@ fn full() -> Response<Body> {
     response
 }
 
-/// What a client that begins with HTTP/2 is told, in its own language: SETTINGS, which a server says first, and GOAWAY with the
-/// code HTTP_1_1_REQUIRED and words for its log (RFC 9113, 3.4, 6.8 and 7).
+/// The answer to a client that begins with HTTP/2, in its own protocol: SETTINGS, which a server sends first, and GOAWAY with the code
+/// HTTP_1_1_REQUIRED and words for its log (RFC 9113, 3.4, 6.8 and 7).
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\
     \0\0\x2d\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d\
     HTTP/2 is not served here: use HTTP/1";
 
-/// Answers the first bytes of HTTP/2 and closes. What the client still sends is read, for a while: a close before that would throw
-/// away the answer with it.
+/// Answers the first bytes of HTTP/2 and closes. The rest of the client's bytes is read, for a while: a close before that would throw away the answer
+/// with it.
 async fn refuse_http2(mut io: StallGuard<TcpStream>) {
     const PATIENCE: Duration = Duration::from_secs(1);
     let refused = async {

@@ -15,7 +15,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// How the writes of a guarded connection go, for whoever cannot see the connection itself.
+/// The state of a guarded connection's writes, for code that cannot see the connection itself.
 #[derive(Debug, Default)]
 pub(crate) struct Flow(AtomicU8);
 

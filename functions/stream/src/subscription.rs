@@ -30,7 +30,7 @@ pub struct Subscription {
     stage: Stage,
     /// Everything visible up to here was given out.
     cursor: u64,
-    /// Counts the streams of this process; spreads what must not happen to all at once.
+    /// Counts the streams of this process; spreads work that must not happen to all at once.
     serial: u64,
     slot: u32,
     beat: u32,

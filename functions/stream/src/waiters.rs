@@ -1,4 +1,4 @@
-//! Who is to be woken when a feed moves: one slot a subscription, reused.
+//! The wakers of the subscriptions that wait for a feed to move: one slot per subscription, reused.
 //!
 //! A `tokio::sync::Notify` would do the same with a larger node in each waiting future; here a waiting subscription costs
 //! one waker (16 bytes) and never a second one, however often it is polled.
@@ -36,7 +36,7 @@ impl Waiters {
         }
     }
 
-    /// Everyone who waits; to be woken once the lock is released.
+    /// Removes and returns all wakers; to be woken once the lock is released.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
         self.slots.iter_mut().filter_map(Option::take).collect()
     }

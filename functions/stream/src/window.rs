@@ -15,7 +15,7 @@ pub(crate) struct Chunk {
     pub(crate) through: u64,
 }
 
-/// What a window has after a cursor.
+/// The result of reading a window after a cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// These frames.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_reads_what_comes_after_it() {
+    fn a_cursor_reads_the_frames_after_it() {
         let options = options(100, 100);
         let mut window = Window::at(5);
         assert_eq!(window.after(4, &options), Read::CaughtUp(4));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_bounds_is_left_to_the_log() {
+    fn frames_over_the_bounds_are_left_to_the_log() {
         let options = options(2, 100);
         let mut window = Window::at(1);
         window.append(frames(1..=5), 6, &options);

@@ -1,4 +1,4 @@
-//! What a subscription gives, whatever the bus does to the messages.
+//! The events that a subscription gets, under loss, duplication and reordering on the bus.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
@@ -55,7 +55,7 @@ fn after(log: &Log, cursor: u64) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_visible_event_once_and_in_order_whatever_the_bus_does() {
+async fn each_visible_event_once_and_in_order_for_any_fault_of_the_bus() {
     let all = Faults { lost: 20, doubled: 20, late: 20, garbled: 5, away: false };
     let kinds = [Faults::default(), Faults { lost: 100, ..Faults::default() }, Faults { lost: 50, ..all }, all];
     for seed in 0..200_u64 {
@@ -317,7 +317,7 @@ async fn the_stream_of_a_task_ends_after_its_last_event_live_and_replayed() {
     let (status, output) = (domain::Status::Success, serde_json::json!(1));
     log.write_task(vec![TaskEvent::Routed { from: "a".into(), to: "b".into() }]).await;
     log.write_task(vec![TaskEvent::Finished { status, output, exit: None, error: None, at }]).await;
-    // What only the machine needs comes after it.
+    // Events that only the machine needs come after it.
     log.write_task(vec![TaskEvent::Archived { files: 1 }]).await;
     assert_eq!(live.await.unwrap(), [1, 2]);
     assert_eq!(all(world.watch(&log, Cursor::After(1)).await).await, [2]);
@@ -334,7 +334,7 @@ async fn the_stream_of_a_task_ends_after_its_last_event_live_and_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_feed_goes_when_nobody_watches_any_more() {
+async fn a_feed_without_watchers_goes() {
     let world = world(1, Faults::default(), FeedOptions::default());
     let log = world.log();
     let reader = world.watch(&log, Cursor::None).await;
@@ -358,7 +358,7 @@ async fn a_reader_that_lags_behind_the_window_reads_the_log() {
         log.chatter(5).await;
         read_to(&mut quick, &mut seen_quick, log.next - 1).await;
     }
-    assert_eq!(world.feeds.metrics().counts().log_reads, 0, "who keeps up never reads the log");
+    assert_eq!(world.feeds.metrics().counts().log_reads, 0, "a watcher that keeps up never reads the log");
     read_to(&mut slow, &mut seen_slow, log.next - 1).await;
     assert_eq!(numbers(&seen_slow), log.visible);
     assert!(world.feeds.metrics().counts().log_reads > 0);

@@ -179,7 +179,7 @@ async fn a_client_that_leaves_is_noticed_in_silence() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_up_nobody_and_is_closed_with_its_cursor_intact() {
+async fn a_reader_that_does_not_read_blocks_no_other_and_is_closed_with_its_cursor_intact() {
     let options = ServeOptions { stall_limit: Duration::from_millis(300), ..ServeOptions::default() };
     let mut server = start(options).await;
     let socket = TcpSocket::new_v4().unwrap();
@@ -201,7 +201,7 @@ async fn a_reader_that_does_not_read_holds_up_nobody_and_is_closed_with_its_curs
     server.until(|counts| counts.stalled_closed == 1 && counts.subscriptions == 1).await;
     let written = server.feeds.metrics().counts().bytes;
     assert!(written < 9 * 1024 * 1024, "one reader had everything, the other its buffers: {written}");
-    // What the stuck client has read tells where it goes on.
+    // The bytes that the stuck client has read tell where it goes on.
     let _ = stuck.read_until(|_| false).await;
     let last = numbers(&stuck.seen).last().copied().unwrap_or(0);
     assert!(last < 512);

@@ -1,8 +1,9 @@
-//! The worker: takes deliveries off the queue, has the actor runtime drive them, and settles them as it says.
+//! The worker: takes deliveries off the queue, has the actor runtime drive them, and settles them by its verdict.
 //!
-//! It keeps deliveries invisible for as long as their actor is driven, and runs many actors at once; the queue sees to it that
-//! none runs twice. They share the processors by turns ([`Executor`]). The first part of a group says which kind of actor it is, and so which runtime drives it. On shutdown it takes no more, lets what runs end for a while, and then has it checkpointed: the actor
-//! tells itself to continue, and goes on in the next process.
+//! It keeps deliveries invisible for as long as their actor is driven, and runs many actors at once; the queue ensures that none runs twice. They
+//! share the processors by turns ([`Executor`]). The first part of a group names the kind of actor, and so the runtime that drives it. On shutdown it
+//! takes no more deliveries, lets running actors end for a while, and then has them checkpointed: the actor tells itself to continue, and goes on in
+//! the next process.
 
 mod metrics;
 
@@ -33,7 +34,7 @@ pub struct Options {
     pub concurrency: usize,
     /// How long a delivery stays invisible without a sign of life; a worker that died is replaced after this time.
     pub visibility: Duration,
-    /// How long what runs may take to end after a shutdown began, before it is checkpointed.
+    /// How long running actors may take to end after a shutdown began, before they are checkpointed.
     pub drain: Duration,
 }
 
@@ -46,7 +47,7 @@ impl Default for Options {
 /// How long a delivery rests that is for a kind of actor which this worker does not know: another one may, after an update.
 const UNKNOWN_RESTS: Duration = Duration::from_secs(30);
 
-/// Who decided how long deliveries are invisible at first.
+/// The side that set the first visibility of deliveries: this worker, or another receiver.
 #[derive(Clone, Copy)]
 enum Lease {
     Own,
@@ -77,7 +78,7 @@ impl Worker {
         self
     }
 
-    /// What it has done so far.
+    /// The counters of the work done so far.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -87,7 +88,7 @@ impl Worker {
         self.kinds.values().map(|kind| kind.warm_actors()).sum()
     }
 
-    /// Works until `shutdown`, then ends what runs and flushes the actors in memory.
+    /// Works until `shutdown`, then ends the running actors and flushes those in memory.
     pub async fn run(&self, shutdown: CancellationToken) {
         let cut = CancellationToken::new();
         let permits = Arc::new(Semaphore::new(self.options.concurrency));
@@ -137,13 +138,12 @@ impl Worker {
         verdict
     }
 
-    /// Drives a batch that somebody else took off the queue, as SQS does for a function: what [`Worker::handle`] does for one
-    /// group, for each group in it at once. Whoever took it acknowledges what is left, all but the receipts that are returned: these
-    /// were given back, and come again in order.
+    /// Drives a batch that another receiver took off the queue, as SQS does for a function: as [`Worker::handle`] does for one group, for each group
+    /// in it at once. The receiver acknowledges the rest, all but the receipts that are returned: these were given back, and come again in order.
     ///
-    /// A group is acknowledged here when it is done while others still run: what comes next for it need not wait for the longest
-    /// of them, nor come again when one of them takes the process along. The last one is left to whoever took the batch, so that
-    /// a batch of one group costs no request more.
+    /// A group is acknowledged here when it is done while others still run: its next command need not wait for the longest of them, nor come again
+    /// when one of them takes the process along. The last one is left to the receiver of the batch, so that a batch of one group costs no request
+    /// more.
     ///
     /// Such a batch is leased for the longest time that the function may run, so its visibility is shortened first: then a worker
     /// that dies is replaced after [`Options::visibility`].
@@ -181,7 +181,7 @@ impl Worker {
         let mut verdict = tokio::select! {
             biased;
             verdict = self.drive(group, deliveries, cut) => verdict,
-            // Somebody else has them: what this one still did, a model call above all, would be thrown away.
+            // Another worker has them: further work of this one, a model call above all, would be thrown away.
             () = self.keep_invisible(group, &receipts, lease) => Verdict { done: 0, again: Duration::ZERO },
         };
         verdict.done = verdict.done.min(receipts.len());

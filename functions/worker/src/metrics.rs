@@ -1,4 +1,4 @@
-//! What a worker counts.
+//! The counters of a worker.
 
 use actor::Verdict;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

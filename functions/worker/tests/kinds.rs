@@ -70,7 +70,7 @@ async fn the_first_part_of_a_group_chooses_the_runtime_and_an_unknown_one_ends_a
     assert_eq!(told, ["chat flushed", "chat got chat/w/1", "task flushed", "task got task/w/1"]);
 }
 
-/// Does what it is given but for the last, once.
+/// Handles all but the last of its commands, once.
 struct Hesitant(Arc<Mutex<Vec<usize>>>);
 
 #[async_trait]
@@ -94,7 +94,7 @@ impl Kind for Hesitant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_together_is_driven_together_and_settled_as_far_as_it_was_done() {
+async fn deliveries_of_one_batch_are_driven_together_and_settled_as_far_as_they_were_done() {
     let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 3));
     let lengths = Arc::new(Mutex::new(Vec::new()));
     let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(Hesitant(lengths.clone()))];
@@ -117,7 +117,7 @@ async fn what_came_together_is_driven_together_and_settled_as_far_as_it_was_done
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_batch_that_somebody_else_took_each_group_is_driven_and_what_is_not_done_is_named() {
+async fn of_a_batch_of_another_receiver_each_group_is_driven_and_the_rest_is_named() {
     let clock = Arc::new(TestClock::new(1));
     let queue = Arc::new(FakeQueue::new(clock, 0, Faults::none(), 9));
     let (told, lengths) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
@@ -169,7 +169,7 @@ async fn a_worker_that_dies_with_a_batch_of_somebody_else_is_replaced_within_its
     let meanwhile = tokio::time::timeout(Duration::from_secs(600), async {
         while queue.receive(1, Duration::from_secs(1)).await.unwrap().is_empty() {}
     });
-    assert!(meanwhile.await.is_err(), "nobody else gets it");
+    assert!(meanwhile.await.is_err(), "no other receiver gets it");
     working.abort();
     while queue.receive(1, Duration::from_secs(1)).await.unwrap().is_empty() {}
     assert!(began.elapsed() <= Duration::from_secs(600 + 60), "{:?}", began.elapsed());

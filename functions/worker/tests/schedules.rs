@@ -1,4 +1,4 @@
-//! Batches under faults and deaths: whatever the stores do and whoever dies when, each command counts once, in order.
+//! Batches under faults and deaths: under any fault of a store and any death, each command counts once, in order.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
@@ -114,7 +114,7 @@ fn actor(number: u32) -> ActorId {
 const CHILDREN: u32 = 3;
 const NUMBERS: u32 = 25;
 
-/// Plays one schedule; returns what the actors heard, with the longest list of commands of an entry.
+/// Plays one schedule; returns the commands that the actors heard, with the longest list of commands of an entry.
 async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
     let clock = Arc::new(TestClock::new(seed));
     let mut random = Random::new(seed);
@@ -133,7 +133,7 @@ async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
     let start = |crash: Crash| {
         let (table, queue) = (crash.table(table.clone()), crash.queue(queue.clone()));
         let outside = Arc::new(Outside);
-        // These deaths are nobody's fault, so nobody is paused for them.
+        // No actor causes these deaths, so none is paused for them.
         let options = actor::Options::default();
         let runtime = Runtime::new(
             Family,
@@ -167,7 +167,7 @@ async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
             process = start(mortal.clone());
         }
     }
-    // What was acknowledged may come once more.
+    // Acknowledged commands may come once more.
     tokio::time::sleep(Duration::from_secs(60)).await;
     survivor.abort();
     process.abort();
@@ -187,7 +187,7 @@ async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
 }
 
 #[test]
-fn no_schedule_loses_doubles_or_reorders_what_comes_together() {
+fn no_schedule_loses_doubles_or_reorders_commands_of_a_batch() {
     let mut longest = 0;
     for seed in 0..150 {
         let mut runtime = tokio::runtime::Builder::new_current_thread();

@@ -1,4 +1,4 @@
-"""What documents that people write claim of the product, as far as a program can tell: paths, commands, options, routes and keys exist."""
+"""Checks the claims of hand-written documents about the product, as far as a program can: paths, commands, options, routes and keys exist."""
 
 import re
 
@@ -44,7 +44,7 @@ def check():
     for path in links.documents():
         name = path.relative_to(ROOT).as_posix()
         text = path.read_text()
-        # The specification also speaks of what is not built.
+        # The specification also speaks of parts that are not built.
         if name in NOT_OURS or name.startswith("docs/spec/") or text.startswith("<!-- Written by") or not (name.startswith("docs/") or "/" not in name):
             continue
         for line in code_of(text):

@@ -158,7 +158,7 @@ max_steps = 50
 
 
 def variables():
-    """The usual variables of providers, and what else is read from the environment by its own name."""
+    """The usual variables of providers, and the others that are read from the environment by their own names."""
     _, text = rust.file_with(r"pub fn from_lookup\(file: Option<Self>", "shared/models")
     at = text.index("pub fn from_lookup")
     rows = re.findall(r"(?:key|text)\(&mut config\.([\w.]+), \"(\w+)\"\)", text[at:])
@@ -179,7 +179,7 @@ def variables():
 
 
 def example(sections):
-    """Every key with what it is, none of them set: a file to begin with."""
+    """Every key with its description, none of them set: a file to begin with."""
     lines = ["# Every key of the configuration, each with its default or an example. Nothing here is set.", "# Written by scripts/docs from the sources; docs/reference/configuration.md says more."]
     for section, doc, rows in sections:
         doc = doc.replace("`", "")

@@ -89,7 +89,7 @@ INTRO = """Every refusal of the API has one envelope. Codes are stable: a code n
            "request_id": "…", "details": {}}}
 ```
 
-`hint` says what to do, and may be absent. `details` holds facts for programs, such as the `field` at fault. `request_id` finds the request in
+`hint` names the remedy, and may be absent. `details` holds facts for programs, such as the `field` at fault. `request_id` finds the request in
 the log. `429` and `503` have the header `Retry-After`, in seconds.
 
 Events and histories have the same codes, without a status: in `error` of a task, in `code` of an observation.
@@ -105,7 +105,7 @@ def pages():
     name = {v.name: rust.renamed(v, enum.attrs) for v in enum.variants}
     out = [INTRO, "## Codes\n"]
     out.append(table(["code", "status", "means"], [(f"[`{name[v.name]}`](#{name[v.name].lower()})", str(status[v.name]), v.doc) for v in enum.variants]))
-    out.append("## Messages and hints\n\nThese are the messages that come with a fixed hint; `…` stands for what differs.\n")
+    out.append("## Messages and hints\n\nThese are the messages that come with a fixed hint; `…` stands for the parts that differ.\n")
     for v in enum.variants:
         pairs = sorted({(shown(m), shown(h)) for m, h in known.get(v.name, {})})
         body = table(["message", "hint"], pairs) if pairs else "No message with a fixed hint.\n"

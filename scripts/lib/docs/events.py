@@ -12,7 +12,7 @@ JSON = {
 
 
 def json_type(type_):
-    """What a Rust type is in JSON, and the type whose documentation says more."""
+    """The JSON type of a Rust type, and the type whose documentation says more."""
     name, optional = bare(type_)
     inner = re.fullmatch(r"Vec<(.+)>", name)
     if inner:
@@ -95,7 +95,7 @@ class Arms:
 
 
 def resolve(key, expression, variant, arms):
-    """The type and the documentation of what an expression of an arm is."""
+    """The type and the documentation of the value of an expression of an arm."""
     path = re.sub(r"^(args_data|\w+_data)\((\w+)\)$", r"\2", expression)
     path = re.sub(r"\.as_ref\(\)|\.name\(\)|\.as_str\(\)", "", path)
     if path.startswith('"'):
@@ -157,8 +157,8 @@ SPECIAL = {
     ],
     ("ChatEvent", "Failed"): [
         ("`code`", "string", "always", "See [errors](errors.md)."),
-        ("`message`", "string", "always", "What happened, for people."),
-        ("`hint`", "string", "not always", "What to do about it."),
+        ("`message`", "string", "always", "The error in words, for people."),
+        ("`hint`", "string", "not always", "The remedy."),
         ("`details`", "object", "not always", "Further facts, for programs."),
     ],
 }  # fmt: skip

@@ -15,7 +15,7 @@ import routes
 from rust import ROOT, Fault
 
 MODULES = (events, routes, manifests, configuration, cli, errors, metrics)
-# What a document never names: folders of one machine, and how a text came to be.
+# Words that a document never has: folders of one machine, and how a text came to be.
 UNWANTED = [r"(?<![\w.~*}\])$-])/(?:root|home|Users|work)/", r"\b(?:seed|api|engine|architecture) \d{3}\b"]
 
 

@@ -15,7 +15,7 @@ NOT_OURS = ("http://", "https://", "mailto:")
 
 
 def documents():
-    """Every Markdown file that is, or would be, in the repository, but those of test data and of what is built."""
+    """Every Markdown file that is, or would be, in the repository, but those of test data and of builds."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True)
     found = [ROOT / name for name in listed.stdout.split("\n") if name] if listed.returncode == 0 else ROOT.glob("docs/**/*.md")
     # Files of templates and fixtures are parts of programs, and link to places that are theirs.

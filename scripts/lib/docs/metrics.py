@@ -51,7 +51,7 @@ Counters begin at 0 when the process starts. `_seconds` are seconds, `_bytes` ar
 
 
 def on_aws():
-    """What functions write to their logs for CloudWatch, once per invocation."""
+    """The metrics that functions write to their logs for CloudWatch, once per invocation."""
     _, text = rust.file_with(r"^const METRICS: \[\(&str, &str, &str\)", "functions/assembly")
     inside = re.search(r"^const METRICS: [^=]+= \[(.*?)^\];", text, re.S | re.M).group(1)
     rows = re.findall(r'\("(\w+)", "(\w+)", "((?:[^"\\]|\\.)*)"\)', inside)
@@ -65,7 +65,7 @@ def pages():
     found = families()
     mentioned = set()
     for path, text in rust.files():
-        # What is counted for CloudWatch alone has no family here.
+        # A metric for CloudWatch alone has no family here.
         if "const METRICS: [(&str, &str, &str)" in text:
             continue
         for name in re.findall(r'"(buildscale_[a-z_]+)"', text):

@@ -1,6 +1,6 @@
 """A preprocessor of mdBook: documents beside docs/ that pages link to become pages of the site, and links lead there.
 
-In the repository these links lead to the documents themselves, which is what readers of the sources want.
+In the repository these links lead to the documents themselves, as readers of the sources expect.
 """
 
 import json
@@ -23,7 +23,7 @@ LINK = re.compile(r"(\]\()<?([^)\s>]*(?:\.(?:md|svg|yaml|toml)|LICENSE))(#[^)\s>
 
 
 def place(document):
-    """Where a document of the repository is in the site, from its root; none where it is not in it."""
+    """The path of a document of the repository in the site, from its root; none when it is not in it."""
     if document.is_relative_to(DOCS):
         return document.relative_to(DOCS).as_posix()
     name = document.relative_to(ROOT).as_posix() if document.is_relative_to(ROOT) else ""
@@ -31,7 +31,7 @@ def place(document):
 
 
 def rewritten(text, document, own):
-    """The text of a document whose links lead to where things are in the site; what is not in it is named without a link."""
+    """The text of a document with links for the site; targets outside it are named without a link."""
 
     def link(match):
         if re.match(r"[a-z]+:", match.group(2)):

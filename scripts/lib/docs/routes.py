@@ -8,7 +8,7 @@ from rust import Fault, table
 INTRO = """The API speaks JSON over HTTP/1.1. Its full description is OpenAPI 3.1 at `GET /openapi.json`, with a schema for each body. It
 needs no token on a hub.
 
-- Commands answer `202` once they are durable; what comes of them is in the event stream.
+- Commands answer `202` once they are durable; their results are in the event stream.
 - Lists have `limit` and `next_cursor`.
 - A `POST` may carry the header `Idempotency-Key`. The same key with the same body gives the first answer again; with another body it is refused
   with `IDEMPOTENCY_MISMATCH`.

@@ -1,4 +1,4 @@
-"""Reads what the reference pages need from Rust sources: structs, enums, their documentation, constants and defaults.
+"""Reads Rust sources for the reference pages: structs, enums, their documentation, constants and defaults.
 
 This is no parser of Rust. It understands code as rustfmt writes it, and fails with the place where it does not.
 """
@@ -152,7 +152,7 @@ class Members:
                 continue
             match = head.match(text, at)
             if not match:
-                raise Fault(f"{self.path}: what is this? {text[at:at + 40]!r}")
+                raise Fault(f"{self.path}: no field and no variant: {text[at:at + 40]!r}")
             name, at = match.group(2), match.end()
             # Up to the next comma that is in no bracket.
             rest = split_first(text[at:])
@@ -267,7 +267,7 @@ def constant(name):
 
 @lru_cache(None)
 def defaults(name, near=""):
-    """The defaults of a struct, by field, as expressions; what `#[derive(Default)]` gives is not in it."""
+    """The defaults of a struct, by field, as expressions; those of `#[derive(Default)]` are not in it."""
     candidates = [(p, t) for p, t in files() if re.search(rf"^impl Default for {name} \{{", t, re.M)]
     candidates = [c for c in candidates if near and near in c[0]] or candidates
     if not candidates:
@@ -351,7 +351,7 @@ def cased(name, rule):
 
 
 def bare(type_):
-    """A type without what only Rust needs, and whether it may be missing."""
+    """A type without the parts that only Rust needs, and whether it may be missing."""
     optional = False
     while True:
         match = re.fullmatch(r"(Option|Box|Arc|Cow)<(?:'\w+, )?(.+)>", type_)
@@ -362,7 +362,7 @@ def bare(type_):
 
 
 def cell(text):
-    """A text as it stands in a cell of a table, where braces of templates stay what they are."""
+    """A text as it stands in a cell of a table, with braces of templates unchanged."""
     return text.replace("\n\n", "<br>").replace("\n", " ").replace("|", "\\|").strip()
 
 
@@ -373,7 +373,7 @@ def table(heads, rows):
 
 
 def escaped(line):
-    """A line in which `<name>` stays what it is; code and line breaks of tables are left alone."""
+    """A line with `<name>` unchanged; code and line breaks of tables are left alone."""
     if line.startswith(("    ", "<!--")):
         return line
     parts = re.split(r"(`[^`]*`|<br>)", line)

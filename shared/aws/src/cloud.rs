@@ -10,10 +10,10 @@ use std::{sync::Arc, time::Duration};
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// One account and region, and what was deployed in it.
+/// One account and region, with the resources deployed in it.
 ///
-/// Making it asks nobody: credentials are fetched with the first request, and each client is made when its adapter is. They
-/// all share one pool of connections.
+/// Making it sends no request: credentials are fetched with the first one, and each client is made when its adapter is. They all share one pool of
+/// connections.
 pub struct Cloud {
     config: Config,
     sdk: SdkConfig,
@@ -31,7 +31,7 @@ impl Cloud {
         Self { config, sdk, clock }
     }
 
-    /// What was deployed.
+    /// The deployed resources.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -45,7 +45,7 @@ impl Cloud {
         Ok(crate::DynamoTable::new(aws_sdk_dynamodb::Client::from_conf(config), name, self.clock.clone()))
     }
 
-    /// The queue of commands. Schedules are needed by nobody who does not send far ahead, so that client is made when one is.
+    /// The queue of commands. Only messages for far ahead need schedules, so that client is made when one is sent.
     #[cfg(feature = "sqs")]
     pub fn queue(&self) -> Result<crate::SqsQueue, ConfigError> {
         let names = crate::QueueNames {
@@ -55,8 +55,8 @@ impl Cloud {
             scheduler_group: self.config.scheduler_group()?.to_owned(),
             scheduler_role_arn: self.config.scheduler_role_arn()?.to_owned(),
         };
-        // Receiving takes longer by itself, and has time-outs of its own. Who sends waits for the answer to a person's request, and one
-        // that is lost has to be noticed while there is time to ask again.
+        // Receiving takes longer by itself, and has time-outs of its own. A sender waits for the answer to a person's request, and a lost one has to
+        // be noticed while there is time to ask again.
         let sdk = self.impatient();
         Ok(crate::SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), sdk, names, self.clock.clone()))
     }
@@ -109,7 +109,7 @@ impl Cloud {
         crate::AwsSecrets::new(self.impatient(), prefix)
     }
 
-    /// The sandboxes, whose items are in `table`; none where none were deployed. `connect` makes what speaks with one.
+    /// The sandboxes, whose items are in `table`; none when none were deployed. `connect` makes the client of one.
     #[cfg(feature = "ecs")]
     pub fn sandboxes(&self, table: Arc<dyn ports::Table>, connect: crate::Connect) -> Option<crate::EcsSandboxes> {
         let deployed = self.config.sandbox()?.clone();

@@ -1,8 +1,8 @@
-//! What was deployed, by name, from the environment that the template sets.
+//! The deployed resources, by name, from the environment that the template sets.
 
 use std::collections::HashSet;
 
-/// Where the bus is.
+/// The address of the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusAddress {
     /// Redis or Valkey: `redis://host:port`, or `rediss://…` with TLS.
@@ -37,7 +37,7 @@ pub struct Sandbox {
 pub struct ConfigError {
     /// Which one.
     pub variable: &'static str,
-    /// What is wrong with it, and what it should say.
+    /// The fault, and the expected form.
     pub problem: String,
 }
 
@@ -48,7 +48,7 @@ impl ConfigError {
     }
 }
 
-/// What was deployed. Each function sets what it uses, so nothing is missing before it is asked for.
+/// The deployed resources. Each function sets those that it uses, so nothing is missing before it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     table: Option<String>,
@@ -133,7 +133,7 @@ impl Config {
     pub fn bucket(&self) -> Result<&str, ConfigError> {
         need(self.bucket.as_deref(), BUCKET)
     }
-    /// Where the bus is.
+    /// The address of the bus.
     pub fn bus(&self) -> Result<&BusAddress, ConfigError> {
         need(self.bus.as_ref(), BUS)
     }
@@ -141,7 +141,7 @@ impl Config {
     pub fn momento_secret(&self) -> Result<&str, ConfigError> {
         need(self.momento_secret.as_deref(), MOMENTO_SECRET)
     }
-    /// What the names of secrets begin with that flows may refer to: of this deployment alone, where it says so.
+    /// The prefix of the names of secrets that flows may refer to: this deployment's own if it is set, else one for all.
     pub fn flow_secrets(&self) -> &str {
         self.flow_secrets.as_deref().unwrap_or("buildscale/flows")
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_when_it_is_needed() {
+    fn a_missing_variable_is_reported_when_it_is_needed() {
         let config = read(&[(TABLE, " items "), (BUCKET, "")]).unwrap();
         assert_eq!(config.table(), Ok("items"));
         let error = config.bucket().unwrap_err().to_string();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_at_once() {
+    fn a_malformed_variable_is_reported_at_once() {
         assert!(read(&[(QUEUE_URL, "https://sqs/1/commands")]).unwrap_err().to_string().contains(".fifo"));
         assert!(read(&[(QUEUE_URL, "https://sqs/1/commands.fifo")]).is_ok());
         for (address, expected) in [

@@ -13,13 +13,13 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// What a subscriber that does not read may hold up.
+/// The bound of messages that wait for a subscriber that does not read.
 const MOST_MESSAGES: usize = 512;
 
-/// What says that something may have been missed: whoever follows a log reads it at a message that is no entry.
+/// Tells that messages may have been missed: a follower of a log reads it at a message that is no entry.
 pub(crate) const GAP: Bytes = Bytes::new();
 
-/// The channels with subscribers. Each costs what is waiting in it.
+/// The channels with subscribers. Each costs its waiting messages.
 pub(crate) struct Fanout {
     channels: Mutex<HashMap<String, Vec<Subscriber>>>,
     /// Hears of each channel whose last subscriber left.
@@ -49,8 +49,8 @@ impl Fanout {
         stream::poll_fn(move |context| {
             let _whole = &leave;
             match from.poll_recv(context) {
-                // What came last was dropped, so no later message may show the gap. (A task that did much is told to wait
-                // although there is more.)
+                // The last messages were dropped, so no later message may show the gap. (A task that did much is told to wait although there is
+                // more.)
                 Poll::Pending if from.is_empty() && missed.swap(false, Ordering::AcqRel) => Poll::Ready(Some(GAP)),
                 other => other,
             }
@@ -58,7 +58,7 @@ impl Fanout {
         .boxed()
     }
 
-    /// Gives `message` to the subscribers of `channel`. It waits for none: who has no room misses it, and gets a gap.
+    /// Gives `message` to the subscribers of `channel`. It waits for none: one without room misses it, and gets a gap.
     pub(crate) fn deliver(&self, channel: &str, message: &Bytes) {
         if let Some(subscribers) = self.lock().get(channel) {
             subscribers.iter().for_each(|subscriber| subscriber.give(message));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_subscriber_holds_up_nobody_and_hears_of_the_gap() {
+    async fn a_slow_subscriber_blocks_no_other_and_hears_of_the_gap() {
         let (fanout, _) = Fanout::new();
         let mut slow = fanout.join("c");
         for n in 0..2000_u32 {
@@ -140,7 +140,7 @@ mod tests {
         }
         let got = waiting(&mut slow);
         assert_eq!(got.len(), MOST_MESSAGES + 1);
-        assert_eq!(got.last(), Some(&GAP), "after what it got");
+        assert_eq!(got.last(), Some(&GAP), "after the messages that it got");
         fanout.deliver("c", &Bytes::from_static(b"next"));
         assert_eq!(waiting(&mut slow), ["next"]);
     }

@@ -1,11 +1,11 @@
-//! Why a service did not do what it was asked.
+//! The reason why a service did not fulfil a request.
 
 use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
 use aws_smithy_types::error::{display::DisplayErrorContext, metadata::ProvideErrorMetadata};
 use ports::Error;
 use std::fmt;
 
-/// What is known of the effect of a request that failed.
+/// The effect of a failed request, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Too many requests: it had no effect. Come again more slowly.
@@ -19,11 +19,11 @@ pub enum Class {
 /// The source of [`ports::Error::Unavailable`] in this crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What is known of its effect.
+    /// The effect, as far as it is known.
     pub class: Class,
     /// The service's name for it, if it gave one.
     pub code: Option<String>,
-    /// What the service or the SDK says about it.
+    /// The words of the service or the SDK about it.
     pub message: String,
 }
 
@@ -83,7 +83,7 @@ impl Fault {
         }
     }
 
-    /// As a port's error: what no retry can make right is the caller's, all else is `what`'s.
+    /// As a port's error: a fault that no retry can make right is the caller's, all else is `what`'s.
     pub(crate) fn into_error(self, what: &'static str) -> Error {
         match self.code.as_deref() {
             Some(code) if self.class == Class::Refused && is_about_the_request(code) => Error::Invalid(self.message),
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_says_what_is_known_of_the_effect() {
+    fn a_code_tells_the_known_effect() {
         for (code, is_sender_fault, class, is_invalid) in [
             ("ThrottlingException", true, Class::Throttled, false),
             ("SlowDown", false, Class::Throttled, false),

@@ -12,13 +12,13 @@ use aws_smithy_types::config_bag::ConfigBag;
 #[derive(Debug)]
 struct Https(SharedHttpClient);
 
-/// One for all clients. The root certificates are read by a thread of their own meanwhile: a function polls for work at once, and
-/// whoever sends the first request waits for what is left of it.
+/// One for all clients. The root certificates are read by a thread of their own meanwhile: a function polls for work at once, and the sender of the
+/// first request waits for the rest of it.
 pub(crate) fn client() -> SharedHttpClient {
     let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
     let client = Builder::new().tls_provider(ring).build_https();
     let reads = client.clone();
-    // This is when the SDK reads them, once a process. What is wrong with them is said by the first request.
+    // This is when the SDK reads them, once per process. The first request reports any fault of theirs.
     std::thread::spawn(move || {
         drop(reads.validate_base_client_config(&RuntimeComponentsBuilder::new("https"), &ConfigBag::base()));
     });

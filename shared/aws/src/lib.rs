@@ -1,10 +1,10 @@
 //! Adapters for AWS: the ports on DynamoDB, SQS with EventBridge Scheduler, S3, Redis or Valkey, Secrets Manager and SSM, ECS.
 //!
-//! They promise what [`ports`] promises and no more; the conformance suites of `testkit` hold them to it, on emulators of the
-//! real protocols (`tests/emulators`). What they add is the price: one request for one write, for one page, for ten
-//! messages; no scan anywhere; retries only by the SDK's standard mode, except where the SDK does not retry.
+//! They keep the promises of [`ports`] and no more; the conformance suites of `testkit` hold them to it, on emulators of the real protocols
+//! (`tests/emulators`). Beyond that they bound the price: one request for one write, for one page, for ten messages; no scan anywhere; retries only
+//! by the SDK's standard mode, except for failures that the SDK does not retry.
 //!
-//! * [`Config`] names what was deployed, from the environment; [`Cloud`] makes each client once, when it is first asked for.
+//! * [`Config`] names the deployed resources, from the environment; [`Cloud`] makes each client once, when it is first asked for.
 //! * [`DynamoTable`] keeps every item of the system in one table with one index.
 //! * [`SqsQueue`] delivers by a FIFO queue, and delays by a standard queue and by one-time schedules.
 //! * [`S3Blobs`] keeps contents under their SHA-256.
@@ -12,8 +12,8 @@
 //! * [`AwsSecrets`] reads keys.
 //! * [`EcsSandboxes`] starts machines for commands, and ends them.
 //!
-//! A function links what it uses: each adapter is behind a feature of this crate. [`Fault`] says why a service did not do
-//! what it was asked, as the source of [`ports::Error::Unavailable`].
+//! A function links the adapters that it uses: each is behind a feature of this crate. [`Fault`] says why a service did not fulfil a request, as the
+//! source of [`ports::Error::Unavailable`].
 
 #[cfg_attr(
     not(all(
@@ -25,7 +25,7 @@
         feature = "secrets",
         feature = "sqs"
     )),
-    allow(dead_code, unused_imports, reason = "a function links what it uses")
+    allow(dead_code, unused_imports, reason = "a function links the adapters that it uses")
 )]
 mod cloud;
 mod config;
@@ -37,7 +37,7 @@ mod ecs;
 mod fanout;
 #[cfg_attr(
     not(any(feature = "dynamodb", feature = "s3", feature = "secrets", feature = "sqs")),
-    allow(dead_code, unused_imports, reason = "a function links what it uses")
+    allow(dead_code, unused_imports, reason = "a function links the adapters that it uses")
 )]
 mod fault;
 mod https;

@@ -22,16 +22,16 @@ use tokio::{
 const WHAT: &str = "the bus";
 /// How long Redis may take to answer, and to take a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long Redis may take for one message. Whoever publishes has a step to go on with.
+/// How long Redis may take for one message. The publisher has a step to go on with.
 const PROMPTLY: Duration = Duration::from_secs(1);
-/// After so long without a message the publisher's connection is replaced: Lambda freezes processes for minutes, and what is in
-/// between forgets connections without a word (AWS's network after 350 s).
+/// After so long without a message the publisher's connection is replaced: Lambda freezes processes for minutes, and the network in between drops
+/// idle connections silently (AWS's after 350 s).
 const IDLE: Duration = Duration::from_secs(30);
 /// How long a subscription may take, reconnecting included.
 const SUBSCRIBING: Duration = Duration::from_secs(5);
 /// How often a silent connection is asked whether it is there: a firewall that forgot it says nothing by itself.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long a subscription may take while it is left alone: what is there again answers at once.
+/// How long a subscription may take while it is left alone: a Redis that is back answers at once.
 const BRIEFLY: Duration = Duration::from_millis(100);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -40,9 +40,9 @@ const TOGETHER: usize = 1000;
 
 /// A bus on Redis or Valkey.
 ///
-/// It reconnects by itself, ever more slowly, and listens again to every channel that has subscribers. Each of them then
-/// gets an empty message: something may have been missed, look at the log. While Redis is away, publishing fails within
-/// seconds, and so does subscribing to a channel that nobody listens to yet; for a moment after that, they fail at once.
+/// It reconnects by itself, ever more slowly, and listens again to every channel that has subscribers. Each of them then gets an empty message:
+/// something may have been missed, look at the log. While Redis is away, publishing fails within seconds, and so does subscribing to a channel
+/// without listeners; for a moment after that, they fail at once.
 pub struct RedisBus {
     publisher: Publisher,
     rest: Rest,
@@ -159,7 +159,7 @@ struct Listener {
     fanout: Arc<Fanout>,
     wanted: mpsc::UnboundedReceiver<Listen>,
     abandoned: mpsc::UnboundedReceiver<String>,
-    /// Who waits for a channel to be confirmed, across connections.
+    /// The subscriptions that wait for a channel to be confirmed, across connections.
     waiting: HashMap<String, Vec<oneshot::Sender<()>>>,
 }
 
@@ -172,7 +172,7 @@ enum Ended {
 
 impl Listener {
     async fn run(mut self) {
-        // Nobody listens to anything: a process that only publishes makes no second connection.
+        // There are no subscriptions yet: a process that only publishes makes no second connection.
         let Some(first) = self.wanted.recv().await else { return };
         self.wait_for(first);
         let mut pause = SHORTEST_PAUSE;
@@ -271,7 +271,7 @@ impl Listener {
         self.waiting.entry(wanted.channel).or_default().push(wanted.confirmed);
     }
 
-    /// Who gave up waiting does not hear it.
+    /// A subscription that gave up waiting does not hear it.
     fn confirm(&mut self, channel: &str) {
         for waiting in self.waiting.remove(channel).into_iter().flatten() {
             _ = waiting.send(());

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// For how long.
 const LEFT_ALONE: Duration = Duration::from_secs(3);
 
-/// Whether a service failed a moment ago: whoever publishes has other things to do than to wait for it each time.
+/// Whether a service failed a moment ago: a publisher must not wait for it each time.
 #[derive(Default)]
 pub(crate) struct Rest(Mutex<Option<Instant>>);
 

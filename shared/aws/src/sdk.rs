@@ -1,7 +1,7 @@
-//! Where a deployed process finds its credentials, its region, and other endpoints: in what Lambda and ECS give it, and nowhere else.
+//! The sources of a deployed process's credentials, region and endpoints: the variables and addresses that Lambda and ECS give it, and no others.
 //!
-//! The SDK would look in more places: a profile's files, web identities, the metadata of an instance. None of them is where
-//! this runs, each costs a client or a parser in every binary, and a start that waits.
+//! The SDK would look in more places: a profile's files, web identities, the metadata of an instance. None of them applies here, each costs a client
+//! or a parser in every binary, and a start that waits.
 
 use aws_config::{
     BehaviorVersion, Region, SdkConfig, ecs::EcsCredentialsProvider,
@@ -12,7 +12,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_async::{rt::sleep::TokioSleep, time::SystemTimeSource};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
-/// Asks nobody: credentials are fetched with the first request.
+/// Sends no request: credentials are fetched with the first one.
 pub(crate) fn from_env() -> SdkConfig {
     // Lambda puts them into the environment, ECS behind an address that is there.
     let http = crate::https::client();

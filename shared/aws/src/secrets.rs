@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 const MANAGER: &str = "Secrets Manager";
 const PARAMETERS: &str = "SSM";
-/// How long a secret is taken for what it was: a rotation is noticed within this time, and a busy worker asks twelve times an hour.
+/// How long a secret is cached: a rotation is noticed within this time, and a busy worker asks twelve times an hour.
 const GOOD_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// The secrets of a deployment, below one prefix.
 ///
-/// Who writes a flow names a secret, and may name none but those made for flows: the prefix is put before every name. A name
-/// that begins with `/` is a parameter of SSM, any other one a secret of Secrets Manager. Variables and files of the function
-/// are refused. What was found is kept for five minutes.
+/// The author of a flow names a secret, and may name none but those made for flows: the prefix is put before every name. A name that begins with `/`
+/// is a parameter of SSM, any other one a secret of Secrets Manager. Variables and files of the function are refused. Values are cached for five
+/// minutes.
 pub struct AwsSecrets {
     sdk: SdkConfig,
     prefix: String,

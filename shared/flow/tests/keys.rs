@@ -21,8 +21,8 @@ const ARTIFACTS: &str = "s10_1_rules_say_what_is_kept";
 const METRICS: &str = "s10_4_every_key_of_metrics_yaml_acts";
 const PROFILE: &str = "s10_9_a_line_is_mapped_as_the_profile_says";
 const COMMANDS: &str = "s10_9_a_profile_has_commands_of_its_own";
-const TOLD: &str = "s10_9_a_profile_says_what_is_told_of_a_run_and_of_its_commands";
-const HISTORY: &str = "s10_9_the_history_is_nobody_elses_and_does_not_grow_for_ever";
+const TOLD: &str = "s10_9_a_profile_chooses_the_events_shown_and_the_commands";
+const HISTORY: &str = "s10_9_the_history_is_private_and_does_not_grow_for_ever";
 const PACKAGE: &str = "s10_13_a_package_says_what_changed";
 const CASES: &str = "s10_3_cases_are_chosen_by_suite_and_tag";
 const RUNS: &str = "s10_3_cases_are_isolated_and_their_results_are_kept";
@@ -64,7 +64,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("Execution", "version", VERSION),
     ("Execution", "max_concurrency", "s10_12_a_flow_executes_so_many_nodes_at_once"),
     ("Execution", "max_queued", "s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_again"),
-    ("Execution", "queue_policy", "s10_12_who_has_priority_begins_first_unless_the_flow_takes_turns"),
+    ("Execution", "queue_policy", "s10_12_a_task_of_higher_priority_begins_first_unless_the_flow_takes_turns"),
     ("Execution", "providers", "s10_12_a_provider_is_asked_so_many_times_at_once"),
     ("Inspector", "version", VERSION),
     ("Inspector", "enabled breakpoints stepping", INSPECTOR),

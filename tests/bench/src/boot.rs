@@ -1,4 +1,4 @@
-//! `boot`: from the start of the process to the first answer, what an idle hub holds, and how large its binary is.
+//! `boot`: from the start of the process to the first answer, the memory of an idle hub, and the size of its binary.
 
 use crate::{
     Bench, Result, client,
@@ -88,9 +88,9 @@ async fn start(bench: &Bench, data: &Path, took: &mut Samples) -> Result<Hub> {
     Ok(hub)
 }
 
-/// What it holds once it is at rest, in MiB.
+/// Its resident memory once it is at rest, in MiB.
 async fn idle(hub: &Hub) -> Result<f64> {
-    // poll: memory that comes late announces itself to nobody
+    // poll: memory grows without notice
     tokio::time::sleep(Duration::from_millis(500)).await;
     Ok(hub.resident()? / MIB)
 }

@@ -1,7 +1,7 @@
 //! Tasks: chains, fan-outs, diamonds, growth, a death at half, and tasks that wait (spec 002 on the actor runtime).
 //!
-//! The release binary runs the flows in a process of its own (`buildscale bench-driver`); every step is durable, and its
-//! payload is 1 KiB that does not compress. The floor is what SQLite alone does a step, measured just before.
+//! The release binary runs the flows in a process of its own (`buildscale bench-driver`); every step is durable, and its payload is 1 KiB that does
+//! not compress. The floor is the cost of a step in SQLite alone, measured just before.
 
 use crate::{
     Bench, Result, client,
@@ -29,7 +29,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     crash(bench)
 }
 
-/// What the driver said at its end.
+/// The figures that the driver printed at its end.
 struct Ran {
     steps: f64,
     seconds: f64,
@@ -148,7 +148,7 @@ fn growth(bench: &mut Bench) -> Result<()> {
     )
 }
 
-/// Layers of 24 clones and a merge: what a child costs in a small graph, and in one of 16 times the nodes.
+/// Layers of 24 clones and a merge: the cost of a child in a small graph, and in one of 16 times the nodes.
 pub(crate) fn layers(bench: &mut Bench) -> Result<()> {
     const CLONES: f64 = 24.0;
     // A branch, its clones and a merge each, and a start and an exit.

@@ -124,7 +124,7 @@ impl Git {
 
     fn run(&self, arguments: &[&str]) -> Result<()> {
         let mut command = Command::new("git");
-        // Nobody's configuration, and no clean-up in the middle of a sample.
+        // Without a user's configuration, and without a clean-up in the middle of a sample.
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
         command.args(["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0"]);
         command.arg("-C").arg(&self.folder).args(arguments).stdout(Stdio::null());
@@ -162,7 +162,7 @@ async fn sample(folder: &Path, bytes: usize) -> Result<Took> {
     let mut append = Append::new(folder)?;
     let embedded = Arc::new(Embedded::new(&folder.join("data")).await?);
     fill(&embedded).await?;
-    // What filling left to be written must not be written while we measure.
+    // The pages that filling left dirty must not be written while we measure.
     Command::new("sync").status()?;
 
     let path = FilePath::parse(&format!("/{}", place(1)))?;

@@ -1,4 +1,4 @@
-//! Floors: what nobody who wants to keep something can be faster than.
+//! Floors: the fastest that durable storage can be.
 
 use crate::{Bench, Result, report::Figure, samples::Samples};
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The length of what is appended: a page, as SQLite's log takes it.
+/// The length of an append: a page, as SQLite's log takes it.
 const PAGE: [u8; 4096] = [7; 4096];
 /// About the length of a log entry, in bytes.
 const ENTRY: usize = 500;

@@ -5,7 +5,7 @@ use crate::{Bench, Result, hub::MIB, report::Figure};
 use serde_json::Value;
 use std::{path::PathBuf, process::Command};
 
-/// Where scripts/bench had them built to: `<name>/bootstrap`.
+/// The variable with the folder in which scripts/bench had them built: `<name>/bootstrap`.
 const FUNCTIONS: &str = "BUILDSCALE_FUNCTIONS";
 const LAMBDAS: [&str; 3] = ["buildscale-api", "buildscale-worker", "buildscale-timer"];
 const ROUNDS: &str = "40";

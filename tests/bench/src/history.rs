@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Messages of a chat: half of them a person's, half the model's.
 const LENGTHS: [usize; 3] = [10, 1_000, 10_000];
-/// What a person says: so much that 10,000 messages are several times the default budget.
+/// The words of a person: so many that 10,000 messages are several times the default budget.
 const WORDS: &str = "talk about what was decided yesterday, what is still open, who is to be asked before the next \
     step is taken, and where the notes of all that are kept, so that whoever comes later finds them without asking";
 /// A budget that cuts nothing.

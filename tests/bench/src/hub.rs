@@ -27,7 +27,7 @@ impl Hub {
         let log = File::options().create(true).append(true).open(bench.home().join("hub.log"))?;
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--data-dir"]).arg(data);
-        // No key of a provider may change what is measured.
+        // No key of a provider may change the figures.
         command.env_clear().env("BUILDSCALE__AI__SCRIPT", &script).env("BUILDSCALE__AI__MODEL", "scripted/script");
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn()?;
@@ -55,7 +55,7 @@ impl Hub {
         Ok(10.0 * ticks.sum::<std::result::Result<u64, _>>()? as f64)
     }
 
-    /// What it has had written to disks so far, in bytes.
+    /// The bytes that it has written to disks so far.
     pub fn written(&self) -> Result<f64> {
         number(&fs::read_to_string(self.proc("io"))?, "write_bytes:")
     }
@@ -69,7 +69,7 @@ impl Hub {
         format!("/proc/{}/{file}", self.process.id()).into()
     }
 
-    /// What the store has put into transactions so far: requests (commits and sends), and transactions.
+    /// The work of the store's transactions so far: requests (commits and sends), and transactions.
     pub async fn store(&self) -> Result<(f64, f64)> {
         let (_, text) = Connection::open(&self.address).await?.call("GET", "/metrics", "").await?;
         let text = String::from_utf8(text)?;

@@ -4,8 +4,8 @@
 //! and then beside tenant A, who floods the hub in one way. Each flood has a hub of its own, so nothing of the flood before is
 //! left. The flood has a thread of its own, so that it does not delay the clock of tenant B.
 //!
-//! Two floors are measured with each sample, since the flood also takes processors and the disk: `GET /health`, which no tenant and no
-//! store has a part in, and an fdatasynced append of this process. Their ratios are what the machine itself becomes slower by.
+//! Two floors are measured with each sample, since the flood also takes processors and the disk: `GET /health`, which involves no tenant and no
+//! store, and an fdatasynced append of this process. Their ratios tell how much slower the machine itself becomes.
 
 use crate::{
     Bench, Result, client,
@@ -32,7 +32,7 @@ use tokio::{sync::Mutex, task::JoinSet, time::Instant};
 const SAMPLES: usize = 500;
 /// How long a phase takes at most.
 const PHASE: Duration = Duration::from_secs(30);
-/// What tenant B may become slower by.
+/// The highest allowed ratio of tenant B's time beside the flood to its time alone.
 const TARGET: f64 = 1.2;
 /// Bytes of a file that a flood writes.
 const FILE: usize = 100 * 1024;
@@ -43,7 +43,7 @@ struct Flood {
     is: &'static str,
     /// Requests under way at one time.
     clients: usize,
-    /// Requests in all: what they begin stays, waits or takes long.
+    /// Requests in all: their work stays, waits or takes long.
     most: usize,
     /// The node between the start and the exit of the flow that it runs, and that flow's `agents.yaml`.
     flow: Option<(&'static str, &'static str)>,
@@ -56,7 +56,7 @@ enum Request {
     Stream(String),
 }
 
-/// Where tenant A is.
+/// The workspace and the chat of tenant A.
 struct Tenant {
     workspace: String,
     chat: String,
@@ -209,7 +209,7 @@ fn beside(bench: &mut Bench, flood: &'static Flood) -> Result<()> {
             write_flow(&hub, &workspace, "flood", node, agents).await?;
         }
         let chat = Talk::begin(&hub, &workspace).await?.path().to_owned();
-        // Its first turns read what every later one finds in memory.
+        // Its first turns load state that every later one finds in memory.
         quiet.measure(SAMPLES / 10).await?;
         let alone = quiet.measure(SAMPLES).await?;
         let running = Running::start(flood, Tenant { workspace, chat }, hub.address.clone());
@@ -257,7 +257,7 @@ struct Quiet {
     append: Append,
 }
 
-/// What tenant B's work took, and what the floors beside it.
+/// The times of tenant B's work, and of the floors beside it.
 #[derive(Default)]
 struct Times {
     turns: Samples,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::Command};
 
-/// Processors, kernel, file system and commit: what the figures depend on.
+/// Processors, kernel, file system and commit: the conditions of the figures.
 pub(crate) fn conditions(home: &Path) -> Value {
     let first = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
     let read = |path: &str| fs::read_to_string(path).map(first).unwrap_or_default();

@@ -1,12 +1,13 @@
-//! `scripts/bench [figure…]`: what the hub costs, each figure beside its floor or its peer, measured in the same run.
+//! `scripts/bench [figure…]`: the costs of the hub, each figure beside its floor or its peer, measured in the same run.
 //!
-//! One JSON line a figure on standard output, and a table for people on standard error. The hub under test is the release
-//! binary in a process of its own, reached over HTTP and SSE; its model is scripted and takes no time, so that all the time
-//! there is, is the hub's. A figure and its floor take turns, sample by sample, so that a disk that drifts moves both.
+//! One JSON line per figure on standard output, and a table for people on standard error. The hub under test is the release binary in a process of
+//! its own, reached over HTTP and SSE; its model is scripted and takes no time, so that all measured time is the hub's. A figure and its floor take
+//! turns, sample by sample, so that a disk that drifts moves both.
 //!
-//! By file: [`floor`] is what a disk and SQLite cost by themselves; [`turns`], [`steps`] and [`history`] talk to the hub;
-//! [`files`] and [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`] passes on what the bench of the
-//! stream server says; [`sandbox`] runs commands in this process; [`boot`] starts hubs, and [`functions`] what is deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
+//! By file: [`floor`] is the cost of a disk and of SQLite by themselves; [`turns`], [`steps`] and [`history`] talk to the hub; [`files`] and
+//! [`search`] call the workspace and the tools in this process; [`dag`] has flows run; [`isolation`] floods a hub beside a quiet tenant; [`streams`]
+//! passes on the figures of the stream server's bench; [`sandbox`] runs commands in this process; [`boot`] starts hubs, and [`functions`] the
+//! binaries that are deployed to AWS. [`hub`] and [`http`] are the means, [`report`] is the form.
 
 mod boot;
 mod dag;
@@ -57,11 +58,11 @@ const FIGURES: [Named; 13] = [
     ("functions", functions::measure),
 ];
 
-/// What every figure is measured with.
+/// The means of every figure.
 pub(crate) struct Bench {
-    /// Where the binaries under test are: beside this one.
+    /// The folder of the binaries under test: that of this one.
     pub binaries: PathBuf,
-    /// Where data goes: on the file system of the build, and gone at the end.
+    /// The folder of data: on the file system of the build, and gone at the end.
     home: TempDir,
     pub report: Report,
 }
@@ -92,7 +93,7 @@ pub(crate) fn client<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
-/// Runs what the hub would run, on a runtime like the hub's.
+/// Runs work of the hub on a runtime like the hub's.
 pub(crate) fn server<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }

@@ -4,14 +4,14 @@ use crate::Result;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// What a figure is held to.
+/// The bound of a figure.
 #[derive(Clone, Debug)]
 enum Target {
     AtMost(f64, String),
     AtLeast(f64, String),
 }
 
-/// A value that was measured, and what it stands beside.
+/// A measured value, and the values beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     name: String,
@@ -45,7 +45,7 @@ impl Figure {
         self
     }
 
-    /// Something else that was seen, for whoever wants to know why.
+    /// Another observation, to explain the figure.
     pub fn more(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = match value.into() {
             Value::Number(number) => number.as_f64().map_or(Value::Null, |number| json!(rounded(number))),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Durations in milliseconds, or other numbers; the median is what counts.
+/// Durations in milliseconds, or other numbers; the median is reported.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples(Vec<f64>);
 

@@ -1,4 +1,4 @@
-//! `sandbox`: what a command costs that does nothing, in a world of its own and behind the inner wall alone, beside a bare spawn.
+//! `sandbox`: the cost of a command that does nothing, in a namespace of its own and behind the inner wall alone, beside a bare spawn.
 
 use crate::{Bench, Result, report::Figure, samples::Samples, server};
 use ::sandbox::{Local, Options, Outer};

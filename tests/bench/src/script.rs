@@ -1,4 +1,4 @@
-//! What the scripted model answers: at once, and always the same.
+//! The answers of the scripted model: at once, and always the same.
 
 use crate::Result;
 use std::{fmt::Write, path::Path};

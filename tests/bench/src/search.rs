@@ -18,7 +18,7 @@ const TREE: usize = 50_000;
 const FOLDERS: usize = 500;
 const ROUNDS: usize = 15;
 
-/// What is looked for: a name, the pattern, and in how many of the files it is.
+/// The searches: a name, the pattern, and the number of files that match.
 const PATTERNS: [(&str, &str, usize); 4] = [
     ("rare_word", "needle-in-a-haystack", 50),
     ("regex", r"\w+ \d{4}: [a-z]+ failed$", 500),
@@ -97,7 +97,7 @@ fn rg(folder: &Path, pattern: &str) -> Result<usize> {
     Ok(text.split("\n\n").filter(|block| !block.trim().is_empty()).count())
 }
 
-/// Files of about 4 KB, of words and numbers, some with what is looked for.
+/// Files of about 4 KB, of words and numbers, some with a match.
 fn plant(folder: &Path) -> Result<()> {
     let words = ["alpha", "error", "queue", "worker", "stream", "table", "commit", "warning", "actor", "version"];
     let mut random = 0x2545_f491_4f6c_dd1d_u64;

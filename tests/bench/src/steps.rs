@@ -23,7 +23,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
                 for _ in 0..25 {
                     floor.add(append.once()?);
                 }
-                // A new chat each time: what a step costs in a long chat is the figure `history`.
+                // A new chat each time: the cost of a step in a long chat is the figure `history`.
                 let mut talk = Talk::begin(&hub, &workspace).await?;
                 let before = hub.store().await?.0;
                 samples.add(talk.turn(content).await?.done / script::CALLS as u32);

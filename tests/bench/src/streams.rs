@@ -1,4 +1,4 @@
-//! `sse`: what `functions/stream` measures of itself, in its own processes, passed on.
+//! `sse`: the figures that `functions/stream` measures in its own processes, passed on.
 
 use crate::{Bench, Result, report::Figure};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A figure of theirs, and what it is held to here.
+/// A figure of theirs, and its bound here.
 const TARGETS: [(&str, Held); 4] = [
     ("sse.deliveries_per_s", Held::AtLeast(200_000.0)),
     ("sse.idle_bytes", Held::AtMost(11.0 * 1024.0)),

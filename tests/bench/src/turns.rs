@@ -1,4 +1,4 @@
-//! `turn_overhead`: what the hub adds to a turn, alone and when 64 chats talk at once.
+//! `turn_overhead`: the time that the hub adds to a turn, alone and when 64 chats talk at once.
 
 use crate::{
     Bench, Result, client,
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::{task::JoinSet, time::Instant};
 
-/// A chat, with a connection for what is said and an open stream for what comes of it.
+/// A chat, with a connection for messages and an open stream for their events.
 pub(crate) struct Talk {
     posts: Connection,
     events: Events,
@@ -60,7 +60,7 @@ impl Talk {
         &self.path
     }
 
-    /// Says something, without waiting for what comes of it.
+    /// Posts a message, without waiting for its events.
     pub async fn say(&mut self, content: &str) -> Result<()> {
         let body = json!({ "content": content }).to_string();
         self.posts.json("POST", &self.path, &body).await.map(drop)

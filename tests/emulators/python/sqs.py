@@ -15,7 +15,7 @@ def _put_message(self, message):
     with self.mutex:
         group.push(message)
         if group in self.inflight_groups:
-            # Unlocks it when nothing of it is in flight. What is new never does: somebody may be receiving right now.
+            # Unlocks it when nothing of it is in flight. A new one never does: it may be received right now.
             if message.receive_count > 0:
                 self.update_message_group_visibility(group)
         elif group.size() == 1:

@@ -1,4 +1,4 @@
-//! What a deployment has, made in emulators: the same keys, index, queues and policies as `template.yaml`.
+//! The resources of a deployment, made in emulators: the same keys, index, queues and policies as `template.yaml`.
 
 use aws::QueueNames;
 use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig};
@@ -17,7 +17,7 @@ pub const ACCOUNT: &str = "000000000000";
 /// The region that everything is in.
 pub const REGION: &str = "us-east-1";
 
-/// What went wrong; tests show it.
+/// Any error; tests show it.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// An SDK whose clients talk to `endpoint`.

@@ -1,4 +1,4 @@
-//! A service behind a proxy that counts its calls by operation, and lets a test decide what becomes of each.
+//! A service behind a proxy that counts its calls by operation, and lets a test decide the fate of each.
 
 use crate::{Fate, FaultProxy};
 use http::{HeaderMap, Method, request::Parts};
@@ -15,11 +15,11 @@ use std::{
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What is asked for: `PutItem`, `SendMessageBatch`, …; for S3 the method and what it is about, such as `PUT object`.
+    /// The operation: `PutItem`, `SendMessageBatch`, …; for S3 the method and its kind of object, such as `PUT object`.
     pub operation: String,
-    /// The function that asks, by the name that Lambda gave it; empty for whoever is none.
+    /// The function that asks, by the name that Lambda gave it; empty for other processes.
     pub function: String,
-    /// What is sent along.
+    /// The body of the request.
     pub body: Bytes,
 }
 
@@ -35,8 +35,7 @@ impl Call {
 
 type Plan = Box<dyn FnMut(&Call) -> Fate + Send>;
 
-/// A service whose calls are counted. Nobody scans a table through it: a call that does is refused, and whoever dropped this
-/// afterwards is told.
+/// A service whose calls are counted. It refuses scans of a table, and fails the test when it is dropped after one.
 pub struct Calls {
     proxy: FaultProxy,
     counts: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -63,7 +62,7 @@ impl Calls {
         Ok(Self { proxy: proxy.await?, counts, plan, scans })
     }
 
-    /// Where clients find it.
+    /// The URL for clients.
     pub fn endpoint(&self) -> &str {
         self.proxy.endpoint()
     }
@@ -117,7 +116,7 @@ fn named(method: &Method, path: &str, headers: &HeaderMap, body: &[u8]) -> Strin
     format!("{method} {about}")
 }
 
-/// SDKs say where they run: `exec-env/AWS_Lambda_<what Lambda says>`.
+/// SDKs tell their environment: `exec-env/AWS_Lambda_<name of the function>`.
 fn function(headers: &HeaderMap) -> String {
     let agents = ["x-amz-user-agent", "user-agent"].iter().filter_map(|name| headers.get(*name)?.to_str().ok());
     let mut named = agents.filter_map(|agent| agent.split_once("AWS_Lambda_"));

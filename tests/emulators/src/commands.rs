@@ -1,4 +1,4 @@
-//! What a Redis was asked for.
+//! The commands that a Redis got.
 
 use std::{collections::BTreeMap, io};
 use tokio::{

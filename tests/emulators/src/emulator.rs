@@ -18,8 +18,8 @@ use tokio::{
 
 /// A loaded machine with two cores takes a Python server this long, at worst.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Becomes the command, in a process group of its own, so that whoever waits for it knows that it is gone. Beside it waits what
-/// ends the group when the process that holds its standard input is gone, however that one ended.
+/// Becomes the command, in a process group of its own, so that its parent notices its end. A process beside it ends the group when the holder of its
+/// standard input is gone, however that one ended.
 pub(crate) const GUARD: &str = r#"exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec "$@" </dev/null 3<&-"#;
 
 /// Why there is no emulator.
@@ -30,7 +30,7 @@ pub enum Error {
     Missing {
         /// Its name.
         program: &'static str,
-        /// Where it would be.
+        /// The path that was tried.
         path: PathBuf,
     },
     /// It ended, or did not answer in time.
@@ -38,9 +38,9 @@ pub enum Error {
     NotReady {
         /// Its name.
         program: &'static str,
-        /// What happened.
+        /// The reason.
         why: String,
-        /// The end of what it said.
+        /// The end of its log.
         log: String,
     },
     /// The machine refused.
@@ -53,7 +53,7 @@ pub struct Emulator {
     process: Option<Child>,
     recipe: Recipe,
     port: u16,
-    /// Where it keeps what it keeps, and its log.
+    /// The folder of its data and its log.
     folder: TempDir,
 }
 
@@ -89,8 +89,8 @@ impl Emulator {
         .await
     }
 
-    /// SQS and S3, by LocalStack in host mode, with what `python/sqs.py` corrects; and Secrets Manager, SSM's parameters and the
-    /// shapes of Scheduler, whose schedules do nothing.
+    /// SQS and S3, by LocalStack in host mode, with the corrections of `python/sqs.py`; and Secrets Manager, SSM's parameters and the shapes of
+    /// Scheduler, whose schedules do nothing.
     pub async fn localstack() -> Result<Self, Error> {
         let python = installed("localstack", "localstack/bin/python")?;
         Self::start("localstack", Ready::Http("/_localstack/health"), |port, folder| {
@@ -115,7 +115,7 @@ impl Emulator {
         .await
     }
 
-    /// The shapes of other services, by moto: nothing of what they would do happens.
+    /// The shapes of other services, by moto: their requests have no effect.
     pub async fn moto() -> Result<Self, Error> {
         let program = installed("moto_server", "localstack/bin/moto_server")?;
         Self::start("moto_server", Ready::Http("/moto-api/"), |port, _| {
@@ -129,17 +129,17 @@ impl Emulator {
         self.port
     }
 
-    /// Where clients find it: what `AWS_ENDPOINT_URL_<SERVICE>` is set to.
+    /// The URL for clients: the value of `AWS_ENDPOINT_URL_<SERVICE>`.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The end of what it said.
+    /// The end of its log.
     pub fn log(&self) -> String {
         tail(self.folder.path())
     }
 
-    /// Ends it, in the middle of whatever it does.
+    /// Ends it, in the middle of its work.
     pub fn stop(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         if let Some(group) = i32::try_from(process.id()).ok().and_then(Pid::from_raw) {
@@ -201,7 +201,7 @@ impl Emulator {
             if self.process.as_mut().is_none_or(|process| process.try_wait().is_ok_and(|ended| ended.is_some())) {
                 return Err("it ended".into());
             }
-            // poll: another process tells nobody when it listens
+            // poll: a process does not tell others when it listens
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Err(format!("no answer within {} s", PATIENCE.as_secs()))
@@ -234,7 +234,7 @@ impl Ready {
     }
 }
 
-/// Where `scripts/emulators` puts a program.
+/// The path at which `scripts/emulators` installs a program.
 fn installed(program: &'static str, path: &str) -> Result<PathBuf, Error> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("BUILDSCALE_CACHE").or_else(|| {

@@ -1,21 +1,21 @@
-//! What becomes of one request.
+//! The fate of one request.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-/// What becomes of one request.
+/// The fate of one request.
 #[derive(Clone, Debug)]
 pub enum Fate {
     /// It is answered.
     Pass,
     /// It has no effect, and the connection breaks.
     Lost,
-    /// It has no effect, and nobody ever says so.
+    /// It has no effect, and no answer comes.
     Silence,
     /// It has no effect; the answer is this status and this body.
     Answered(u16, String),
     /// It has its effect, and the connection breaks before the answer.
     AnswerLost,
-    /// It has its effect, and nobody ever says so.
+    /// It has its effect, and no answer comes.
     SilenceAfter,
     /// It has its effect; the answer is another one, with this status and this body.
     AnsweredAfter(u16, String),
@@ -28,7 +28,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// What services of the JSON protocols (DynamoDB, SQS) answer with this code.
+    /// The answer of services of the JSON protocols (DynamoDB, SQS) with this code.
     pub fn json(status: u16, code: &str) -> Self {
         Self::Answered(status, json(code))
     }
@@ -38,7 +38,7 @@ impl Fate {
         Self::AnsweredAfter(status, json(code))
     }
 
-    /// What S3 answers with this code.
+    /// The answer of S3 with this code.
     pub fn xml(status: u16, code: &str) -> Self {
         let text = format!("<Error><Code>{code}</Code><Message>a planned fault</Message></Error>");
         Self::Answered(status, text)

@@ -1,15 +1,15 @@
-//! Emulators of what the cloud functions talk to, as processes that live as long as a test: DynamoDB by dynoxide, SQS and S3 by
-//! LocalStack, Redis by itself, ECS by ourselves, the other shapes by moto. `scripts/emulators` installs them; a test that finds one missing
-//! fails and says so, because a test that skips itself proves nothing.
+//! Emulators of the services of the cloud functions, as processes that live as long as a test: DynamoDB by dynoxide, SQS and S3 by LocalStack, Redis
+//! by itself, ECS by ourselves, the other shapes by moto. `scripts/emulators` installs them; a test that finds one missing fails and says so, because
+//! a test that skips itself proves nothing.
 //!
 //! * [`Emulator`] starts one on a free port, waits until it answers, and takes its whole process group down when dropped.
-//! * [`account`] makes what the template makes: a table, queues, a bucket.
+//! * [`account`] makes the resources of the template: a table, queues, a bucket.
 //! * [`ecs`] runs sandboxes as processes.
-//! * [`Role`] is how a task of ECS comes by its credentials.
-//! * [`schedules`] fires what Scheduler would.
+//! * [`Role`] gives a task of ECS its credentials.
+//! * [`schedules`] fires schedules as Scheduler would.
 //! * `momento` is Momento Topics, behind a feature.
-//! * [`FaultProxy`] stands between a client and an emulator and loses what it is told to lose; [`Calls`] also counts. [`Line`] is the
-//!   same for what is no HTTP, and [`commands`] counts what a Redis did.
+//! * [`FaultProxy`] stands between a client and an emulator and loses the messages that it is told to lose; [`Calls`] also counts. [`Line`] is the
+//!   same for protocols other than HTTP, and [`commands`] counts the commands of a Redis.
 
 pub mod account;
 mod calls;

@@ -28,7 +28,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// To what listens on this port of 127.0.0.1.
+    /// To the service on this port of 127.0.0.1.
     pub async fn to(service: u16) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
@@ -49,18 +49,17 @@ impl Line {
         Ok(Self { port, state, forgets, task })
     }
 
-    /// Where it is entered, on 127.0.0.1.
+    /// The port to enter it by, on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Changes how it is. Connections that were dead break then: what was sent on them is lost.
+    /// Changes its state. Connections that were dead break then: the bytes sent on them are lost.
     pub fn set(&self, state: State) {
         self.state.send_replace(state);
     }
 
-    /// Connections that there are carry nothing any more, and nobody is told; new ones are whole. So it is when a network forgets
-    /// those that were silent for long.
+    /// Existing connections carry nothing any more, silently; new ones are whole. So it is when a network forgets idle connections.
     pub fn forget(&self) {
         self.forgets.send_replace(());
     }

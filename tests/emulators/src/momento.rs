@@ -32,17 +32,17 @@ pub const FIRST_KEY: &str = "first";
 /// A running server. Clones are the same one; it ends with the runtime.
 #[derive(Clone)]
 pub struct Topics {
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
-/// What it knows, and how it behaves.
+/// Its data and its behaviour.
 #[derive(Default)]
 pub struct State {
     /// The only key that is good.
     pub key: String,
-    /// Who listens to which topic.
+    /// The subscribers, by topic.
     pub subscribers: HashMap<String, Vec<Subscriber>>,
     /// The number of the last item of each topic.
     pub numbers: HashMap<String, u64>,
@@ -50,13 +50,13 @@ pub struct State {
     pub subscriptions: usize,
     /// It takes messages and delivers none.
     pub is_mute: bool,
-    /// Where the last message was published.
+    /// The topic of the last message.
     pub last_topic: String,
-    /// Words that it delivers in place of others. Whoever hears them has heard them here and nowhere else.
+    /// Words that it delivers in place of others. A client that hears them has heard them here and nowhere else.
     pub replaces: Option<(&'static str, &'static str)>,
 }
 
-/// Takes what a subscription brings.
+/// Takes the messages of a subscription.
 pub type Subscriber = mpsc::UnboundedSender<Result<SubscriptionItem, Status>>;
 
 impl Topics {
@@ -73,7 +73,7 @@ impl Topics {
         Ok(topics)
     }
 
-    /// What its console would give for a key: the key, with where to use it.
+    /// A key as its console gives it: with the endpoint.
     pub fn key(&self, key: &str) -> String {
         format!(r#"{{"api_key": "{key}", "endpoint": "http://{}"}}"#, self.address)
     }
@@ -103,7 +103,7 @@ impl Topics {
     }
 }
 
-/// What a subscriber is given.
+/// A message for a subscriber.
 pub fn item(kind: Kind) -> Result<SubscriptionItem, Status> {
     Ok(SubscriptionItem { kind: Some(kind) })
 }

@@ -26,7 +26,7 @@ pub struct FaultProxy {
     task: JoinHandle<()>,
 }
 
-/// Decides what becomes of a request, by its head and its body.
+/// Decides the fate of a request, by its head and its body.
 type Decide = Arc<dyn Fn(&Parts, &Bytes) -> Fate + Send + Sync>;
 
 impl FaultProxy {
@@ -51,7 +51,7 @@ impl FaultProxy {
         Ok(Self { endpoint, task })
     }
 
-    /// Where clients find it.
+    /// The URL for clients.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }

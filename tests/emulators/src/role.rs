@@ -8,7 +8,7 @@ use serde_json::json;
 use std::{convert::Infallible, io};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// Credentials that anybody who finds the address is given. Dropping it takes them away.
+/// Credentials for every caller of the address. Dropping it takes them away.
 #[derive(Debug)]
 pub struct Role {
     url: String,
@@ -34,7 +34,7 @@ impl Role {
         Ok(Self { url, server })
     }
 
-    /// What a task is told of it.
+    /// The variable that names it to a task.
     pub fn variable(&self) -> (String, String) {
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI".into(), self.url.clone())
     }

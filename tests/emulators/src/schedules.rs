@@ -1,4 +1,4 @@
-//! What EventBridge Scheduler does and no emulator does: at its time, a schedule sends, and is gone.
+//! The firing of EventBridge Scheduler, which no emulator has: at its time, a schedule sends, and is gone.
 
 use crate::account::Result;
 use aws_config::SdkConfig;

@@ -1,4 +1,4 @@
-//! The table on DynamoDB passes the suite, and tells what it does not know from what it knows.
+//! The table on DynamoDB passes the suite, and tells unknown effects from known ones.
 #![expect(clippy::unwrap_used, reason = "tests")]
 use aws::{Class, DynamoTable, Fault};
 use emulators::{Emulator, Fate, FaultProxy, account};
@@ -30,7 +30,7 @@ async fn the_table_conforms() {
     .await;
 }
 
-/// Every request goes through a proxy that asks for its fate by its number, and notes what it was.
+/// Every request goes through a proxy that asks for its fate by its number, and notes its operation.
 struct Faulty {
     table: DynamoTable,
     requests: Arc<Mutex<Vec<String>>>,
@@ -68,7 +68,7 @@ async fn a_conditional_write_whose_answer_was_lost_is_neither_done_nor_lost() {
     let world = faulty(|number| if number == 1 { Fate::AnswerLost } else { Fate::Pass }).await;
     let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
     assert_eq!(class(&outcome), Some(Class::Unknown), "{outcome:?}");
-    assert_eq!(*world.requests.lock().unwrap(), ["PutItem", "PutItem"], "the SDK repeated it, and nobody else did");
+    assert_eq!(*world.requests.lock().unwrap(), ["PutItem", "PutItem"], "the SDK repeated it, and no other code did");
     let found = world.table.get(&Key::new("p", "1")).await.unwrap().unwrap();
     assert_eq!(found.rev, 1, "it had its effect, once");
     let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
@@ -83,14 +83,14 @@ async fn a_transaction_whose_answer_was_lost_is_told_by_its_token() {
 }
 
 #[tokio::test]
-async fn what_never_arrived_is_repeated_and_done_once() {
+async fn a_request_that_never_arrived_is_repeated_and_done_once() {
     let world = faulty(|number| if number == 1 { Fate::Lost } else { Fate::Pass }).await;
     world.table.commit(vec![put(1, Expect::Absent)]).await.unwrap();
     assert_eq!(world.table.get(&Key::new("p", "1")).await.unwrap().unwrap().rev, 1);
 }
 
 #[tokio::test]
-async fn throttling_is_waited_out_and_then_told_as_what_it_is() {
+async fn throttling_is_waited_out_and_then_told_as_throttling() {
     let throttled = |_| {
         let code = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
         Fate::Answered(400, format!(r#"{{"__type":"{code}","message":"slowly"}}"#))
@@ -127,9 +127,9 @@ async fn one_write_is_one_request_and_reads_never_scan() {
     assert_eq!(*world.requests.lock().unwrap(), expected);
 }
 
-/// A writer that appends to a log as the runtime does: what is unknown is read, and decides.
+/// A writer that appends to a log as the runtime does: after an unknown effect it reads, and then decides.
 #[tokio::test]
-async fn nothing_is_lost_or_written_twice_whatever_is_lost_on_the_way() {
+async fn nothing_is_lost_or_written_twice_with_any_messages_lost_on_the_way() {
     let fate = |number: usize| match number {
         n if n % 11 == 0 => {
             let code = "com.amazonaws.dynamodb.v20120810#ThrottlingException";
@@ -164,7 +164,7 @@ async fn nothing_is_lost_or_written_twice_whatever_is_lost_on_the_way() {
                     }
                 }
             }
-            Err(error) => panic!("nobody else writes, so there is no conflict: {error}"),
+            Err(error) => panic!("there is no other writer, so there is no conflict: {error}"),
         }
     }
     assert!(unknown > 0, "the test says nothing");

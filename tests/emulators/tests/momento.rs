@@ -67,7 +67,7 @@ async fn the_bus_conforms() {
 }
 
 #[tokio::test]
-async fn whatever_may_have_been_missed_is_told() {
+async fn a_possible_gap_is_told() {
     let (topics, bus) = world().await;
     let mut subscription = bus.subscribe("c").await.unwrap();
     hears(&bus, &mut subscription, "first").await;
@@ -89,7 +89,7 @@ async fn whatever_may_have_been_missed_is_told() {
     assert_eq!(subscription.next().await.unwrap(), "");
     assert_eq!(subscription.next().await.unwrap(), "after a lost one");
     bus.publish("c", Bytes::from(vec![b'x'; 4096])).await.unwrap();
-    assert_eq!(subscription.next().await.unwrap(), "", "what is too long goes without its content");
+    assert_eq!(subscription.next().await.unwrap(), "", "a message that is too long goes without its content");
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
     hears(&bus, &mut subscription, "second").await;
 }
 
-/// What Momento's own client says and hears is what this bus says and hears: the server is none of our own making.
+/// Momento's own client and this bus exchange the same messages: the server is none of our own making.
 #[tokio::test]
 async fn the_stock_client_speaks_with_the_same_server() {
     let topics = Topics::start().await.unwrap();
@@ -179,7 +179,7 @@ where
 }
 
 #[test]
-fn every_message_is_read_as_what_it_says_by_the_protocols_own_types() {
+fn every_message_is_read_the_same_by_the_protocols_own_types() {
     let named = || ("the cache".to_owned(), "a topic".to_owned());
     let value = |content: &'static [u8]| {
         let ours = ours::TopicValue { binary: Some(Bytes::from_static(content)) };
@@ -216,9 +216,9 @@ fn every_message_is_read_as_what_it_says_by_the_protocols_own_types() {
     agree((), common::Empty {});
 }
 
-/// What we leave out of a message is no reason not to understand the rest.
+/// Fields that we leave out do not keep us from reading the rest.
 #[test]
-fn what_is_not_needed_is_skipped() {
+fn unneeded_fields_are_skipped() {
     let read = |kind| {
         let item = theirs::SubscriptionItem { kind: Some(kind) };
         ours::SubscriptionItem::decode(&*item.encode_to_vec()).unwrap().kind.unwrap()

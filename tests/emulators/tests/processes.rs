@@ -9,7 +9,7 @@ fn answers(port: u16) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_dropped_is_gone_and_what_is_resumed_is_where_it_was() {
+async fn a_dropped_emulator_is_gone_and_a_resumed_one_keeps_its_data() {
     let mut redis = Emulator::redis().await.unwrap();
     let port = redis.port();
     assert!(answers(port));

@@ -20,7 +20,7 @@ async fn the_bus_conforms() {
     conformance::bus(&env, || async { Arc::new(bus(&redis)) as Arc<dyn Bus> }).await;
 }
 
-/// Publishes until the subscription hears it; what else it heard until then.
+/// Publishes until the subscription hears it; the other messages that it heard until then.
 async fn hears(bus: &RedisBus, subscription: &mut Subscription, message: &'static str) -> Vec<Bytes> {
     let mut before = Vec::new();
     loop {
@@ -61,7 +61,7 @@ async fn a_redis_that_was_away_is_found_again() {
     redis.stop();
     let lost = bus.publish("c", Bytes::from_static(b"lost")).await;
     assert!(matches!(lost, Err(Error::Unavailable { .. })), "{lost:?}");
-    let refused = bus.subscribe("nobody listens to it yet").await.map(drop);
+    let refused = bus.subscribe("not subscribed to yet").await.map(drop);
     assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
     redis.resume().await.unwrap();
     let before = hears(&bus, &mut subscription, "second").await;
@@ -71,7 +71,7 @@ async fn a_redis_that_was_away_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_channel_that_nobody_listens_to_costs_redis_nothing() {
+async fn a_channel_without_listeners_costs_redis_nothing() {
     let redis = Emulator::redis().await.unwrap();
     let bus = bus(&redis);
     let client = redis::Client::open(format!("redis://127.0.0.1:{}", redis.port())).unwrap();
@@ -91,7 +91,7 @@ async fn a_channel_that_nobody_listens_to_costs_redis_nothing() {
     assert!(RedisBus::new("http://u:secret@somewhere").is_err_and(|error| !error.to_string().contains("secret")));
 }
 
-/// Whoever publishes to a Redis that says nothing waits for it now and then, and not each time.
+/// A publisher to a Redis that does not answer waits for it now and then, and not each time.
 #[tokio::test]
 async fn a_redis_that_is_silent_is_left_alone_for_a_while() {
     let redis = Emulator::redis().await.unwrap();
@@ -111,7 +111,7 @@ async fn a_redis_that_is_silent_is_left_alone_for_a_while() {
     hears(&bus, &mut subscription, "second").await;
 }
 
-/// As it is with a function that was frozen between two invocations: the next one publishes at once, and nobody rests.
+/// As with a function that was frozen between two invocations: the next one publishes at once, without a rest.
 #[tokio::test]
 async fn a_connection_that_the_network_forgot_is_replaced_by_the_message_that_finds_it_out() {
     let redis = Emulator::redis().await.unwrap();

@@ -1,4 +1,4 @@
-//! Blobs on S3 pass the suite, large ones included, and can be read and written by whoever was given an address.
+//! Blobs on S3 pass the suite, large ones included, and every holder of an address can read or write by it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use aws::S3Blobs;
@@ -43,7 +43,7 @@ async fn the_blobs_conform_whole_and_in_parts_and_by_presigned_addresses() {
     damage_is_found_and_replaced(&endpoint, &name()).await;
 }
 
-/// What lies under a content's name is that content, or an error until it is written again: whole, in parts, and without a look.
+/// The object under a content's name is that content, or an error until it is written again: whole, in parts, and without a look.
 async fn damage_is_found_and_replaced(endpoint: &str, bucket: &str) {
     let sdk = account::sdk(endpoint);
     let raw = aws_sdk_s3::Client::new(&sdk);
@@ -82,7 +82,7 @@ async fn large_contents_travel_in_parts(endpoint: &str, bucket: &str) {
     let proxy = FaultProxy::start(endpoint, move |head, _| {
         let mut seen = seen.lock().unwrap();
         seen.push(format!("{} {}", head.method, head.uri.query().unwrap_or_default()));
-        // The last one takes effect, and nobody hears of it.
+        // The last one takes effect, and its answer is lost.
         let is_completion =
             head.method == "POST" && head.uri.query().is_some_and(|query| query.starts_with("uploadId"));
         if is_completion && seen.iter().filter(|request| request.starts_with("POST uploadId")).count() == 1 {
@@ -120,7 +120,7 @@ async fn addresses_are_good_for_one_content(endpoint: &str, bucket: &str) {
         }
         request.send().await.unwrap().status().as_u16()
     };
-    assert_eq!(send(b"something else").await, 400, "it is not what was announced");
+    assert_eq!(send(b"something else").await, 400, "it is not the announced content");
     assert_eq!(send(content).await, 200);
     assert_eq!(send(content).await, 412, "it is there");
     assert_eq!(blobs.get("w", digest, None).await.unwrap().unwrap(), &content[..]);

@@ -1,4 +1,4 @@
-//! The queue on SQS passes the suite; what is lost on the way is not lost; what is for later comes when it is due.
+//! The queue on SQS passes the suite; messages lost on the way are sent again; delayed messages come when they are due.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use aws::{Due, QueueNames, SqsQueue, due};
@@ -36,7 +36,7 @@ fn queue(sdk: &SdkConfig, names: &QueueNames, clock: impl Clock + 'static) -> Ar
     Arc::new(SqsQueue::new(aws_sdk_sqs::Client::new(sdk), sdk.clone(), names.clone(), Arc::new(clock)))
 }
 
-/// The timer's work: what the delay queue returns is sent on. Returns what it was, once there is something.
+/// The timer's work: messages of the delay queue are sent on. Returns them, once there are some.
 async fn tick(sdk: &SdkConfig, names: &QueueNames, timer: &SqsQueue) -> Vec<Outgoing> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let request = client.receive_message().queue_url(&names.delay_queue_url).wait_time_seconds(20);
@@ -87,7 +87,7 @@ async fn one(queue: &SqsQueue) -> Delivery {
 }
 
 #[tokio::test]
-async fn what_is_lost_on_the_way_is_sent_and_settled_once_and_delivered_again() {
+async fn messages_lost_on_the_way_are_sent_and_settled_once_and_delivered_again() {
     let emulator = Emulator::localstack().await.unwrap();
     let names = account::queues(&account::sdk(&emulator.endpoint()), "commands", ATTEMPTS).await.unwrap();
     let lost = Arc::new(Mutex::new(String::new()));
@@ -116,7 +116,11 @@ async fn what_is_lost_on_the_way_is_sent_and_settled_once_and_delivered_again() 
     assert!(queue.ack(&[first.receipt]).await.unwrap());
     lose("ReceiveMessage");
     let second = one(&queue).await;
-    assert_eq!((second.id.as_str(), second.body.as_str()), ("2", "body 2"), "what nobody got comes again");
+    assert_eq!(
+        (second.id.as_str(), second.body.as_str()),
+        ("2", "body 2"),
+        "a message that was not received comes again"
+    );
     lose("ChangeMessageVisibilityBatch");
     assert!(queue.extend(std::slice::from_ref(&second.receipt), MINUTE).await.unwrap());
     assert!(queue.ack(&[second.receipt]).await.unwrap());
@@ -127,7 +131,7 @@ async fn what_is_lost_on_the_way_is_sent_and_settled_once_and_delivered_again() 
 }
 
 #[tokio::test]
-async fn what_is_for_much_later_comes_by_schedule_delay_and_timer() {
+async fn a_message_for_much_later_comes_by_schedule_delay_and_timer() {
     let emulator = Emulator::localstack().await.unwrap();
     let sdk = account::sdk(&emulator.endpoint());
     let names = account::queues(&sdk, "commands", ATTEMPTS).await.unwrap();
@@ -155,7 +159,7 @@ async fn what_is_for_much_later_comes_by_schedule_delay_and_timer() {
 }
 
 #[tokio::test]
-async fn what_lambda_received_is_settled_here() {
+async fn records_of_lambda_are_settled_here() {
     let emulator = Emulator::localstack().await.unwrap();
     let sdk = account::sdk(&emulator.endpoint());
     let names = account::queues(&sdk, "commands", ATTEMPTS).await.unwrap();
@@ -185,7 +189,7 @@ async fn what_lambda_received_is_settled_here() {
     assert!(queue.ack(&receipts[..1]).await.unwrap());
     assert!(queue.reject(&receipts[1..2], Duration::ZERO).await.unwrap());
     let second = one(&queue).await;
-    assert_eq!(second.id, "2", "what was rejected comes again");
+    assert_eq!(second.id, "2", "a rejected message comes again");
     assert!(queue.ack(&[second.receipt]).await.unwrap());
-    assert_eq!(one(&queue).await.id, "3", "and with it what was behind it");
+    assert_eq!(one(&queue).await.id, "3", "and with it the messages behind it");
 }

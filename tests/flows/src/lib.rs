@@ -1,6 +1,5 @@
-//! A whole hub without its front: an embedded store in a folder of its own, real files, the real effects of tasks and chats,
-//! a scripted model, and a worker that drives both kinds of actors. Nothing of it is a fake but what the model says; or, where
-//! time matters, everything that keeps something is in memory, and time jumps.
+//! A whole hub without its front: an embedded store in a folder of its own, real files, the real effects of tasks and chats, a scripted model, and a
+//! worker that drives both kinds of actors. Only the model's answers are fake; or, for tests of time, all stores are in memory, and time jumps.
 #![expect(clippy::unwrap_used, missing_docs, reason = "means of tests")]
 
 mod slow;
@@ -48,7 +47,7 @@ pub struct Hub {
     _store: Option<Arc<Store>>,
 }
 
-/// What a hub stands on.
+/// The stores and the clock of a hub.
 #[derive(Clone)]
 pub struct Ground {
     pub table: Arc<dyn Table>,
@@ -61,8 +60,8 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Nothing but memory, and a time that jumps over waits: for tests that say `start_paused`. What comes first is chosen by
-    /// the seed; in the order of asking when it is 0.
+    /// Nothing but memory, and a time that jumps over waits: for tests that say `start_paused`. The seed chooses the order of
+    /// concurrent calls; 0 stands for the order of asking.
     pub fn in_memory(seed: u64, model: Arc<dyn Model>) -> Self {
         let clock = Arc::new(TestClock::new(seed));
         let faults = || if seed == 0 { Faults::none() } else { Faults::interleaving() };
@@ -79,7 +78,7 @@ impl Ground {
 }
 
 impl Hub {
-    /// A hub on this folder, at work. `script` is what its model plays where a case brings none.
+    /// A hub on this folder, at work. `script` is the script of its model for cases that bring none.
     pub async fn open(folder: &TempDir, script: &str) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let durability = embedded::Durability::Normal;
@@ -109,7 +108,7 @@ impl Hub {
         Self::make(ground, folder, Some(working)).await
     }
 
-    /// A hub on this ground that nobody works on.
+    /// A hub on this ground without a worker.
     pub async fn idle_on(ground: Ground, folder: &TempDir) -> Self {
         Self::make(ground, folder, None).await
     }
@@ -263,7 +262,7 @@ pub async fn until<T, F: Future<Output = Option<T>>>(mut look: impl FnMut() -> F
             if let Some(found) = look().await {
                 return found;
             }
-            // poll: the condition is in a store, which tells nobody
+            // poll: the condition is in a store, which notifies no test
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

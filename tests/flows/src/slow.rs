@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-/// A model that says one word after a second, or never where it is asked to `hang`; and a ranker that takes a second. Both
-/// count by the first word of what they are asked, and all together: how many are at it, and how many were at most.
+/// A model that says one word after a second, or never when it is asked to `hang`; and a ranker that takes a second. Both count by the first word of
+/// their prompt, and all together: how many run, and how many ran at most.
 #[derive(Clone, Default)]
 pub struct Slow(Arc<Mutex<BTreeMap<String, Count>>>);
 
@@ -73,7 +73,7 @@ impl Model for Slow {
             if inside.1 == "hang" {
                 std::future::pending::<()>().await;
             }
-            // poll: time is what is tested here, and it jumps
+            // poll: time is under test here, and it jumps
             tokio::time::sleep(Duration::from_secs(1)).await;
             drop(inside);
             let end = Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null };
@@ -99,7 +99,7 @@ impl Model for Slow {
 impl Ranker for Slow {
     async fn rank(&self, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error> {
         let _inside = self.enter(query);
-        // poll: time is what is tested here, and it jumps
+        // poll: time is under test here, and it jumps
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(texts.iter().map(|_| 1.0).collect())
     }

@@ -1,4 +1,4 @@
-//! Who is refused, and when: a flow with enough to do, a tenant with too much waiting (spec 002 §10.12).
+//! Admission: refusals of a flow with enough to do, and of a tenant with too much waiting (spec 002 §10.12).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Error, TaskId, TaskPhase};
@@ -23,13 +23,13 @@ async fn waits(hub: &Hub, most: u32) {
     hub.flow("waits", [("workflow.yaml", WAITS), ("execution.yaml", &*execution)]).await;
 }
 
-/// What remains of places and of tasks to begin.
+/// The remaining places and tasks to begin.
 async fn kept(hub: &Hub, what: &str) -> usize {
     let partition = format!("{}/admitted/waits", hub.workspace);
     hub.table.query(&Query::prefix(partition, what, 256)).await.unwrap().items.len()
 }
 
-/// So many are asked for at once: who was taken, and who was refused.
+/// Asks for so many at once: returns the accepted tasks and the refusals.
 async fn at_once(hub: &Hub, many: usize) -> (Vec<TaskId>, Vec<Error>) {
     let asked = (0..many).map(|_| {
         let (tasks, by, workspace) = (hub.tasks.clone(), hub.by.clone(), hub.workspace);
@@ -67,7 +67,7 @@ async fn s10_12_of_sixty_four_at_once_exactly_as_many_are_taken_as_there_are_pla
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: []").await;
     waits(&hub, 10).await;
-    // Twice: what has ended gives its place back, once.
+    // Twice: an ended task gives its place back, once.
     for _ in 0..2 {
         let (taken, refused) = at_once(&hub, 64).await;
         assert_eq!((taken.len(), refused.len()), (10, 54));
@@ -117,7 +117,7 @@ async fn s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_agai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s10_12_a_full_flow_is_full_whatever_else_runs() {
+async fn s10_12_a_full_flow_is_full_beside_any_other() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: []").await;
     waits(&hub, 2).await;
@@ -132,7 +132,7 @@ async fn s10_12_a_full_flow_is_full_whatever_else_runs() {
     hub.close().await;
 }
 
-/// A hub that nobody works on, so that all that is sent waits.
+/// A hub without a worker, so that all messages wait.
 async fn idle() -> (tempfile::TempDir, Hub, Arc<dyn Queue>) {
     let folder = tempfile::tempdir().unwrap();
     let ground = Ground::in_memory(0, Arc::new(Slow::default()));
@@ -170,7 +170,7 @@ async fn s10_12_a_place_of_a_task_that_never_began_is_not_lost() {
     let (_folder, hub, queue) = idle().await;
     waits(&hub, 1).await;
     let task = hub.create("waits", Value::Null).await.unwrap();
-    // Whoever made it died before it was sent off.
+    // The process that made it died before it was sent off.
     let receive = async || queue.receive(MAX_BATCH, Duration::from_secs(1)).await.unwrap();
     let lost = receive().await;
     assert_eq!(lost.len(), 1);
@@ -178,7 +178,7 @@ async fn s10_12_a_place_of_a_task_that_never_began_is_not_lost() {
     let lane = format!("task/{}", hub.workspace);
     assert!(is_refusal(&hub.create("waits", Value::Null).await.unwrap_err()));
     assert_eq!(queue.waiting(&lane).await.unwrap(), 0, "maybe it is only slow");
-    // The queue has forgotten by then what was sent.
+    // The queue has forgotten the message by then.
     tokio::time::advance(Duration::from_secs(600)).await;
     assert!(is_refusal(&hub.create("waits", Value::Null).await.unwrap_err()));
     let again = receive().await;
@@ -188,7 +188,7 @@ async fn s10_12_a_place_of_a_task_that_never_began_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s10_12_who_has_priority_begins_first_unless_the_flow_takes_turns() {
+async fn s10_12_a_task_of_higher_priority_begins_first_unless_the_flow_takes_turns() {
     for (policy, first) in [("priority", 2), ("fifo", 0)] {
         let (_folder, hub, queue) = idle().await;
         let execution = format!("queue_policy: {policy}\n");

@@ -27,7 +27,7 @@ const FROZEN: &str = "
 rules: [{id: frozen, target: tool, names: [keep], allow: false, reason: the week is frozen}]
 ";
 
-/// Runs the flow with a model that makes these calls, one after the other, then says what the last of them gave.
+/// Runs the flow with a model that makes these calls, one after the other, then tells the result of the last of them.
 async fn run(policy: Option<&str>, calls: &[(&str, Value)]) -> (TaskView, Stage, Hub, tempfile::TempDir) {
     let steps: Vec<Value> =
         calls.iter().map(|(tool, args)| json!({ "calls": [{ "tool": tool, "args": args }] })).collect();
@@ -81,7 +81,7 @@ async fn s10_5_a_denied_tool_of_an_agent_is_noted_and_the_agent_goes_on_with_the
     assert_eq!((view.status, view.output), (Status::Success, Some(json!(r#"["go","on"]"#))), "no route is another one");
     assert_eq!(hub.read("/projects/notes/b.md").await, None);
 
-    // A re-run is denied the same, whatever the policy says by then.
+    // A re-run is denied the same, under any later policy.
     let again = TaskId(Uuid::now_v7());
     hub.tasks.replay(hub.workspace, view.task_id, again, None, &hub.by).await.unwrap();
     until(|| async {

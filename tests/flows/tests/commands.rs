@@ -60,7 +60,7 @@ async fn s5_a_command_node_runs_and_says_how_it_ended() {
     let used = &stage(&hub, view.task_id).await.tools[0];
     assert_eq!((used.tool.as_str(), used.status), ("command", Status::Success));
 
-    // One that fails gives on what it said, for the flow to decide about: a part of what was wanted.
+    // One that fails passes on its output, for the flow to decide about: a partial success.
     let view = hub.run("cat", json!({ "file": "projects/none.md", "code": 3 })).await;
     let output = view.output.unwrap();
     assert_eq!((view.status, &output["exit_code"]), (Status::Partial, &json!(3)));
@@ -71,7 +71,7 @@ async fn s5_a_command_node_runs_and_says_how_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s5_what_a_command_gives_is_json_where_a_schema_wants_it() {
+async fn s5_the_output_of_a_command_is_json_if_a_schema_wants_it() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(&folder, &json!({ "rules": [] })).await;
     let schema = r#"{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}"#;
@@ -146,7 +146,7 @@ async fn s5_an_agent_runs_the_commands_of_its_node() {
 async fn s5_a_command_is_ended_with_the_time_of_its_node_and_with_its_task() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(&folder, &json!({ "rules": [] })).await;
-    // Nobody would wait for these.
+    // No test would wait for these to end.
     let words = json!(["sleep", "100000"]);
     hub.flow("short", [("workflow.yaml", command(&words, ", timeout_seconds: 0.2").as_str())]).await;
     let view = hub.run("short", Value::Null).await;

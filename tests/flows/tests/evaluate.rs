@@ -1,4 +1,4 @@
-//! Evaluations on a real hub (spec 002 §10.3): what is recorded, what is isolated, and what survives.
+//! Evaluations on a real hub (spec 002 §10.3): their records, their isolation, and their survival.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::Kind;
@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Echoes its input; remembers it for those that come after; says what it was given of them.
+/// Echoes its input; remembers it for later tasks; tells the memories that it was given of them.
 const ECHO: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -43,7 +43,7 @@ tools: [{id: write_file, entrypoint: 'fs:write_file', permissions: {root: /proje
 const MEMORY: &str = "
 context_profiles: [{id: all, max_tokens: 1000, retrieval_policy: recency, sources: [{store: project}]}]
 ";
-/// What a model says that no case brings a script for.
+/// The answer of the model for cases that bring no script.
 const REAL: &str = "rules: [{steps: [{text: 'This is the real one.'}]}]";
 
 async fn put(hub: &Hub, workflow: &str, evaluations: &str) {
@@ -76,7 +76,7 @@ suites:
       - {id: model, input: {text: hello}, assertions: [{type: contains, field_path: said, expected: the real one}]}
 ";
     put(&hub, ECHO, evaluations).await;
-    // What a task of people leaves behind is no part of an evaluation.
+    // The memory of people's tasks is no part of an evaluation.
     assert_eq!(hub.run("echo", json!({"text": "memory"})).await.output.unwrap()["said"], "This is the real one.");
     let before = hub.read("/projects/echo.txt").await;
 
@@ -98,7 +98,7 @@ suites:
     assert!(evaluation.cases[3].failures[0].contains("the task ended with"), "{:?}", evaluation.cases[3]);
     assert_eq!(hub.read("/projects/echo.txt").await, before, "a case writes into a workspace of its own");
 
-    // What failed can be looked at, until the next evaluation of the flow.
+    // A failed case can be looked at, until the next evaluation of the flow.
     let (kept, task) = (bad.workspace_id.unwrap(), bad.task_id.unwrap());
     assert_eq!(hub.tasks.get(kept, task).await.unwrap().flow.name, "echo");
     assert!(evaluation.cases[0].workspace_id.is_none());
@@ -201,7 +201,7 @@ suites:
     hub.close().await;
 }
 
-/// Whatever comes of what is behind a slow one, why it ended is not lost until its turn comes.
+/// For any result of the cases behind a slow one, the reason of its end is not lost until its turn comes.
 #[tokio::test(start_paused = true)]
 async fn s10_3_a_case_that_is_late_behind_a_slow_one_has_not_passed() {
     let folder = tempfile::tempdir().unwrap();
@@ -231,7 +231,7 @@ fn in_memory() -> Ground {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s10_3_an_evaluation_goes_on_after_whoever_drove_it_is_gone() {
+async fn s10_3_an_evaluation_goes_on_after_the_death_of_its_worker() {
     let folder = tempfile::tempdir().unwrap();
     let evaluations = "
 suites:
@@ -260,7 +260,7 @@ suites:
     let hub = Hub::on(ground, &folder).await;
     let evaluation = hub.evaluated(id).await;
     assert!(evaluation.is_green() && evaluation.passed == 2, "{evaluation:#?}");
-    assert_eq!(evaluation.cases[0], first.cases[0], "what had a result is not run again");
+    assert_eq!(evaluation.cases[0], first.cases[0], "a case with a result is not run again");
     let again = hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
     assert_eq!(again, evaluation, "the same id is the same evaluation");
     assert!(hub.tasks.flows().load(hub.workspace, "echo").await.unwrap().nodes.contains_key(&NodeId::from("say")));
@@ -268,7 +268,7 @@ suites:
 }
 
 #[tokio::test(start_paused = true)]
-async fn s10_3_more_evaluations_than_workers_take_turns_with_what_they_wait_for() {
+async fn s10_3_more_evaluations_than_workers_take_turns_with_their_tasks() {
     let folder = tempfile::tempdir().unwrap();
     let evaluations = "
 suites:
@@ -301,7 +301,7 @@ async fn s10_3_a_message_that_comes_late_or_twice_drives_nothing() {
     let id = EvaluationId(Uuid::now_v7());
     hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
 
-    // Nobody works on its case's task, so it cannot end, and every message that drives it sends the next one.
+    // No worker drives its case's task, so it cannot end, and every message that drives it sends the next one.
     let cut = CancellationToken::new();
     let first = messages(&ground).await;
     assert_eq!(first.len(), 1);
@@ -315,7 +315,7 @@ async fn s10_3_a_message_that_comes_late_or_twice_drives_nothing() {
     hub.close().await;
 }
 
-/// What comes to evaluations in the next minute.
+/// The messages to evaluations of the next minute.
 async fn messages(ground: &Ground) -> Vec<Delivery> {
     let mut all = Vec::new();
     let minute = Duration::from_secs(60);

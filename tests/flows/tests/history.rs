@@ -1,4 +1,4 @@
-//! What is kept of a run, whole: merges that end their task, what tools answered, what agents were asked (spec 002 §2.1, §6, §10.1).
+//! The whole record of a run: merges that end their task, answers of tools, prompts of agents (spec 002 §2.1, §6, §10.1).
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use domain::{Status, TaskEvent};
@@ -17,7 +17,7 @@ edges: [{from: begin, to: each}, {from: each, to: work}, {from: work, to: join},
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s6_a_merge_that_ends_its_task_is_a_stage_with_who_came_who_failed_and_why() {
+async fn s6_a_merge_that_ends_its_task_is_a_stage_with_arrivals_failures_and_reasons() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: []").await;
     hub.flow("split", [("workflow.yaml", SPLIT)]).await;
@@ -30,7 +30,7 @@ async fn s6_a_merge_that_ends_its_task_is_a_stage_with_who_came_who_failed_and_w
     let merge = stage.merge.as_ref().unwrap();
     assert_eq!(merge.taken, ["each/work[0]", "each/work[2]"]);
     assert_eq!(merge.failed.iter().map(|child| child.as_str()).collect::<Vec<_>>(), ["each/work[1]"]);
-    assert_eq!(stage.input.as_array().unwrap().len(), 2, "what came is its input");
+    assert_eq!(stage.input.as_array().unwrap().len(), 2, "the arrivals are its input");
     // Why it failed says of each child which it is, why, and where to look.
     let error = view.error.unwrap();
     let failed = &error.details["failed"];
@@ -161,7 +161,7 @@ async fn s10_1_artifacts_are_found_over_all_tasks_by_flow_node_and_time() {
     hub.close().await;
 }
 
-/// What a merge that failed says is in its event, too.
+/// The error of a merge that failed is in its event, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s6_the_events_of_a_merge_that_ends_its_task_tell_of_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The inspector and re-runs on a whole hub (spec 002 §10.7): what is said to a task holds for its tree, a retry runs what
-//! failed and nothing else, and a re-run sees what was seen then.
+//! The inspector and re-runs on a whole hub (spec 002 §10.7): a command to a task holds for its tree, a retry runs the failed nodes and no others,
+//! and a re-run sees the recorded answers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{HoldRequest, Mailbox};
@@ -63,7 +63,7 @@ async fn s10_7_a_task_is_paused_stepped_and_resumed_with_all_below_it() {
     for child in &children {
         has_heard(&hub, *child, |event| matches!(event, TaskEvent::PauseRequested { .. })).await;
     }
-    // Each pauses before what comes next for it.
+    // Each pauses before its next node.
     for child in &children[..2] {
         hub.answer(*child, "ask", yes()).await;
         let view = hub.until(*child, is_paused).await;
@@ -75,7 +75,7 @@ async fn s10_7_a_task_is_paused_stepped_and_resumed_with_all_below_it() {
         assert_eq!(hub.finished(*child).await.steps, 2);
     }
     assert!(is_paused(&hub.tasks.get(hub.workspace, root).await.unwrap()));
-    // Nobody pauses any more.
+    // All go on.
     hub.tasks.resume(hub.workspace, root, false, command(), &hub.by).await.unwrap();
     has_heard(&hub, children[2], |event| matches!(event, TaskEvent::Continued { .. })).await;
     hub.answer(children[2], "ask", yes()).await;
@@ -123,7 +123,7 @@ async fn s10_7_a_pause_holds_the_whole_tree_before_any_letter_tells_of_it() {
     mailbox.hold_tree(&root_actor, &hold).await.unwrap();
     hub.answer(children[0], "ask", json!({ "approved": true })).await;
     let view = hub.until(children[0], is_paused).await;
-    assert_eq!(view.node, Some("note".into()), "what was asked before is answered, and nothing new begins");
+    assert_eq!(view.node, Some("note".into()), "the earlier question is answered, and nothing new begins");
     let step = async || hub.tasks.step(hub.workspace, children[0], hub.command(), &hub.by).await.unwrap();
     step().await;
     assert_eq!(hub.finished(children[0]).await.steps, 2, "a step goes on in spite of it");
@@ -182,7 +182,7 @@ async fn retry(hub: &Hub, of: TaskId) -> Result<TaskView, domain::Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s10_7_a_retry_runs_only_what_failed_and_what_comes_of_it() {
+async fn s10_7_a_retry_runs_only_failed_nodes_and_those_that_depend_on_them() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: []").await;
     let files = [
@@ -199,7 +199,7 @@ async fn s10_7_a_retry_runs_only_what_failed_and_what_comes_of_it() {
     let output = first.output.clone().unwrap();
     assert!(output["all"][0]["by"].is_string() && output["all"][1].is_null(), "{output}");
 
-    // Nothing has changed: it fails as it did, and whatever else there was is as it was, made by whoever made it.
+    // Nothing has changed: it fails as it did, and everything else is as it was, with the same creator.
     let in_vain = retry(&hub, first.task_id).await.unwrap();
     assert_eq!((in_vain.status, in_vain.output), (Status::Partial, first.output.clone()));
 
@@ -207,16 +207,16 @@ async fn s10_7_a_retry_runs_only_what_failed_and_what_comes_of_it() {
     let again = retry(&hub, first.task_id).await.unwrap();
     let (now, child) = (again.output.clone().unwrap(), &hub.children(again.task_id).await[1]);
     assert_eq!(again.status, Status::Success, "{again:?}");
-    // The siblings keep what they gave.
+    // The siblings keep their outputs.
     for index in [0, 2] {
         assert_eq!(now["all"][index], output["all"][index]);
     }
-    // What came before the failure is as it was, what comes after it ran, and so did what is given something else by it.
+    // Nodes before the failure are as they were, nodes after it ran, and so did those that get another input by it.
     let failed = hub.children(first.task_id).await[1].task_id;
     assert_eq!(now["all"][1]["mark"], json!({ "n": 2, "by": failed }));
     assert_eq!(now["all"][1]["by"], json!(child.task_id));
     assert_eq!(now["by"], json!(again.task_id));
-    assert_eq!(now["all"][1]["knows"], json!(["given"]), "what recorded nodes remembered is there");
+    assert_eq!(now["all"][1]["knows"], json!(["given"]), "memories of recorded nodes are there");
 
     let refused = retry(&hub, again.task_id).await.unwrap_err();
     assert_eq!(refused.code, Code::Conflict, "nothing of it failed");
@@ -245,10 +245,10 @@ async fn s10_7_a_re_run_takes_the_recorded_context_and_remembers_nothing() {
     let task = TaskId(Uuid::now_v7());
     hub.tasks.replay(hub.workspace, first.task_id, task, None, &hub.by).await.unwrap();
     let again = hub.finished(task).await;
-    assert_eq!(again.output, first.output, "what was remembered since changes nothing");
+    assert_eq!(again.output, first.output, "later memories change nothing");
     let memory = memory::Memory::new(hub.table.clone());
     let scope = memory::Scope { workspace: hub.workspace, flow: "keeps".into(), root: task };
     let said = memory.recall(&scope, StoreKind::Project, "said").await.unwrap().unwrap();
-    assert_eq!(said.content, json!("b"), "and what it gives is not remembered");
+    assert_eq!(said.content, json!("b"), "and its output is not remembered");
     hub.close().await;
 }

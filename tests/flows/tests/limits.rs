@@ -1,5 +1,5 @@
-//! What runs at once is limited by flow, by node and by provider, a tenant at a time over all workers (spec 002
-//! §10.12). Everything takes a second of a time that jumps, and knows how much of it there was at once.
+//! Limits of concurrency by flow, by node and by provider, per tenant over all workers (spec 002 §10.12). Every call takes a second of a time that
+//! jumps, and knows how many ran at once.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status, TaskId, TaskPhase};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 const AGENTS: &str = "agents:\n  - {id: first, llm: one/model}\n  - {id: second, llm: two/model}\n";
 
-/// Clones that ask two agents at once, one of each provider. What `more` says is about the first of them.
+/// Clones that ask two agents at once, one of each provider. `more` is added to the first of them.
 fn two_agents(more: &str) -> String {
     format!(
         "
@@ -122,7 +122,7 @@ async fn s10_12_a_provider_is_asked_so_many_times_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn s10_12_limits_are_a_tenants_own() {
-    // Each limit by itself; what it is about, of which there is one at a time for each tenant.
+    // Each limit by itself, with its subject, of which one runs at a time per tenant.
     for (node, execution, what) in [
         ("", "max_concurrency: 1\n", ""),
         (", max_concurrency: 1", "queue_policy: fifo\n", "first"),

@@ -1,4 +1,4 @@
-//! Tasks and tenants do not hold each other up: a stop overtakes, what waits holds nothing, and priority acts where tasks wait.
+//! Tasks and tenants do not hold each other up: a stop overtakes, a waiting task holds nothing, and priority acts where tasks wait.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 const AGENTS: &str = "agents:\n  - {id: first, llm: one/model}\n";
 
-/// A list that is split, and an agent for each element. What `more` says is about the agent's node.
+/// A list that is split, and an agent for each element. `more` is added to the agent's node.
 fn many_agents(more: &str) -> String {
     format!(
         "
@@ -61,9 +61,9 @@ async fn nothing_of_a_task_begins_after_its_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_slot_holds_no_worker() {
+async fn a_task_that_waits_for_a_slot_holds_no_worker() {
     let folder = tempfile::tempdir().unwrap();
-    // Two places in all: one is taken by what hangs, and none by what waits behind it.
+    // Two places in all: one is taken by a hanging task, and none by those that wait behind it.
     let (hub, slow) = hub(&folder, 2).await;
     let hangs = many_agents(", max_concurrency: 1").replace("'go'", "'hang for ever'");
     hub.flow("hangs", [("workflow.yaml", &*hangs), ("agents.yaml", AGENTS)]).await;

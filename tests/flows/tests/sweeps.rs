@@ -1,4 +1,4 @@
-//! What was left behind is found: trash that is old, tasks that never began, and actors that nothing leads to any more.
+//! Sweeps find stranded work: trash that is old, tasks that never began, and actors whose message was lost.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{FilePath, Status, TaskPhase};
@@ -30,13 +30,13 @@ async fn hub(folder: &TempDir, seed: u64) -> (Hub, Arc<LosingQueue>) {
     (Hub::on(Ground { queue: queue.clone(), ..ground }, folder).await, queue)
 }
 
-/// What was done. The scrub looks at contents whatever was left behind.
+/// The work that was done. The scrub looks at contents also when nothing was left behind.
 fn swept(hub: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, u64)> {
     hub.iter().filter(|(name, count)| **count > 0 && **name != "scrub").map(|(name, count)| (*name, *count)).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_trash_is_emptied_of_what_has_been_in_it_for_long_enough() {
+async fn the_trash_is_emptied_of_files_past_their_retention() {
     let folder = tempfile::tempdir().unwrap();
     let (hub, _) = hub(&folder, 0).await;
     let files = hub.workspaces.open(hub.workspace).await.unwrap();
@@ -106,7 +106,7 @@ async fn goes_on_after_losing(flow: &str, text: &str, seed: u64, from: usize) {
     queue.set(Mail::Comes);
     let view = hub.tasks.get(hub.workspace, task).await.unwrap();
     if queue.missed() > 0 {
-        assert_ne!(view.phase, TaskPhase::Finished, "{flow}: what was lost was needed");
+        assert_ne!(view.phase, TaskPhase::Finished, "{flow}: the lost message was needed");
     }
     for _ in 0..4 {
         hub.sweeps.sweep(LONG).await;
@@ -133,7 +133,7 @@ async fn a_task_whose_agent_was_never_told_tells_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_person_is_left_alone() {
+async fn a_task_that_waits_for_a_person_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (hub, _) = hub(&folder, 0).await;
     hub.flow("asks", [("workflow.yaml", ASKS)]).await;

@@ -1,4 +1,4 @@
-//! Many tasks at once, and what a stage can fail of, on a real hub.
+//! Many tasks at once, and the failures of a stage, on a real hub.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, FilePath, Status, TaskId, TaskView};
@@ -35,7 +35,7 @@ async fn s10_8_tasks_that_run_at_once_see_nothing_of_each_other() {
     hub.close().await;
 }
 
-/// An agent and a person remember, the one under a key of its own; the last node tells what it is given of it.
+/// An agent and a person remember, the one under a key of its own; the last node tells the memories that it is given.
 const ASKED: &str = r#"
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -48,7 +48,7 @@ edges: [{from: begin, to: voice}, {from: voice, to: person}, {from: person, to: 
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_agents_say_and_people_answer_is_remembered_before_the_next_node_begins() {
+async fn answers_of_agents_and_people_are_remembered_before_the_next_node_begins() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: [{steps: [{text: hello}]}]").await;
     let agents = "agents: [{id: voice, system: You are a voice.}]";
@@ -127,7 +127,7 @@ edges: [{from: begin, to: each}, {from: each, to: voice}, {from: voice, to: pers
                 hub.answer(child.task_id, "person", json!({ "approved": true })).await;
             }
             hub.finished(task).await;
-            // The children archive what they have after they have told their parent.
+            // The children archive their artifacts after they have told their parent.
             until(|| async { files.stat(&kept).await.ok() }).await;
         }
         hub.tasks.delete(hub.workspace, task, hub.command(), &hub.by).await.unwrap();

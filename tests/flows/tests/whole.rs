@@ -1,4 +1,4 @@
-//! What the engine is as a whole (spec 002 §1, §9): one flow with all of it, on a real hub, and what can be seen of its run.
+//! The engine as a whole (spec 002 §1, §9): one flow with all features, on a real hub, and the record of its run.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Status, TaskId, TaskPhase};
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
 
-/// Checks a request, has an agent look something up, works on parts of it in parallel, and joins what came of them.
+/// Checks a request, has an agent look something up, works on parts of it in parallel, and joins their results.
 const WORKFLOW: &str = r#"
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none, schema_in: request, remember: {store: project, key: last, tags: [asked]}}
@@ -144,11 +144,11 @@ async fn s9_nothing_happens_that_the_manifests_do_not_say() {
     let (one, other) = (hub.tasks.trace(hub.workspace, view.task_id), hub.tasks.trace(hub.workspace, again));
     assert_eq!(one.await.unwrap(), other.await.unwrap());
     let metadata = hub.tasks.metadata(hub.workspace, view.task_id).await.unwrap();
-    assert_eq!(metadata.manifests.len(), FILES.len(), "and by what it was made is known of every file");
+    assert_eq!(metadata.manifests.len(), FILES.len(), "and the hash of every file is known");
     hub.close().await;
 }
 
-/// What a stage did is what its node may do.
+/// A stage did nothing that its node may not do.
 fn follows_the_manifest(flow: &Arc<Flow>, stage: &Stage) {
     let name = stage.node.as_str();
     let (node, place) = (&flow.nodes[&stage.node], flow.graph.node(&stage.node).unwrap());
@@ -170,11 +170,11 @@ fn follows_the_manifest(flow: &Arc<Flow>, stage: &Stage) {
     let is_agent = matches!(node.op, Op::Agent { .. });
     assert_eq!(!stage.conversation.is_empty(), is_agent, "{name} asked a model");
     assert_eq!(stage.kind == Some(StageKind::Agent), is_agent, "{name}");
-    assert_eq!(stage.context.is_some(), name == "find", "{name} was given what it has no profile for");
+    assert_eq!(stage.context.is_some(), name == "find", "{name} was given context without a profile for it");
     if node.role == Role::Exit {
         assert_eq!(*stage.input, stage.output, "an exit only presents");
     }
     let by_itself = matches!(node.op, Op::Identity) && node.role == Role::Linear;
-    assert!(!by_itself || *stage.input == stage.output, "{name} changed what nobody told it to change");
+    assert!(!by_itself || *stage.input == stage.output, "{name} changed a value without being told to");
     assert!(stage.started_at.is_some() && stage.finished_at.is_some() && stage.metrics.is_some(), "{name}");
 }

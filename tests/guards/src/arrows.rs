@@ -1,9 +1,9 @@
-//! Which crate may name which: the arrows of ARCHITECTURE.md, and what must not be in a tree at all.
+//! The allowed dependencies between crates: the arrows of ARCHITECTURE.md, and crates that a tree must not contain.
 
 use crate::repository::{layer, metadata, none, readme, tree};
 use cargo_metadata::{Dependency, DependencyKind, Package};
 
-/// What each crate in `shared/` may name. A new crate gets a line here and an arrow in ARCHITECTURE.md.
+/// The dependencies that each crate in `shared/` may name. A new crate gets a line here and an arrow in ARCHITECTURE.md.
 const SHARED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("ports", &["domain"]),
@@ -22,17 +22,17 @@ const SHARED: &[(&str, &[&str])] = &[
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
 ];
 
-/// What a crate in `functions/` may name of `shared/`, where that is not everything, and why.
+/// The crates of `shared/` that a crate in `functions/` may name, for those with a limit, and the reason.
 const NARROW: &[(&str, &[&str], &str)] = &[(
     "cli",
     &["domain", "flow", "ports"],
     "the command line knows a hub by its HTTP API alone; `flow` is for folders that are checked without a hub, `ports` for the clock",
 )];
 
-/// Who puts deployables together.
+/// The crates that put deployables together.
 const PUT_TOGETHER: &[&str] = &["assembly", "cloud", "hub"];
 
-/// What no build of a crate may hold, by the start of the name, and why.
+/// The crates that no build of a crate may hold, by the start of the name, and the reason.
 const BANNED: &[(&str, &[&str], &str)] = &[
     ("domain", &["tokio", "futures", "async-trait"], "the vocabulary has no I/O and no async"),
     ("hub", &["aws-", "momento", "lambda_", "google-cloud", "azure_"], "the hub runs where there is no cloud"),
@@ -41,7 +41,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         &["aws-lc-", "openssl-sys", "native-tls"],
         "one TLS stack: rustls with ring; some crate is on its defaults",
     ),
-    ("hub", &["testkit"], "fakes stay out of what people run"),
+    ("hub", &["testkit"], "fakes stay out of released binaries"),
     (
         "cloud",
         &["aws-lc-", "openssl-sys", "native-tls", "momento", "protosocket"],
@@ -81,7 +81,7 @@ fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option
         ("shared", "shared") => match SHARED.iter().find(|(name, _)| package.name == *name) {
             None => Some("give the crate a line in tests/guards/src/arrows.rs and an arrow in ARCHITECTURE.md"),
             Some((_, below)) if below.iter().any(|name| target.name == *name) => None,
-            Some(_) => Some("take a port instead, or move what both need down to a crate below both"),
+            Some(_) => Some("take a port instead, or move the common part down to a crate below both"),
         },
         ("functions", "shared") if target.name == "testkit" => Some("fakes are for tests: make it a dev-dependency"),
         ("functions", "shared") => {

@@ -1,7 +1,7 @@
 //! The rules of the house that a compiler cannot check, as tests over the manifests, the resolved graph and the files.
 //!
-//! Each failure lists every place at fault and says what to do there. Nothing needs to be installed for them: what
-//! cargo-deny and cargo-machete would say of licences, bans and unused dependencies is said here too.
+//! Each failure lists every place at fault and the remedy. Nothing needs to be installed for them: the checks of cargo-deny and cargo-machete for
+//! licences, bans and unused dependencies are here too.
 
 #[cfg(test)]
 mod arrows;

@@ -1,17 +1,17 @@
-//! Tests hold in one process as in many: `cargo test` runs all tests of a binary in one, beside each other. So a test leaves alone
-//! whatever a process has one of.
+//! Tests hold in one process as in many: `cargo test` runs all tests of a binary in one, beside each other. So a test leaves the global state of a
+//! process alone.
 
 use crate::repository::{none, rust_files};
 
-/// What a process has one of, by what changes it, and what to do instead.
+/// The calls that change global state of a process, and the remedy.
 const GLOBAL: &[(&str, &str)] = &[
     (
         "subscriber::set_default(",
-        "what one thread logs is decided by the subscribers of all: give it a binary of its own",
+        "the subscribers of all threads decide about the log of one: give it a binary of its own",
     ),
     (
         "subscriber::with_default(",
-        "what one thread logs is decided by the subscribers of all: give it a binary of its own",
+        "the subscribers of all threads decide about the log of one: give it a binary of its own",
     ),
     ("set_global_default(", "there is one a process: give it a binary of its own"),
     ("env::set_var(", "pass the value on"),
@@ -20,7 +20,7 @@ const GLOBAL: &[(&str, &str)] = &[
     ("setrlimit(", "limit a process of your own"),
     ("panic::set_hook(", "catch the panic where it is"),
     ("umask(", "set the permissions of the file"),
-    ("close_range(", "close what you have opened"),
+    ("close_range(", "close your own descriptors"),
     ("signal::ctrl_c(", "signals are for a process of your own"),
 ];
 
@@ -43,7 +43,7 @@ fn tests_change_nothing_that_a_process_has_one_of() {
             faults.push(format!("{path}:{number}: {name}: {instead}"));
         }
     }
-    none(faults, "These tests change what others in their process depend on");
+    none(faults, "These tests change state that others in their process depend on");
 }
 
 fn is_test(line: &str) -> bool {
@@ -51,7 +51,7 @@ fn is_test(line: &str) -> bool {
     line.starts_with("#[test]") || line.starts_with("#[tokio::test")
 }
 
-/// The lines of tests that change what is global. `whole`: all of the file is tests, not only what follows `#[cfg(test)]`.
+/// The lines of tests that change global state. `whole`: all of the file is tests, not only the part after `#[cfg(test)]`.
 fn changes(text: &str, whole: bool) -> Vec<(usize, &'static str, &'static str)> {
     let mut found = Vec::new();
     let mut in_tests = whole;
@@ -77,7 +77,7 @@ fn names(code: &str, name: &str) -> bool {
 }
 
 #[test]
-fn what_is_global_is_seen_in_tests_alone() {
+fn global_changes_are_seen_in_tests_alone() {
     let line = concat!("    let _guard = tracing::subscriber::", "set_default(subscriber);");
     assert_eq!(changes(line, true).len(), 1);
     assert_eq!(changes(line, false).len(), 0);

@@ -58,7 +58,7 @@ fn every_paragraph_of_the_engine_has_tests_and_the_table_names_them() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == table,
-        "{TABLE} is not what the tests' names say; BLESS=1 scripts/test paragraphs writes it anew"
+        "{TABLE} differs from the names of the tests; BLESS=1 scripts/test paragraphs writes it anew"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What the guards look at: the files, the manifests and the resolved graph of this repository.
+//! The input of the guards: the files, the manifests and the resolved graph of this repository.
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::{
@@ -29,7 +29,7 @@ pub fn readme() -> Option<String> {
     fs::read_to_string(root().join("README.md")).ok()
 }
 
-/// Every text file below `folder`, as a path from the root and its text, without what is built or hidden.
+/// Every text file below `folder`, as a path from the root and its text, without built or hidden ones.
 pub fn files(folder: impl AsRef<Path>) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -65,7 +65,7 @@ fn from_root(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// The graph that cargo resolves. Only for Linux, because what other systems need is not on a machine that built for it.
+/// The graph that cargo resolves. Only for Linux, because dependencies of other systems are not on a machine that built for it.
 pub fn metadata() -> Metadata {
     MetadataCommand::new()
         .manifest_path(root().join("Cargo.toml"))

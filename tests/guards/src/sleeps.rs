@@ -2,7 +2,7 @@
 
 use crate::repository::{none, rust_files};
 
-/// What a line above a sleep says, with the reason, where nothing but polling can tell (a process from outside, say).
+/// The beginning of a comment above a sleep, before the reason, for conditions that only polling can see (of a process from outside, say).
 const EXCUSE: &str = "// poll: ";
 
 #[test]
@@ -29,8 +29,7 @@ fn tests_do_not_sleep() {
     );
 }
 
-/// The lines that sleep under a clock that runs, numbered from 1. `whole`: all of the file is tests, not only what
-/// follows `#[cfg(test)]`.
+/// The lines that sleep under a clock that runs, numbered from 1. `whole`: all of the file is tests, not only the part after `#[cfg(test)]`.
 fn sleeps(text: &str, whole: bool) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_tests = whole;
@@ -78,7 +77,7 @@ fn a_sleep_is_seen_where_time_runs() {
             true,
             1,
         ),
-        (format!("fn boots() {{\n    // poll: the process tells nobody\n{nap}}}"), true, 0),
+        (format!("fn boots() {{\n    // poll: the process sends no event\n{nap}}}"), true, 0),
         ("fn sleep(duration: Duration) {}".into(), true, 0),
     ] {
         assert_eq!(sleeps(&text, whole).len(), expected, "{text}");

@@ -1,4 +1,4 @@
-//! What came back.
+//! An answer of the server.
 
 use crate::Result;
 use reqwest::{StatusCode, header::HeaderMap};
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A whole answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What was asked for, to be shown.
+    /// The request, to be shown.
     pub asked: String,
     /// Its status.
     pub status: StatusCode,

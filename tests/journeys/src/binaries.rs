@@ -1,4 +1,4 @@
-//! Where the binaries are that a world is made of.
+//! The binaries of a world.
 
 use crate::Result;
 use std::{
@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders with binaries: those that `BUILDSCALE_BIN_DIR` names (several as in `PATH`), say of a release, and then the one that this
-/// test was built to, where each must be as new as what it is made of.
+/// Folders with binaries: those that `BUILDSCALE_BIN_DIR` names (several as in `PATH`), say of a release, and then the one that this test was built
+/// to, where each must be as new as its sources.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     named: Vec<PathBuf>,
@@ -18,7 +18,7 @@ impl Binaries {
     /// Those that are named, and those that were built with this test.
     ///
     /// # Errors
-    /// When nobody knows where this test is.
+    /// When the path of this test is unknown.
     pub fn find() -> Result<Self> {
         let named = env::var_os("BUILDSCALE_BIN_DIR").filter(|named| !named.is_empty());
         let named = named.map(|named| env::split_paths(&named).collect()).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Binaries {
 
 const BUILD: &str = "build it with `cargo build --bins`, or run scripts/test";
 
-/// A source that changed after this was built from it. Cargo says beside each binary what it was made of.
+/// A source that changed after this was built from it. Cargo lists beside each binary its sources.
 fn newer(binary: &Path) -> Option<String> {
     let changed = |path: &Path| path.metadata().and_then(|known| known.modified()).ok();
     let built = changed(binary)?;
@@ -76,7 +76,7 @@ mod tests {
         let made_of = format!("{}: {} /gone/lib.rs\n", binary.display(), source.display());
         fs::write(folder.path().join("tool.d"), made_of)?;
         let built = Binaries { named: Vec::new(), built: Some(folder.path().into()) };
-        // Whoever names a folder knows what is in it.
+        // A person who names a folder knows its content.
         let named = Binaries { named: vec![folder.path().into()], built: None };
         let changed = fs::metadata(&source)?.modified()?;
         let set = |seconds: i32| {

@@ -33,7 +33,7 @@ pub(crate) fn tls() {
     drop(rustls::crypto::ring::default_provider().install_default());
 }
 
-/// Follows nobody.
+/// Follows no redirect.
 fn http() -> reqwest::Client {
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
     http.expect("a client of nothing in particular")
@@ -44,7 +44,7 @@ impl Client {
     pub fn new(url: watch::Receiver<String>, token: Option<&str>) -> Self {
         tls();
         Self {
-            // There is one address, so nobody is sent to another.
+            // There is one address, and no redirect.
             http: http(),
             url,
             token: token.map(Into::into),
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// The same for somebody else; for nobody when there is no token.
+    /// The same for another person; without a token, for an anonymous caller.
     #[must_use]
     pub fn with_token(&self, token: Option<&str>) -> Self {
         Self { token: token.map(Into::into), ..self.clone() }
@@ -66,12 +66,12 @@ impl Client {
         Self { waits: true, model: Some("scripted/demo"), ..self }
     }
 
-    /// What it says who it is by.
+    /// The token that identifies it.
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// Where a path is.
+    /// The URL of a path.
     pub fn address(&self, path: &str) -> String {
         format!("{}{path}", *self.url.borrow())
     }
@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    /// Sends a request that the server has given, without the token. Its status, and what comes back.
+    /// Sends a request that the server has given, without the token. Its status, and the body of the answer.
     ///
     /// # Errors
     /// When there is no answer.
@@ -142,15 +142,15 @@ impl Client {
         Ok((answer.status, answer.json()))
     }
 
-    /// Asks for something, whatever the answer is.
+    /// Sends a GET, and takes any answer.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no answer.
     pub async fn look(&self, path: &str) -> Result<Answer> {
         self.ask(Method::GET, path, Value::Null).await
     }
 
-    /// What is there.
+    /// The resource at a path.
     ///
     /// # Errors
     /// When it is refused.
@@ -228,7 +228,7 @@ impl Client {
         self.watch_after(path, 0)
     }
 
-    /// Watches what comes after an event.
+    /// Watches the events after this one.
     pub fn watch_after(&self, path: &str, after: u64) -> Watch {
         Watch::start(self.clone(), format!("{path}/events"), after)
     }
@@ -264,7 +264,7 @@ impl Client {
         Ok(workspace.into())
     }
 
-    /// The workspaces that it, and whatever client was made from it, has made.
+    /// The workspaces that it, and every client made from it, has made.
     pub(crate) fn made(&self) -> Vec<String> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -328,7 +328,7 @@ impl Client {
         self.until(&task, |task| task["phase"] == "finished").await
     }
 
-    /// Answers what a node of a task or an agent asks, at the path of the question.
+    /// Answers the question of a node of a task or an agent, at the path of the question.
     ///
     /// # Errors
     /// When it is refused.
@@ -336,7 +336,7 @@ impl Client {
         self.post(question, json!({ "answers": answers })).await.map(drop)
     }
 
-    /// Waits until a hub has settled all that was asked of it. What a turn is known by comes a moment before: its events.
+    /// Waits until a hub has settled all requests to it. The end of a turn shows in its events a moment before.
     ///
     /// # Errors
     /// When it has no counters for this person, or never settles.
@@ -356,7 +356,7 @@ impl Client {
 
 /// Leaves the machine to others, each time for longer.
 async fn wait(pause: &mut Duration) {
-    // poll: another process is waited for, which tells nobody here
+    // poll: the condition is in another process, which does not notify this one
     tokio::time::sleep(*pause).await;
     *pause = (*pause * 2).min(LONGEST_PAUSE);
 }

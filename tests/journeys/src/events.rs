@@ -13,7 +13,7 @@ pub struct Event {
     pub id: u64,
     /// Its type.
     pub name: String,
-    /// What it tells.
+    /// Its data.
     pub data: Value,
 }
 
@@ -76,7 +76,7 @@ impl OneStream {
         tokio::time::timeout(PATIENCE, reading).await?
     }
 
-    /// Reads on until what was seen fits, and returns all of it.
+    /// Reads on until the seen events fit, and returns all of them.
     ///
     /// # Errors
     /// When the stream ends before.
@@ -94,7 +94,7 @@ impl OneStream {
         }
     }
 
-    /// Reads on until an event of this name has come, and returns what was seen up to there.
+    /// Reads on until an event of this name has come, and returns the events up to it.
     ///
     /// # Errors
     /// When the stream ends before.
@@ -106,7 +106,7 @@ impl OneStream {
     }
 }
 
-/// What was seen of a stream that is opened again whenever it breaks, after the last event that was seen.
+/// The events of a stream that is opened again whenever it breaks, after the last event that was seen.
 pub struct Watch {
     seen: Arc<Mutex<Vec<Event>>>,
     heard: watch::Receiver<usize>,
@@ -132,10 +132,10 @@ impl Watch {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until what was seen fits.
+    /// Waits until the seen events fit.
     ///
     /// # Errors
-    /// When it does not come.
+    /// When they do not come.
     pub async fn until(&self, fits: impl Fn(&[Event]) -> bool) -> Result {
         let mut heard = self.heard.clone();
         let waiting = async {
@@ -183,7 +183,7 @@ async fn follow(client: Client, path: String, after: u64, seen: Arc<Mutex<Vec<Ev
                 }
             }
         }
-        // poll: another process is waited for, which tells nobody here
+        // poll: the condition is in another process, which does not notify this one
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -31,7 +31,7 @@ const AT_ONCE: usize = 4;
 /// How long one may take: each of its waits has an end of its own, and comes before.
 const LONGEST: Duration = Duration::from_secs(420);
 
-/// What the test binary does: it understands as much of libtest's command line as cargo and nextest use.
+/// The main function of the test binary: it understands as much of libtest's command line as cargo and nextest use.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
@@ -139,7 +139,11 @@ async fn make(world: World, journeys: Vec<Journey>) -> Result {
         )
         .into());
     }
-    say(&format!("{passed} journeys in {}, {} need what this world has not", seconds(began.elapsed()), others.len()));
+    say(&format!(
+        "{passed} journeys in {}, {} need an ability that this world lacks",
+        seconds(began.elapsed()),
+        others.len()
+    ));
     Ok(())
 }
 
@@ -147,7 +151,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// Whoever runs a test reads it; that nobody does is no reason to fail.
+/// Prints for the person who runs a test; a closed output is no reason to fail.
 fn say(line: &str) {
     drop(writeln!(stdout(), "{line}"));
 }

@@ -1,12 +1,12 @@
-//! What people do with BuildScale, from end to end, written once and made in every world that it runs in.
+//! The use of BuildScale by people, from end to end, written once and made in every world that it runs in.
 //!
-//! * [`World`] is where: `hub` is the one binary, `aws` the binaries of the functions on emulators of the real protocols, `account` a
-//!   deployment that is there already. `BUILDSCALE_WORLD` chooses; without it, both of those that need nothing.
-//! * [`suite`] is what: journeys that know of no world, but for what they need of one (an [`Ability`]).
-//! * [`Client`] is how: HTTP and event streams, and waiting on conditions. [`Stub`] is a model behind OpenAI's protocol.
+//! * [`World`] is the place: `hub` is the one binary, `aws` the binaries of the functions on emulators of the real protocols, `account` a
+//!   deployment that is there already. `BUILDSCALE_WORLD` chooses; without it, `hub` and `aws` in turn.
+//! * [`suite`] has the journeys, which know of no world, but for the abilities that they need of one (an [`Ability`]).
+//! * [`Client`] is the means: HTTP and event streams, and waiting on conditions. [`Stub`] is a model behind OpenAI's protocol.
 //!
-//! Tests of what only one world has (the hub's terminal and its death under a command; deadlines, faults and costs of the functions) are with that
-//! world, in `functions/hub/tests` and `functions/cloud/tests`, and start it with what is here.
+//! Tests for one world alone (the hub's terminal and its death under a command; deadlines, faults and costs of the functions) are with that world, in
+//! `functions/hub/tests` and `functions/cloud/tests`, and start it by this crate.
 
 mod answer;
 mod binaries;
@@ -28,7 +28,7 @@ pub use world::{Ability, Aws, Deployment, Emulators, Hub, Options, Other, Settin
 
 use std::{error::Error, time::Duration};
 
-/// What went wrong; whoever runs the test shows it.
+/// Any error; the runner of the test shows it.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// How long anything may take before a test fails: far more than it ever does.

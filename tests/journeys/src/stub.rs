@@ -67,7 +67,7 @@ impl Stub {
         json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] })
     }
 
-    /// The last frame: what it has cost.
+    /// The last frame: its cost in tokens.
     pub fn usage(input: u64, output: u64) -> Value {
         let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
         json!({ "choices": [], "usage": usage })

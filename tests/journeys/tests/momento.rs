@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 /// The secret with the key.
 const SECRET: &str = "buildscale/momento";
-/// Each piece of what is said names where it is kept, and so it can be told by which way it came.
+/// Each piece of the answer names its origin, and so it can be told by which way it came.
 const SCRIPT: &str = "
 rules:
 - when: {user: '^wait'}
@@ -39,7 +39,7 @@ async fn rotated(aws: &Aws, topics: &Topics) -> Result {
     let done = client.watch(&chat).until_event("done").await?;
     assert_eq!(done.data["message"], "of the log.of the log.of the log.of the log.");
 
-    // Open before anything is said, so that there is somebody who listens.
+    // Open before anything is said, so that there is a listener.
     let stream = client.open(&format!("{chat}/events?after={}", done.id)).await?;
     topics.change(|state| state.replaces = Some(("of the log", "of the bus")));
     client.post(&chat, json!({ "content": "wait" })).await?;
@@ -55,7 +55,7 @@ async fn rotated(aws: &Aws, topics: &Topics) -> Result {
     let stopped = watch.until_event("stopped").await?;
     assert_eq!(stopped.data["reason"], "user_cancelled");
 
-    // The chat goes on by the bus, in the right of the new key; while the bus comes back, those who watch may be served from the log.
+    // The chat goes on by the bus, in the right of the new key; while the bus comes back, watchers may be served from the log.
     let heard = by_bus(&watch.events());
     let goes_on = async {
         let mut turns = 0;
@@ -72,7 +72,7 @@ async fn rotated(aws: &Aws, topics: &Topics) -> Result {
     assert!(events.windows(2).all(|pair| pair[0].id < pair[1].id), "in order, each once: {events:?}");
     let turns = count(&events, "done");
     assert_eq!(stream.until(|seen| count(seen, "done") == turns).await?, events, "one connection saw the same");
-    // What is kept was written by nobody on the way.
+    // The record was not changed on the way.
     let kept = client.get(&chat).await?.to_string();
     assert!(kept.contains("of the log.") && !kept.contains("of the bus"), "{kept}");
     Ok(())

@@ -1,5 +1,5 @@
-//! One public address in front of several: what CloudFront does by its path patterns. It names itself to what stands behind it, and
-//! hands answers on piece by piece.
+//! One public address in front of several: as CloudFront does by its path patterns. It names itself to the origins behind it, and hands answers on
+//! piece by piece.
 
 use axum::{
     Router,
@@ -11,14 +11,14 @@ use axum::{
 use std::{net::SocketAddr, sync::Arc};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// What stands behind it.
+/// The origins behind it.
 #[derive(Clone, Debug)]
 pub struct Origins {
-    /// Where requests go, such as `127.0.0.1:8080`.
+    /// The address for requests, such as `127.0.0.1:8080`.
     pub api: String,
-    /// Where those for events go.
+    /// The address for requests for events.
     pub streams: String,
-    /// What it names itself by.
+    /// The token in its header.
     pub token: String,
 }
 
@@ -37,7 +37,7 @@ impl Front {
     pub async fn start(origins: Origins) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        // Whatever an origin answers is the client's to understand.
+        // Any answer of an origin is the client's to understand.
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().no_gzip().build();
         let edge = Arc::new(Edge { origins, http: http.expect("a client") });
         let router = Router::new().fallback(forward).with_state(edge);

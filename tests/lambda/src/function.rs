@@ -27,7 +27,7 @@ pub struct Settings {
     pub timeout: Duration,
     /// The most instances at once: its reserved concurrency.
     pub concurrency: usize,
-    /// Where its standard output and error go.
+    /// The file of its standard output and error.
     pub log: Option<PathBuf>,
 }
 
@@ -68,11 +68,11 @@ struct Inner {
     busy: Mutex<Vec<u32>>,
     places: Arc<Semaphore>,
     inits: Mutex<Vec<Duration>>,
-    /// Whether leases end with whoever held them.
+    /// Whether leases end with the invocations that held them.
     ends_leases: AtomicBool,
-    /// What queues have leased to invocations that run.
+    /// The messages that queues have leased to running invocations.
     leases: Mutex<Vec<Lease>>,
-    /// What invocations have given back, to rest for as long as they said.
+    /// The messages that invocations have given back, to rest for as long as they said.
     rests: watch::Sender<Vec<Lease>>,
 }
 
@@ -134,7 +134,7 @@ impl Function {
             let function = self.clone();
             tokio::spawn(async move {
                 while let Some(piece) = pieces.recv().await {
-                    // Nobody may read it any more.
+                    // The reader may be gone.
                     drop(given.send(piece).await);
                 }
                 function.is_done(instance).await;
@@ -173,13 +173,12 @@ impl Function {
         busy.len()
     }
 
-    /// Ends the idle instances, as Lambda does with those that nobody needs.
+    /// Ends the idle instances, as Lambda does.
     pub fn forget_idle(&self) {
         self.0.idle.lock().unwrap().clear();
     }
 
-    /// From now on, messages of an invocation that died come again at once. What was left of their lease is time that a test would
-    /// only wait for.
+    /// From now on, messages of an invocation that died come again at once. The rest of their lease is time that a test would only wait for.
     pub fn end_leases(&self) {
         self.0.ends_leases.store(true, Ordering::Relaxed);
     }
@@ -207,7 +206,7 @@ impl Function {
         drop(self.0.rests.subscribe().wait_for(|rests| !rests.is_empty()).await);
     }
 
-    /// Has what was given back come again now, as if it had rested. Returns how many batches that were.
+    /// Has messages that were given back come again now, as if they had rested. Returns how many batches that were.
     pub async fn end_rests(&self) -> usize {
         let rests = self.0.rests.send_replace(Vec::new());
         for rest in &rests {

@@ -1,5 +1,4 @@
-//! HTTP in front of a function: what API Gateway does with an HTTP API, payload format 2.0; and a function's own URL, whose answers
-//! stream.
+//! HTTP in front of a function: as API Gateway does with an HTTP API, payload format 2.0; and a function's own URL, whose answers stream.
 
 use crate::{
     Failure, Function,

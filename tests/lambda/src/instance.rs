@@ -59,7 +59,7 @@ type Answer = oneshot::Sender<Result<Answered, Failure>>;
 /// How a function answers.
 pub(crate) enum Answered {
     Whole(Bytes),
-    /// Piece by piece, until there are no more. The invocation lasts until then, whoever reads it.
+    /// Piece by piece, until there are no more. The invocation lasts until then, also without a reader.
     Pieces(mpsc::Receiver<Bytes>),
 }
 
@@ -130,8 +130,8 @@ impl Instance {
         }
     }
 
-    /// Stops the process where it is once it waits for work, as Lambda does between invocations: whatever it has left to do beside an
-    /// answer waits for the next one, or is never done. False when it has ended instead.
+    /// Stops the process where it is once it waits for work, as Lambda does between invocations: work that it has left to do beside an answer waits
+    /// for the next one, or is never done. False when it has ended instead.
     pub async fn freeze(&mut self) -> bool {
         let mut polls = self.polls.clone();
         let waits = tokio::select! {
@@ -165,7 +165,7 @@ impl Instance {
     /// Returns when the process has ended.
     async fn gone(&mut self) {
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            // poll: a process that somebody else may kill tells nobody else
+            // poll: a process does not tell about its state
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -186,7 +186,7 @@ fn spawn(settings: &Settings, address: &str) -> Child {
         .env("AWS_LAMBDA_RUNTIME_API", address)
         .env("AWS_LAMBDA_FUNCTION_NAME", &settings.name)
         .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
-        // What SDKs tell services about where they run. (Lambda's own says which runtime it is, and not which function.)
+        // The variables by which SDKs tell services their environment. (Lambda's own names the runtime, and not the function.)
         .env("AWS_EXECUTION_ENV", format!("AWS_Lambda_{}", settings.name))
         .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
         .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", settings.name))
@@ -241,7 +241,7 @@ async fn response(State(api): State<Arc<Api>>, Path(id): Path<String>, request: 
     }
 }
 
-/// Whoever reads may go; the function goes on until its answer ends, as Lambda lets it.
+/// The reader may go; the function goes on until its answer ends, as Lambda lets it.
 async fn pass_on(api: &Api, id: &str, body: Body) -> StatusCode {
     let (pieces, read) = mpsc::channel(1);
     let status = api.answer(id, Ok(Answered::Pieces(read)));

@@ -1,4 +1,4 @@
-//! What a queue has leased to an invocation: messages that nobody else sees for a while.
+//! A lease of a queue to an invocation: messages that no other receiver sees for a while.
 
 use aws_sdk_sqs::{
     Client,

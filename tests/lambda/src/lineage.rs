@@ -11,14 +11,14 @@ use std::{
 const LONGEST: u32 = 16;
 const TRACE: &str = "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0";
 
-/// What Lambda does with a chain that enters a function too often: the function's `RecursiveLoop`.
+/// Lambda's reaction to a chain that enters a function too often: the function's `RecursiveLoop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecursiveLoop {
     Allow,
     Terminate,
 }
 
-/// How often each function was entered, by what stands for its name.
+/// How often each function was entered, by a digest of its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lineage(BTreeMap<String, u32>);
 

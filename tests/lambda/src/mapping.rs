@@ -26,7 +26,7 @@ pub struct MappingSettings {
     pub batch: i32,
     /// The most invocations at once.
     pub concurrency: usize,
-    /// What becomes of a batch at the end of a chain that is too long.
+    /// The fate of a batch at the end of a chain that is too long.
     pub recursive_loop: RecursiveLoop,
 }
 
@@ -116,7 +116,7 @@ async fn poll(
     while running.join_next().await.is_some() {}
 }
 
-/// By the headers that SQS keeps of whoever sent them.
+/// By the headers of their senders, which SQS keeps.
 fn chain(messages: &[Message]) -> Lineage {
     let header = |message| Message::attributes(message)?.get(&MessageSystemAttributeName::AwsTraceHeader);
     Lineage::of(messages.iter().filter_map(header).map(String::as_str))

@@ -1,4 +1,4 @@
-//! What it costs to start a function: from the process to its first poll, and the most memory it has had by then.
+//! The cost of starting a function: from the process to its first poll, and the most memory it has had by then.
 
 use crate::{Failure, Settings, instance::Instance};
 use std::{path::Path, time::Duration};
@@ -12,7 +12,7 @@ pub struct Start {
     pub held: u64,
 }
 
-/// Starts a binary as Lambda would, with the variables of a deployment that is nowhere: until it polls it may ask nobody.
+/// Starts a binary as Lambda would, with the variables of a deployment without servers: until it polls it may send no request.
 pub async fn start(binary: &Path) -> Result<Start, Failure> {
     let settings = Settings {
         name: binary.to_string_lossy().into_owned(),
@@ -26,7 +26,7 @@ pub async fn start(binary: &Path) -> Result<Start, Failure> {
     Ok(Start { took: instance.init, held: peak(instance.pid()) })
 }
 
-/// A service that is asked all the same answers nobody: nothing listens on this port.
+/// A request to a service would fail: nothing listens on this port.
 const NOWHERE: [(&str, &str); 17] = [
     ("AWS_REGION", "eu-central-1"),
     ("AWS_ACCESS_KEY_ID", "nobody"),

@@ -1,4 +1,4 @@
-//! Our Lambda is as strict as the real one about what its functions may rely on.
+//! Our Lambda is as strict as the real one about the guarantees to its functions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use lambda::{Failure, Function, Settings};
@@ -39,7 +39,7 @@ async fn each_invocation_has_a_deadline_and_one_that_overruns_it_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_function_says_of_its_failure_is_told_and_it_goes_on() {
+async fn the_error_of_a_function_is_passed_on_and_it_goes_on() {
     let function = probe(LONG, 1);
     let Err(Failure::Function(said)) = ask(&function, json!({ "fail": "no such thing" })).await else {
         panic!("it failed")
@@ -92,7 +92,7 @@ async fn a_start_is_measured_up_to_the_first_poll() {
     assert!(matches!(lambda::start("/bin/true".as_ref()).await, Err(Failure::Init(_))), "it never asks for work");
 }
 
-/// What `scripts/sizes` and the bench read.
+/// The input of `scripts/sizes` and of the bench.
 #[tokio::test]
 async fn starts_are_told_beside_those_of_a_function_that_does_nothing() {
     let mut starts = tokio::process::Command::new(env!("CARGO_BIN_EXE_starts"));

@@ -1,5 +1,5 @@
-//! Every parser that input reaches, as a function of bytes: what `scripts/fuzz` runs, and what the test beside this feeds with a corpus and
-//! with changed inputs. A parser may refuse what it likes; it may not panic, overflow the stack, or take for ever.
+//! Every parser that input reaches, as a function of bytes: `scripts/fuzz` runs them, and the test beside this feeds them with a corpus and with
+//! changed inputs. A parser may refuse any input; it may not panic, overflow the stack, or take for ever.
 
 use actor::{Entry, Mail};
 use domain::{ChatCommand, ChatEvent, FilePath, Sha256, TaskCommand, TaskEvent, TaskId, Timestamp, WorkspaceId};
@@ -19,7 +19,7 @@ use tools::{Registry, schema::Schema};
 
 /// A parser.
 pub struct Target {
-    /// What it is called; its corpus is the folder of this name in `corpus/`.
+    /// Its name; its corpus is the folder of this name in `corpus/`.
     pub name: &'static str,
     /// Feeds it.
     pub feed: fn(&[u8]),
@@ -61,7 +61,7 @@ fn parts(bytes: &[u8]) -> (String, String) {
     (first.to_owned(), rest.to_owned())
 }
 
-/// The first line is a tool, the rest its arguments: what a call does is known, or the call is refused.
+/// The first line is a tool, the rest its arguments: the effect of a call is known, or the call is refused.
 fn arguments(bytes: &[u8]) {
     let (tool, args) = parts(bytes);
     let _ = Registry::builtin().effects(&tool, &args, &FilePath::root());
@@ -111,7 +111,7 @@ fn ids(bytes: &[u8]) {
     let _ = domain::check_new_name(&text);
 }
 
-/// What a process reads that another one wrote: messages of the queue, and entries of logs.
+/// Data that one process writes and another one reads: messages of the queue, and entries of logs.
 fn logs(bytes: &[u8]) {
     let text = text(bytes);
     let _ = Mail::<ChatCommand>::parse(&text);
@@ -136,7 +136,7 @@ fn manifests(bytes: &[u8]) {
     }
 }
 
-/// Whatever text is a path stays inside the folder that it is joined under, and parses to itself.
+/// Every text that is a path stays inside the folder that it is joined under, and parses to itself.
 fn paths(bytes: &[u8]) {
     let Ok(path) = FilePath::parse(&text(bytes)) else { return };
     assert_eq!(FilePath::parse(path.as_str()).as_ref(), Ok(&path));
@@ -213,5 +213,5 @@ fn tickets(bytes: &[u8]) {
     static TICKETS: LazyLock<Tickets> = LazyLock::new(Tickets::of_this_process);
     let (workspace, task) = (WorkspaceId::from_key("fuzz", "workspace"), TaskId::from_key("fuzz", "task"));
     let opened = TICKETS.verify(&text(bytes), workspace, Stream::Task(task), Timestamp::from_millis(0));
-    assert!(opened.is_err(), "nobody was given that");
+    assert!(opened.is_err(), "no such ticket was given");
 }

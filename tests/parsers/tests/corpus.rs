@@ -42,7 +42,7 @@ fn changed(corpus: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
                 let (other_from, other_to) = chance.range(other.len());
                 input.splice(from..to, other[other_from..other_to].iter().copied());
             }
-            // An opening again and again, and its closing behind it: what recursion runs into.
+            // An opening again and again, and its closing behind it: the worst case of recursion.
             4 => {
                 let times = 1 << chance.below(14);
                 let (open, close) =

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use tokio::time::sleep;
 use workspace::Workspaces;
 
-/// All that is wrong with what is stored of `chat`.
+/// All faults of the stored state of `chat`.
 pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Watcher) -> Vec<Violation> {
     let log = world.log(chat, 1);
     let sent: Vec<Sent> = person.sent.iter().filter(|sent| sent.chat == chat).cloned().collect();
@@ -73,13 +73,13 @@ pub(crate) async fn on_disk(world: &World, workspaces: &Workspaces, person: &Per
     let chats: Vec<&ChatId> = person.chats.iter().filter(|chat| !person.deleted.contains_key(chat)).collect();
     let files: Vec<String> = chats.iter().map(|chat| format!("/chats/{chat}.md")).collect();
     disk.retain(|file| !files.contains(&file.path));
-    let mut wrong: Vec<Violation> = must::latest_is_what_the_index_says(&index, &disk).err().into_iter().collect();
+    let mut wrong: Vec<Violation> = must::latest_agrees_with_the_index(&index, &disk).err().into_iter().collect();
     for (chat, file) in chats.iter().zip(&files) {
         let log = world.log(**chat, 1);
         if !log.is_empty() {
             let path = workspace.latest().join(file.trim_start_matches('/'));
             let text = std::fs::read_to_string(path).unwrap_or_default();
-            wrong.extend(must::chat_file_tells_what_was_said(&log, &text).err());
+            wrong.extend(must::chat_file_agrees_with_the_log(&log, &text).err());
         }
     }
     wrong

@@ -1,4 +1,4 @@
-//! Who runs: begins processes, replaces those that die, and tells people whom to talk to.
+//! The processes: begins them, replaces those that die, and tells people which one to talk to.
 
 use crate::{
     link::Link,
@@ -57,8 +57,8 @@ impl Cluster {
         self.front.subscribe()
     }
 
-    /// Asks whoever answers, again and again, until somebody does, as a client with an idempotency key. An answer that says that
-    /// it is our fault is none.
+    /// Asks the process at the front, again and again, until one answers, as a client with an idempotency key. An answer that says that it is our
+    /// fault is none.
     pub async fn ask<T>(&self, request: impl AsyncFn(&Process) -> Result<T, Error>) -> Result<T, Error> {
         let mut front = self.front();
         loop {
@@ -86,7 +86,7 @@ impl Cluster {
         let machine = usize::from(self.lock(1).is_some());
         let Some(process) = self.take(machine) else { return };
         self.front.send_replace(None);
-        // Whoever still talks to it holds it for a moment.
+        // A caller that still talks to it holds it for a moment.
         let mut process = process;
         let process = loop {
             match Arc::try_unwrap(process) {

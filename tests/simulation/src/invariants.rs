@@ -1,19 +1,19 @@
-//! What must hold when nothing moves any more, whatever happened before. Pure functions over what is stored; each says in
-//! its name what holds, and in its error what does not. Production can count the same.
+//! The invariants of a state in which nothing moves any more, after any faults. Pure functions over stored data; the name of each is the rule, its
+//! error the violation. Production can count the same.
 
 mod files;
 mod logs;
 mod readers;
 mod tasks;
 
-pub use files::{FileOnDisk, StoredFile, Versioned, latest_is_what_the_index_says, writes_took_effect_once};
+pub use files::{FileOnDisk, StoredFile, Versioned, latest_agrees_with_the_index, writes_took_effect_once};
 pub use logs::{
     accepted_messages_became_turns, attempts_count_up, calls_were_answered_once, commands_were_consumed_once,
     deleted_chats_stay_deleted, entries_are_contiguous, history_can_be_sent_to_a_model, nothing_is_stranded,
     turns_began_and_ended_once,
 };
 pub use readers::{
-    chat_file_tells_what_was_said, snapshot_is_a_fold, stream_brought_each_event_once, usage_was_recorded_once,
+    chat_file_agrees_with_the_log, snapshot_is_a_fold, stream_brought_each_event_once, usage_was_recorded_once,
     view_is_that_of_the_fold,
 };
 
@@ -35,7 +35,7 @@ pub type Log = [Entry<ChatEvent>];
 pub struct Violation {
     /// Which of the functions found it.
     pub invariant: &'static str,
-    /// What it found.
+    /// The violation, in words.
     pub what: String,
 }
 

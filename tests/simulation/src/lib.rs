@@ -2,22 +2,22 @@
 //! processes that die at a chosen call.
 //!
 //! ```text
-//!   Scenario (what people do)  ─┐
-//!   Plan (who dies when,        ├─> run ──> World (what survived) ──> invariants (what must hold)
-//!         which faults, seed)  ─┘
+//!   Scenario (acts of people)  ─┐
+//!   Plan (deaths, their times,  ├─> run ──> World (the survivors) ──> invariants
+//!         faults, seed)        ─┘
 //! ```
 //!
-//! - A [`World`] is what survives: table, queue, bus, blobs, the folders on disk, the clock.
+//! - A [`World`] has the survivors of deaths: table, queue, bus, blobs, the folders on disk, the clock.
 //! - A [`Process`] is one life of a hub over it. Everything that it does passes through its ports, so that a death next to
 //!   one of its calls stands for every death there is; see [`testkit::crash`]. A process can also be cut off for a while
 //!   and come back as a zombie, when another one has taken over: see [`Link`].
-//! - A [`Scenario`] says what people do, as data; [`person`] does it, and tries again what was not answered.
+//! - A [`Scenario`] has the acts of people, as data; [`person`] does them, and repeats requests without an answer.
 //! - [`run`] plays a scenario under a [`Plan`] until nothing moves any more, and asks every function of [`invariants`].
 //!
 //! - [`tasks`] does the same with flows.
 //!
-//! What it does not do: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for
-//! what adapters promise (the conformance suites hold those to it).
+//! Deliberately absent: it does not tear files on disk (the workspace's own tests do), and it takes the fakes' word for the promises of adapters (the
+//! conformance suites hold those to it).
 
 mod check;
 pub mod cluster;

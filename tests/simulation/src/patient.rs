@@ -1,4 +1,4 @@
-//! Stores that are asked again until they answer: for what comes before and after a run, which is not what is tried.
+//! Stores that are asked again until they answer: for the time before and after a run, which is not under test.
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -1,5 +1,4 @@
-//! People: they do what a scenario says, and try again what was not answered, under the same ids, as a client with an
-//! idempotency key does.
+//! People: they follow a scenario, and repeat requests without an answer, under the same ids, as a client with an idempotency key does.
 
 use crate::{
     cluster::Cluster,
@@ -22,7 +21,7 @@ use std::{
 use testkit::Random;
 use tokio::time::{Instant, sleep};
 
-/// How long people wait for what they expect to see; then they go on all the same.
+/// How long people wait for an expected event; then they go on all the same.
 const WAITS: Duration = Duration::from_secs(400);
 
 /// A message that was sent, and whether it was accepted.
@@ -32,7 +31,7 @@ pub struct Sent {
     pub chat: ChatId,
     /// The turn that it becomes.
     pub turn: TurnId,
-    /// What it says.
+    /// Its text.
     pub content: String,
     /// Whether it was accepted. One that was refused may have got through all the same, when an answer before was lost.
     pub accepted: bool,
@@ -46,7 +45,7 @@ pub struct Person {
     restless: bool,
     /// The chats of the scenario, by number.
     pub chats: Vec<ChatId>,
-    /// What was posted.
+    /// The messages that were posted.
     pub sent: Vec<Sent>,
     /// The chats that were deleted, and when that was answered.
     pub deleted: BTreeMap<ChatId, Timestamp>,
@@ -157,7 +156,7 @@ impl Person {
         self.sent.push(Sent { chat, turn: TurnId(command.0), content: content.into(), accepted: posted.is_ok() });
     }
 
-    /// The id of what the chat asks, once the process says so; none when it asks nothing of the kind.
+    /// The id of the chat's open question or permission, once the process tells it; none when it asks nothing of the kind.
     async fn open(&self, chat: ChatId, key: &str) -> Option<uuid::Uuid> {
         let workspace = self.world.workspace;
         let view = self.ask(async |chats| chats.get(workspace, chat).await).await.ok()?;

@@ -1,4 +1,4 @@
-//! What goes wrong in a run.
+//! The faults of a run.
 
 use crate::sabotage::Safeguard;
 use std::time::Duration;
@@ -14,17 +14,16 @@ pub enum Life {
     /// It is cut off from the world in front of its call with this number, for a time longer than its deliveries stay
     /// invisible. Another one begins on another machine; then there are two.
     CutOff(u64),
-    /// It is ended so long after its beginning, in the middle of whatever it does, as a function is that overruns its time. Another
-    /// one begins in its place.
+    /// It is ended so long after its beginning, in the middle of its work, as a function is that overruns its time. Another one begins in its place.
     TimesOut(Duration),
 }
 
-/// What goes wrong in a run.
+/// The faults of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where all choices come from: faults, ids, and when people act.
+    /// The source of all choices: faults, ids, and the times of people's acts.
     pub seed: u64,
-    /// What the stores do.
+    /// The faults of the stores.
     pub faults: Faults,
     /// The lives of the processes, one after the other; those after the last one are whole.
     pub lives: Vec<Life>,

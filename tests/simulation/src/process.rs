@@ -83,7 +83,7 @@ impl Process {
     }
 }
 
-/// What is left of a process that is no more: nothing of it may run on.
+/// The rest of a process that is no more: no part of it may run on.
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();

@@ -25,7 +25,7 @@ pub struct Outcome {
     pub trace: String,
     /// How often a chat was paused.
     pub pauses: usize,
-    /// What does not hold.
+    /// The invariants that do not hold.
     pub violations: Vec<Violation>,
     /// The logs of the chats, for people who look into it.
     pub story: String,
@@ -68,7 +68,7 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
 
     person.act(scenario).await;
     let settled = person.settled().await;
-    // What was acknowledged may come once more.
+    // An acknowledged message may come once more.
     sleep(Duration::from_secs(31)).await;
     let settled = settled && person.settled().await;
 

@@ -10,7 +10,7 @@ use testkit::fakes::{LosingQueue, Mail};
 pub enum Safeguard {
     /// A log entry is written on the condition that there is none.
     Fence,
-    /// What an entry says is to be sent later is sent.
+    /// The messages in the outbox of an entry are sent.
     Outbox,
     /// A request to stop everything is kept for the worker to find.
     Stop,

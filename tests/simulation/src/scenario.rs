@@ -1,4 +1,4 @@
-//! What people do, as data.
+//! The acts of people, as data.
 
 use domain::{Limits, OnBusy};
 
@@ -7,7 +7,7 @@ use domain::{Limits, OnBusy};
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// What people do, in order.
+    /// The acts of people, in order.
     pub acts: &'static [Act],
     /// Whether every port call takes some time, so that people can come in between.
     pub slow: bool,
@@ -22,9 +22,9 @@ pub enum Act {
     CreateLimited(usize, &'static str, u32, u64),
     /// Posts a message.
     Post(usize, &'static str),
-    /// Posts a message, and says what to do when a turn runs.
+    /// Posts a message, with the behaviour for a running turn.
     PostOnBusy(usize, &'static str, OnBusy),
-    /// Stops what runs.
+    /// Stops the running turn.
     Stop(usize),
     /// Answers the question that is open.
     Answer(usize),
@@ -32,9 +32,9 @@ pub enum Act {
     Decide(usize, bool),
     /// Deletes the chat.
     Delete(usize),
-    /// Mends what made the model panic.
+    /// Mends the cause of the model's panic.
     Heal,
-    /// Resumes a paused chat; with true, what failed is dropped.
+    /// Resumes a paused chat; with true, the failed turn is dropped.
     Resume(usize, bool),
     /// Waits until something is so; not for ever.
     Wait(usize, Until),
@@ -44,7 +44,7 @@ pub enum Act {
     Restart,
 }
 
-/// What to wait for.
+/// The condition to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// Nothing runs, waits or is paused, and at least this many turns have ended.

@@ -1,4 +1,4 @@
-//! What the model says: a pure function of what it is asked, so that a call that is made again gives the same answer.
+//! The answers of the model: a pure function of the request, so that a repeated call gives the same answer.
 
 use async_trait::async_trait;
 use domain::Message;
@@ -66,11 +66,11 @@ rules:
   - {text: 'You are welcome.', chunks: 3, delay_ms: 30}
 "#;
 
-/// What a message has to say for the model's provider to ask for patience, twice and this long.
+/// The word in a message at which the model's provider asks for patience, twice and this long.
 const BUSY: &str = "busy provider";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a message has to say for the model to panic while [`crate::World::poison`] is set.
+/// The word in a message at which the model panics while [`crate::World::poison`] is set.
 pub(crate) const POISON: &str = "poison";
 
 pub(crate) fn model(poison: Arc<AtomicBool>) -> Arc<dyn Model> {

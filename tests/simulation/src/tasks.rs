@@ -21,14 +21,14 @@ use testkit::{
 use tokio::time::{Instant, sleep};
 use workspace::{Expect, Writer};
 
-/// A flow, and what people do with a task of it.
+/// A flow, and the acts of people on a task of it.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskScenario {
     /// Its name.
     pub name: &'static str,
     /// workflow.yaml.
     workflow: &'static str,
-    /// What people do once the task is made, in order.
+    /// The acts of people once the task is made, in order.
     acts: &'static [TaskAct],
     /// Whether it always ends the same.
     pub is_fixed: bool,
@@ -41,7 +41,7 @@ enum TaskAct {
     Wait(TaskPhase),
     /// Lets this many milliseconds pass.
     Pass(u64),
-    /// Approves what this node asks, maybe before it does.
+    /// Approves the question of this node, maybe before it is asked.
     Approve(&'static str),
     /// Stops it.
     Stop,
@@ -133,7 +133,7 @@ nodes:
 edges: [{from: s, to: ask}, {from: ask, to: note}, {from: note, to: last}, {from: last, to: done}]
 "#;
 
-/// Whoever asks again for a task that was made has its place already.
+/// A repeated request for a task that was made finds its place taken already.
 const EXECUTION: &str = "max_queued: 1\n";
 const TOOLS: &str = "tools:\n- {id: put, entrypoint: write_file, permissions: {root: /data}}\n";
 
@@ -160,7 +160,7 @@ async fn run(
     let person = Person { world: world.clone(), cluster: cluster.clone(), task: TaskId(world.clock.id()) };
     person.act(scenario, plan).await;
     let settled = person.settled().await;
-    // What was acknowledged may come once more.
+    // An acknowledged message may come once more.
     sleep(Duration::from_secs(31)).await;
     let settled = settled && person.settled().await;
 
@@ -222,7 +222,7 @@ fn family(world: &World) -> Family {
         else {
             continue;
         };
-        #[expect(clippy::expect_used, reason = "a test's own assertion: what is in the log can be read")]
+        #[expect(clippy::expect_used, reason = "a test's own assertion: entries of the log can be read")]
         let entry = serde_json::from_str::<Entry<TaskEvent>>(&item.body).expect("an entry of the log");
         family.entry(task).or_default().push(entry);
     }
@@ -249,7 +249,7 @@ fn story(family: &Family) -> String {
     story
 }
 
-/// Who makes the task and looks after it.
+/// The person who makes the task and looks after it.
 struct Person {
     world: Arc<World>,
     cluster: Arc<Cluster>,

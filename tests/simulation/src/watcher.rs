@@ -1,4 +1,4 @@
-//! Somebody who watches a chat through an event stream, and loses the connection now and then.
+//! A person who watches a chat through an event stream, and loses the connection now and then.
 
 use crate::world::World;
 use domain::ChatId;
@@ -55,7 +55,7 @@ impl Watcher {
         Self { seen, task }
     }
 
-    /// What it has got so far.
+    /// The events that it has got so far.
     pub fn seen(&self) -> Vec<Seen> {
         lock(&self.seen).clone()
     }

@@ -1,4 +1,4 @@
-//! What survives every process.
+//! The state that survives every process.
 
 use crate::{patient::Patient, script};
 use actor::Entry;
@@ -20,7 +20,7 @@ use workspace::Workspaces;
 /// be a command that the runtime could not even pause.
 const MAX_DELIVERIES: u32 = 60;
 
-/// What survives: stores, folders on disk, the time, and the model provider.
+/// The survivors: stores, folders on disk, the time, and the model provider.
 pub struct World {
     /// The time.
     pub clock: Arc<TestClock>,
@@ -62,10 +62,10 @@ impl World {
         let workspaces = world.workspaces(0);
         let mut made = workspaces.create(world.workspace, "simulated", &Principal::local()).await.is_ok();
         while !made {
-            // The commit took effect and its answer was lost, so that the one after it found it: what is left is the disk.
+            // The commit took effect and its answer was lost, so that the one after it found it: only the disk remains to be repaired.
             made = workspaces.repair_all().await.is_ok();
         }
-        // The mark spares the processes to compare what never changes.
+        // The mark spares the processes to compare unchanged files.
         let _ = workspaces.checkpoint().await;
         world
     }
@@ -75,7 +75,7 @@ impl World {
         self.folders.path().join(machine.to_string())
     }
 
-    /// The files as nobody's process sees them.
+    /// The files, apart from all processes.
     pub fn workspaces(&self, machine: usize) -> Workspaces {
         Workspaces::new(
             self.patient_table(),
@@ -85,7 +85,7 @@ impl World {
         )
     }
 
-    /// The table as nobody's process sees it: it always answers.
+    /// The table, apart from all processes: it always answers.
     pub fn patient_table(&self) -> Arc<dyn Table> {
         Arc::new(Patient::<dyn Table>(self.table.clone()))
     }
@@ -96,7 +96,7 @@ impl World {
         let Key { pk, sk } = actor.entry_key(from);
         let items = self.table.partition(&pk).into_iter();
         let entries = items.filter(|item| item.key.sk >= sk && item.key.sk.starts_with("log/"));
-        #[expect(clippy::expect_used, reason = "a test's own assertion: what is in the log can be read")]
+        #[expect(clippy::expect_used, reason = "a test's own assertion: entries of the log can be read")]
         entries.map(|item| serde_json::from_str(&item.body).expect("an entry of the log")).collect()
     }
 }
@@ -111,7 +111,7 @@ fn folder() -> TempDir {
 /// A chat as its log tells it, read as it grows.
 #[derive(Default)]
 pub struct Observer {
-    /// What the log folds to.
+    /// The fold of the log.
     pub state: ChatState,
     /// All entries so far.
     pub entries: Vec<Entry<ChatEvent>>,
@@ -120,7 +120,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Takes in what is new.
+    /// Takes in new commits.
     pub fn look(&mut self, world: &World, chat: ChatId) {
         let commits = world.table.commits();
         if std::mem::replace(&mut self.commits, commits) == commits {

@@ -41,7 +41,7 @@ pub struct Artifact {
     pub at: String,
     /// The file that it is in.
     pub path: String,
-    /// Where its line begins in the file, in bytes; none for one that was too large to keep.
+    /// The offset of its line in the file, in bytes; none for one that was too large to keep.
     pub offset: Option<u64>,
     /// The length of its content as JSON, in bytes.
     pub bytes: u64,
@@ -54,6 +54,6 @@ pub struct Artifact {
 pub struct ArtifactPage {
     /// The artifacts, oldest first.
     pub artifacts: Vec<Artifact>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }

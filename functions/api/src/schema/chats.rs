@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A command that is durable; what comes of it is told by events.
+/// A command that is durable; its result is told by events.
 #[derive(Serialize, ToSchema)]
 pub struct Accepted {
     /// The chat.
@@ -109,7 +109,7 @@ pub struct Usage {
 /// A version of a plan that somebody has approved.
 #[derive(Serialize, ToSchema)]
 pub struct Approval {
-    /// Where the plan was.
+    /// The path that the plan had.
     pub plan_path: String,
     /// Which file it is.
     pub plan_id: Uuid,
@@ -117,7 +117,7 @@ pub struct Approval {
     pub v: u64,
     /// The SHA-256 of that version with every step pending.
     pub digest: String,
-    /// Who approved it, as `user:<id>`.
+    /// The approver, as `user:<id>`.
     pub by: String,
     /// When.
     #[schema(format = DateTime)]
@@ -207,11 +207,11 @@ pub struct Chat {
 pub struct ChatPage {
     /// The chats, the last active first.
     pub chats: Vec<Chat>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 
-/// Who says a message.
+/// The speaker of a message.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -241,7 +241,7 @@ pub struct MadeCall {
 pub struct Message {
     /// The number of its event.
     pub seq: u64,
-    /// Who says it.
+    /// The speaker.
     pub role: Speaker,
     /// Its id; a tool's answer has `call_id` instead.
     pub id: Option<Uuid>,
@@ -262,7 +262,7 @@ pub struct Message {
     pub tool: Option<String>,
     /// The answer of the tool.
     pub output: Option<String>,
-    /// Whether the tool did what it was asked to.
+    /// Whether the tool succeeded.
     pub success: Option<bool>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Which cases to run, and what for.
+/// The cases to run, and whether to compare or to bless.
 #[derive(Serialize, ToSchema)]
 pub struct CasesToRun {
     /// The suites, by name; those that are enabled when none.
@@ -15,12 +15,12 @@ pub struct CasesToRun {
     /// Only cases with one of these tags; all when none.
     #[schema(required = false)]
     pub tags: Vec<String>,
-    /// Makes golden files of what comes out, instead of comparing with them.
+    /// Makes golden files of the results, instead of comparing with them.
     #[schema(required = false)]
     pub bless: bool,
 }
 
-/// Where an evaluation is.
+/// The progress of an evaluation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluationStatus {
@@ -60,7 +60,7 @@ pub struct CaseResult {
     /// Why it failed, or could not be run.
     #[schema(required = false)]
     pub failures: Vec<String>,
-    /// Where values differ: `a` is what was expected, `b` what came.
+    /// The places where values differ: `a` is the expected value, `b` the actual one.
     #[schema(required = false)]
     pub differences: Vec<ValueDifference>,
     /// The task that was run for it.
@@ -82,7 +82,7 @@ pub struct Evaluation {
     pub workspace_id: Uuid,
     /// The flow.
     pub flow: FlowRef,
-    /// Where it is.
+    /// Its progress.
     pub status: EvaluationStatus,
     /// The requested cases.
     pub selection: CasesToRun,
@@ -98,7 +98,7 @@ pub struct Evaluation {
     pub cases: Vec<CaseResult>,
     /// The reason that ended it before its time.
     pub error: Option<InnerError>,
-    /// Who asked for it.
+    /// The caller who began it.
     #[schema(value_type = Value)]
     pub by: Value,
     /// When it was accepted.
@@ -114,6 +114,6 @@ pub struct Evaluation {
 pub struct EvaluationPage {
     /// The evaluations, the newest first.
     pub evaluations: Vec<Evaluation>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Where a content is sent to or read from by itself.
+/// The address to send a content to or to read it from, apart from other requests.
 #[derive(Serialize, ToSchema)]
 pub struct Transfer {
     /// The request; none for a short content, which comes and goes with a request for its file.
@@ -19,7 +19,7 @@ pub struct Transfer {
 pub struct TransferRequest {
     /// `GET` or `PUT`.
     pub method: String,
-    /// Where: an absolute URL, or a path on this server. A secret until it expires.
+    /// An absolute URL, or a path on this server. A secret until it expires.
     pub url: String,
     /// The headers that must be sent as they are.
     pub headers: std::collections::BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub struct Workspace {
     pub workspace_id: Uuid,
     /// Its name.
     pub name: String,
-    /// Who made it.
+    /// Its creator.
     pub owner: Uuid,
     /// When.
     #[schema(format = DateTime)]
@@ -44,7 +44,7 @@ pub struct Workspace {
 pub struct WorkspacePage {
     /// The workspaces, oldest first.
     pub workspaces: Vec<Workspace>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 
@@ -65,19 +65,19 @@ pub enum Kind {
 pub struct Info {
     /// Its identity; survives moves and new versions.
     pub file_id: Uuid,
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// The last name of the path.
     pub name: String,
     /// Its kind.
     pub kind: Kind,
-    /// Its current version, from 1; 0 for what has none.
+    /// Its current version, from 1; 0 for folders and projections, which have none.
     pub v: u64,
     /// The SHA-256 of its content, where it has versions.
     pub sha256: Option<String>,
     /// The length of its content in bytes.
     pub size: u64,
-    /// Who wrote the current version.
+    /// The author of the current version.
     pub author: String,
     /// When it was made.
     #[schema(format = DateTime)]
@@ -92,7 +92,7 @@ pub struct Info {
 pub struct Listing {
     /// Its entries, by name.
     pub entries: Vec<Info>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 
@@ -119,21 +119,21 @@ pub enum Op {
 pub struct Change {
     /// The kind of change.
     pub op: Op,
-    /// Where it is now, or was last.
+    /// Its path now, or its last one.
     pub path: String,
-    /// Where it was before, for a move.
+    /// The path before a move.
     pub from: Option<String>,
     /// Which file or folder.
     pub file_id: Uuid,
     /// Its kind.
     pub kind: Kind,
-    /// Its version; 0 for folders and for what was removed.
+    /// Its version; 0 for folders and for removed files.
     pub v: u64,
     /// The SHA-256 of its content, where it has one.
     pub sha256: Option<String>,
     /// The length of its content in bytes.
     pub size: u64,
-    /// Who did it.
+    /// The author of the change.
     pub author: String,
     /// When.
     #[schema(format = DateTime)]
@@ -149,7 +149,7 @@ pub struct Version {
     pub sha256: String,
     /// The length of the content in bytes.
     pub size: u64,
-    /// Who wrote it.
+    /// The author of the version.
     pub author: String,
     /// When.
     #[schema(format = DateTime)]
@@ -163,7 +163,7 @@ pub struct Version {
 pub struct VersionPage {
     /// The versions, newest first.
     pub versions: Vec<Version>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 
@@ -183,7 +183,7 @@ pub struct Diff {
 pub struct Trashed {
     /// As it was, with its old path.
     pub info: Info,
-    /// Who removed it.
+    /// The person or agent who removed it.
     pub by: String,
     /// When.
     #[schema(format = DateTime)]
@@ -195,6 +195,6 @@ pub struct Trashed {
 pub struct TrashPage {
     /// A page of the trash.
     pub files: Vec<Trashed>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }

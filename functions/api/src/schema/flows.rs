@@ -1,4 +1,4 @@
-//! How flows, what is wrong with them, and evaluations look.
+//! The shapes of flows, their faults, and evaluations.
 
 use flow::{flow::ContextUse, flow::Op, graph::Role as GraphRole, load::Report};
 use serde::Serialize;
@@ -149,7 +149,7 @@ pub struct Flow {
     pub name: String,
     /// The SHA-256 of its manifests.
     pub hash: String,
-    /// Where its tasks begin when nothing is said.
+    /// The start node of tasks that name none.
     pub default_start: String,
     /// Its nodes, in the order of the manifest.
     pub nodes: Vec<FlowNode>,
@@ -161,7 +161,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// What is shown of a loaded flow.
+    /// The shape of a loaded flow.
     pub(crate) fn of(flow: &flow::Flow) -> Self {
         let node = |shape: &flow::graph::GraphNode| {
             let node = flow.nodes.get(&shape.id);

@@ -10,9 +10,9 @@ use uuid::Uuid;
 pub enum Role {
     /// Has the workspace.
     Owner,
-    /// Says who is a member.
+    /// Manages members.
     Admin,
-    /// Changes files, and says what agents may do.
+    /// Changes files, and decides permission requests of agents.
     Editor,
     /// Works through agents and flows.
     Member,
@@ -44,7 +44,7 @@ pub enum Action {
     Run,
     /// Change files by hand.
     Write,
-    /// Decide what agents ask permission for.
+    /// Decide permission requests of agents.
     Approve,
     /// Members, the workspace's name, removing files for good.
     Administer,
@@ -69,13 +69,13 @@ impl From<identity::Action> for Action {
 /// A member of a workspace.
 #[derive(Serialize, ToSchema)]
 pub struct Member {
-    /// Who.
+    /// The person.
     pub user_id: Uuid,
-    /// As what.
+    /// Their role.
     pub role: Role,
     /// Their name at the issuer of tokens, when they were added under it.
     pub subject: Option<String>,
-    /// Who made them a member.
+    /// The person who added them.
     pub added_by: Uuid,
     /// When.
     #[schema(format = DateTime)]
@@ -87,16 +87,16 @@ pub struct Member {
 pub struct MemberPage {
     /// The members, by id.
     pub members: Vec<Member>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 
 /// The caller's own role and rights.
 #[derive(Serialize, ToSchema)]
 pub struct Me {
-    /// Who.
+    /// The person.
     pub user_id: Uuid,
-    /// As what.
+    /// Their role.
     pub role: Role,
     /// The rights of this credential.
     pub may: Vec<Action>,
@@ -131,7 +131,7 @@ pub struct ApiKey {
 pub struct ApiKeyPage {
     /// The keys, oldest first.
     pub keys: Vec<ApiKey>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 pub struct TaskHistory {
     /// The stages, in the order in which they began.
     pub stages: Vec<TaskStage>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
 
@@ -82,11 +82,11 @@ pub struct TaskStage {
     /// When it was paused before it.
     #[schema(required = false)]
     pub pauses: Vec<StagePause>,
-    /// For a merge: who came.
+    /// For a merge: the branches that came.
     pub merge: Option<StageMerge>,
     /// For a branch or a split: its children.
     pub fork: Option<StageFork>,
-    /// Where the task went next.
+    /// The node that the task went to next.
     pub routed_to: Option<String>,
     /// Its usage.
     pub metrics: Option<StageMetrics>,
@@ -168,12 +168,12 @@ pub struct StageTool {
     pub tool: String,
     /// Its arguments; cut when they are long.
     pub args: String,
-    /// How it ended: a misuse is a failure, what merely went wrong is partial.
+    /// How it ended: a misuse is a failure, an ordinary error is partial.
     pub status: TaskStatus,
     /// The answer; cut when it is long.
     pub output: String,
-    /// Why it is no success: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what became of it
-    /// is not known, anything else that it has ended.
+    /// The reason when it is no success: `NOT_BEGUN` means that no part of it happened, `OUTCOME_UNKNOWN` that it was begun and its result is not
+    /// known, anything else that it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// How long it took, in milliseconds.
@@ -181,21 +181,21 @@ pub struct StageTool {
     /// How long it waited before for slots, for a place on its machine and for the machine itself, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<u64>,
-    /// What it used, where it ran as processes of its own.
+    /// The resources that it used, when it ran as processes of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<StageResources>,
 }
 
-/// What a command used.
+/// The resources that a command used.
 #[derive(Serialize, ToSchema)]
 pub struct StageResources {
     /// CPU time, of the kernel's too, in milliseconds: of the command and of those of its processes that it waited for.
     pub cpu_ms: u64,
     /// The most memory that one of its processes had, in bytes. It is looked at ten times a second.
     pub peak_memory_bytes: u64,
-    /// What it was given on standard input, in bytes.
+    /// The size of its standard input, in bytes.
     pub bytes_in: u64,
-    /// What it wrote to standard output and standard error, in bytes, also where that was dropped.
+    /// The size of its standard output and standard error, in bytes, dropped parts included.
     pub bytes_out: u64,
 }
 
@@ -268,7 +268,7 @@ pub struct StageAnswer {
     /// One value a question.
     #[schema(value_type = Object)]
     pub answers: Map<String, Value>,
-    /// Who.
+    /// The person who answered.
     pub by: String,
     /// When.
     #[schema(format = DateTime)]
@@ -289,7 +289,7 @@ pub struct StagePause {
 /// How a merge came to begin.
 #[derive(Serialize, ToSchema)]
 pub struct StageMerge {
-    /// Whose outputs it takes, in the order of its input.
+    /// The nodes whose outputs it takes, in the order of its input.
     pub taken: Vec<String>,
     /// Those that could have come and failed.
     #[schema(required = false)]
@@ -304,7 +304,7 @@ pub struct StageMerge {
 pub struct StageFork {
     /// Their kind.
     pub kind: ChildKind,
-    /// Where its edges lead.
+    /// The nodes that its edges lead to.
     pub to: Vec<String>,
     /// How many there will be.
     pub total: u32,
@@ -344,7 +344,7 @@ pub struct Engine {
     pub events: u32,
 }
 
-/// With what a run was made.
+/// The origins of a run: versions and hashes.
 #[derive(Serialize, ToSchema)]
 pub struct TaskMetadata {
     /// The task.
@@ -431,7 +431,7 @@ pub struct Parting {
     /// The second run's value there.
     #[schema(value_type = Value, required = false)]
     pub b: Value,
-    /// Where the values differ, at most 50 places.
+    /// The places where the values differ, at most 50.
     #[schema(required = false)]
     pub differences: Vec<ValueDifference>,
 }

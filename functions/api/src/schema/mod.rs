@@ -1,5 +1,5 @@
-//! The shapes of answers, for the document and for those who write clients. Where a shape is that of a domain value, the
-//! value itself is what is sent; the tests hold every answer against its shape here.
+//! The shapes of answers, for the document and for authors of clients. For a shape of a domain value, the value itself is sent; the tests hold every
+//! answer against its shape here.
 
 mod artifacts;
 mod chats;

@@ -29,7 +29,7 @@ pub struct Tools {
 /// The outcome of a tool's call.
 #[derive(Serialize, ToSchema)]
 pub struct ToolResult {
-    /// Whether it did what it was asked to.
+    /// Whether the call succeeded.
     pub success: bool,
     /// Its result, as data; null for a failure.
     pub result: Value,
@@ -66,7 +66,7 @@ impl From<ports::SandboxView> for Sandbox {
 /// A persona or a skill.
 #[derive(Serialize, ToSchema)]
 pub struct Described {
-    /// The name of its folder: what a chat's `role` names.
+    /// The name of its folder, as a chat's `role` names it.
     pub name: String,
     /// Its own name.
     pub title: String,
@@ -97,11 +97,11 @@ pub struct Skills {
 pub struct Model {
     /// The name to request it by.
     pub id: String,
-    /// Who serves it.
+    /// The provider that serves it.
     pub provider: String,
     /// Whether it can be asked now.
     pub available: bool,
-    /// Why not, or what to know about it.
+    /// The reason why it is not available, or a remark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether it serves chats that name no model.

@@ -1,4 +1,4 @@
-//! How tasks, their stages and what came of them look.
+//! The shapes of tasks, their stages and their results.
 
 use super::{InnerError, Usage};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It did what it was asked to.
+    /// All of its work succeeded.
     Success,
     /// It did not.
     Failure,
@@ -54,7 +54,7 @@ pub enum ChildKind {
 pub struct FlowRef {
     /// Its name: the folder's in `/system/flows`.
     pub name: String,
-    /// The SHA-256 of its manifests; what a task began with, it keeps.
+    /// The SHA-256 of its manifests; a task keeps the manifests that it began with.
     pub hash: String,
 }
 
@@ -64,7 +64,7 @@ impl From<domain::task::FlowRef> for FlowRef {
     }
 }
 
-/// Where a clone or a subtask comes from.
+/// The task that a clone or a subtask comes from.
 #[derive(Serialize, ToSchema)]
 pub struct Origin {
     /// The task that made it.
@@ -96,7 +96,7 @@ pub struct TaskAccepted {
     pub flow: FlowRef,
 }
 
-/// A command to a task that is durable; what comes of it is told by events.
+/// A command to a task that is durable; its result is told by events.
 #[derive(Serialize, ToSchema)]
 pub struct TaskTold {
     /// The task.
@@ -139,7 +139,7 @@ pub struct Task {
     pub waiting_for: Vec<Value>,
     /// The thing that its node waits for, where that is no answer.
     pub wait: Option<TaskWait>,
-    /// Where it comes from, for a clone or a subtask.
+    /// Its origin, for a clone or a subtask.
     pub origin: Option<Origin>,
     /// Its output, once it is finished.
     #[schema(value_type = Value, required = false)]
@@ -170,7 +170,7 @@ pub struct TaskWait {
     /// When it goes on at the latest.
     #[schema(format = DateTime)]
     pub until: Option<String>,
-    /// The retry that follows, with what went wrong.
+    /// The retry that follows, with the error that caused it.
     pub retry: Option<TaskRetry>,
 }
 
@@ -188,6 +188,6 @@ pub struct TaskRetry {
 pub struct TaskPage {
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }

@@ -38,7 +38,7 @@ async fn a_message_costs_one_durable_send_and_no_write() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_says_behind_what_and_is_seen() {
+async fn a_waiting_message_shows_its_place_in_the_queue() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;
     let question = json!([{ "event": "question", "data": { "question_id": "q" } }]);
@@ -95,7 +95,7 @@ async fn a_busy_chat_refuses_when_asked_to() {
 }
 
 #[tokio::test]
-async fn stop_is_harmless_again_and_knows_what_is_not_alive() {
+async fn a_second_stop_is_harmless_and_a_stop_of_ended_work_is_told() {
     let door = Door::open();
     let (chat, id) = door.chat(&door.workspace().await).await;
     for _ in 0..2 {
@@ -154,7 +154,7 @@ async fn a_chat_is_set_up_anew() {
 }
 
 #[tokio::test]
-async fn a_history_shows_what_was_said_and_not_what_only_models_read() {
+async fn a_history_shows_messages_without_the_parts_that_only_models_read() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;
     let (id, call_id) = (MessageId(uuid::Uuid::nil()), CallId(uuid::Uuid::nil()));

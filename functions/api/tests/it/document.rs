@@ -1,4 +1,4 @@
-//! The document: complete, valid, and about what is really there.
+//! The OpenAPI document: complete, valid, and about routes that exist.
 
 use crate::support::{Door, check, operations};
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ fn routes_are_registered_with_their_description_only() {
 }
 
 #[tokio::test]
-async fn it_is_served_and_what_it_describes_is_there() {
+async fn it_is_served_and_its_routes_exist() {
     let door = Door::open();
     let served = door.get("/openapi.json").await.is(200);
     assert_eq!(served.json, api::document());

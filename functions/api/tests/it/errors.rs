@@ -1,4 +1,4 @@
-//! Every refusal, whoever makes it, comes in the one envelope.
+//! Every refusal, of any layer, comes in the one envelope.
 
 use crate::support::{Door, Setup};
 use api::{Auth, Probe};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 const NONE: &str = "/api/v1/workspaces/019bf537-f228-7cd3-aa1c-3da8af302e12";
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A name, then what is sent: method, path, headers, body.
+/// A name, then the request: method, path, headers, body.
 type Case<'a> = (&'a str, &'a str, &'a str, &'a [(&'a str, &'a str)], String);
 
-/// The inside of an envelope, without what differs each time.
+/// The inside of an envelope, without the parts that differ each time.
 fn inside(reply: &crate::support::Reply) -> Value {
     let mut error = reply.json["error"].clone();
     let id = error.as_object_mut().unwrap().remove("request_id").unwrap();
@@ -101,7 +101,7 @@ async fn pages_of_other_origins_are_kept_out_unless_they_are_allowed() {
 }
 
 #[tokio::test]
-async fn what_is_not_ready_is_named() {
+async fn parts_that_are_not_ready_are_named() {
     let probe = |name, works: bool| Probe {
         name,
         check: Box::new(move || {

@@ -44,7 +44,7 @@ async fn a_file_is_made_changed_moved_removed_and_restored() {
 }
 
 #[tokio::test]
-async fn if_match_refuses_what_is_not_current() {
+async fn if_match_refuses_versions_that_are_not_current() {
     let door = Door::open();
     let workspace = door.workspace().await;
     let file = door.file(&workspace, "/projects/a.md", "one").await;
@@ -74,7 +74,7 @@ async fn if_match_refuses_what_is_not_current() {
     door.ask("DELETE", &file, &[("if-match", "\"4\"")], "").await.is(200);
 }
 
-/// Last write wins: nobody who asks for no version is refused because others write, too.
+/// Last write wins: a writer that asks for no version is never refused because others write, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_ask_for_no_version_are_never_refused_and_all_become_versions() {
     let door = std::sync::Arc::new(Door::open());

@@ -76,7 +76,7 @@ async fn s8_a_flow_is_listed_read_and_drawn() {
 }
 
 #[tokio::test]
-async fn s8_a_check_says_all_faults_of_what_is_saved_or_given() {
+async fn s8_a_check_reports_all_faults_of_saved_or_given_manifests() {
     let door = Door::open();
     let workspace = with_flow(&door, "review", WORKFLOW).await;
     let check = format!("{workspace}/flows/review/check");

@@ -1,4 +1,4 @@
-//! `/health` beside requests that compute: what holds the thread of the runtime holds everybody.
+//! `/health` beside requests that compute: a request that holds the thread of the runtime holds up all others.
 
 use crate::support::Door;
 use axum::body::Body;
@@ -13,13 +13,13 @@ use std::{
     time::Duration,
 };
 
-/// How long this thread has been on a processor. However busy the machine is, it counts only what is done here.
+/// How long this thread has been on a processor. However busy the machine is, only the thread's own work counts.
 fn on_cpu() -> Duration {
     let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(told.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// What comes of `work`, and the most that one poll of it computed.
+/// The result of `work`, and the longest computation of one poll of it.
 async fn longest_poll<F: Future>(work: F) -> (F::Output, Duration) {
     let (mut work, mut longest) = (pin!(work), Duration::ZERO);
     poll_fn(move |context| {

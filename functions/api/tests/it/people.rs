@@ -1,4 +1,4 @@
-//! What people look at: workspaces, tools, personas, models, usage, counters.
+//! The pages that people look at: workspaces, tools, personas, models, usage, counters.
 
 use crate::support::{Door, Setup};
 use ports::ModelInfo;

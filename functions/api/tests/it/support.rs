@@ -28,7 +28,7 @@ use workspace::Workspaces;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(api::document);
 
-/// The door, with what stands behind it.
+/// The door, with the parts behind it.
 pub struct Door {
     pub router: Router,
     /// A server that only holds streams, over the same parts.
@@ -46,7 +46,7 @@ pub struct Door {
     pub folder: tempfile::TempDir,
 }
 
-/// What a door is opened with.
+/// The configuration of a door.
 pub struct Setup {
     pub auth: Auth,
     pub origins: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Setup {
     pub models: Vec<ModelInfo>,
     pub most_waiting: usize,
     pub clock: Arc<dyn Clock>,
-    /// Where commands run; nowhere by default.
+    /// The machines of commands; none by default.
     pub sandboxes: Option<Arc<dyn ports::Sandboxes>>,
 }
 
@@ -210,7 +210,7 @@ impl Door {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// Sends a request and reads the whole answer; what the answer says is as the document says.
+    /// Sends a request and reads the whole answer; checks the answer against the document.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -255,7 +255,7 @@ impl Door {
         format!("{workspace}/files/{}", made.text("file_id"))
     }
 
-    /// A chat that nobody works on: its path under the API, and its id.
+    /// A chat without a worker: its path under the API, and its id.
     pub async fn chat(&self, workspace: &str) -> (String, String) {
         let made = self.json("POST", &format!("{workspace}/chats"), json!({ "goal": "Write a report" })).await.is(202);
         let id = made.text("chat_id");

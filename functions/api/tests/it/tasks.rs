@@ -1,4 +1,4 @@
-//! Tasks through the door: made, listed, steered, watched. Nobody works on them here, but for what a test writes.
+//! Tasks through the door: made, listed, steered, watched. No worker runs here; a test writes their events.
 
 use crate::{
     flows::{WORKFLOW, with_flow},
@@ -68,13 +68,13 @@ async fn a_task_that_cannot_be_is_refused_plainly() {
 }
 
 #[tokio::test]
-async fn s10_12_who_has_too_much_waiting_is_told_when_to_come_again() {
+async fn s10_12_a_person_with_too_many_waiting_tasks_is_told_when_to_come_again() {
     let door = Door::with(Setup { most_waiting: 1, ..Setup::default() });
     let (task, workspace) = made(&door).await;
     let path = format!("{workspace}/flows/review/tasks");
     let refused = door.json("POST", &path, json!({ "input": 1 })).await.refuses(429, "RATE_LIMITED");
     assert_eq!(refused.header("retry-after"), "5");
-    // What is there is steered all the same.
+    // Existing tasks are steered all the same.
     door.json("POST", &format!("{task}/stop"), json!({})).await.is(202);
     // Another one's queue is another.
     let other = with_flow(&door, "review", WORKFLOW).await;
@@ -209,7 +209,7 @@ async fn a_task_that_has_ended_is_stopped_and_watched_no_more() {
 }
 
 #[tokio::test]
-async fn s6_what_is_known_of_a_run_is_as_described() {
+async fn s6_the_inspection_of_a_run_is_as_described() {
     let door = Door::open();
     let (task, workspace) = made(&door).await;
     let view = door.get(&task).await.is(200).json;

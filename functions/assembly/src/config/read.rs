@@ -16,7 +16,7 @@ use toml::{
 
 /// The prefix of environment variables that are configuration keys.
 const PREFIX: &str = "BUILDSCALE__";
-/// The variables that are none, but ours: of the hub, of the command line and of what develops them.
+/// The variables that are no keys, but ours: of the hub, of the command line and of the development scripts.
 const OTHERS: [&str; 12] = [
     "BUILDSCALE_URL",
     "BUILDSCALE_TOKEN",
@@ -40,7 +40,7 @@ pub struct Sources {
     environment: Vec<(String, String)>,
 }
 
-/// Where a value of a configuration is from.
+/// The origin of a value of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A line of the file, from 1.
@@ -65,7 +65,7 @@ pub struct Setting {
     pub key: String,
     /// The value as TOML has it; secrets are hidden.
     pub value: String,
-    /// Where it is from.
+    /// Its origin; none when it is not known.
     pub origin: Option<Origin>,
 }
 
@@ -106,7 +106,7 @@ impl Sources {
         let mut table = self.table()?;
         let secrets = KnownSecrets::default();
         secrets::learn_configuration(&table, &secrets);
-        // What is wrong with a value may be told with the value.
+        // The message about a fault may quote the value.
         let clean = |failure| match failure {
             Failure::Config(words) => Failure::Config(secrets.redactor().text(&words).into_owned()),
             failure => failure,
@@ -116,7 +116,7 @@ impl Sources {
         Ok(Config { secrets, file, ..config })
     }
 
-    /// What is set, by key.
+    /// The configured values, by key.
     ///
     /// # Errors
     /// When the file is no TOML, or a variable no key.
@@ -155,7 +155,7 @@ impl Sources {
     fn table(&self) -> Result<Table, Failure> {
         let text = self.text.as_deref().unwrap_or_default();
         let mut table = text.parse::<Table>().map_err(|error| {
-            // Where and why, without the line itself: it may hold a key.
+            // The place and the reason, without the line itself: it may hold a key.
             let line = error.span().map_or(1, |span| line_at(text, span.start));
             Failure::Config(format!("{}, line {line}: {}", self.path.display(), error.message()))
         })?;
@@ -211,7 +211,7 @@ impl Sources {
         Failure::Config(format!("{place}{}: {}", path.join("."), in_our_words(path, words)))
     }
 
-    /// Where the value at `path` is from: the variable that sets it, else the line of the nearest key that the file has.
+    /// The origin of the value at `path`: the variable that sets it, else the line of the nearest key that the file has.
     fn origin(&self, path: &[String]) -> Option<Origin> {
         let sets = |(name, _): &&(String, String)| {
             keys_of(name).is_some_and(|keys| path.starts_with(&keys) || keys.starts_with(path))
@@ -224,7 +224,7 @@ impl Sources {
     }
 }
 
-/// The variables that look like ours and are none, each with what may be meant.
+/// The variables with our prefix that are no keys, each with a suggestion.
 pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
     let ours = environment.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("BUILDSCALE_"));
     let unknown = ours.filter(|name| !name.starts_with(PREFIX) && !OTHERS.contains(name));
@@ -251,7 +251,7 @@ fn keys_of(variable: &str) -> Option<Vec<String>> {
     Some(variable.strip_prefix(PREFIX)?.split("__").map(str::to_lowercase).collect())
 }
 
-/// What a table says; else the keys that lead to the fault, and serde's words about it.
+/// The value of a table; else the keys that lead to the fault, and serde's words about it.
 fn parsed<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<String>, String)> {
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|error| {
         let keys = error.path().iter().filter_map(|segment| match segment {
@@ -314,7 +314,7 @@ fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
         let entry = table.entry(folder.clone()).or_insert_with(|| Value::Table(Table::new()));
         table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
     }
-    // Secrets are texts, whatever they look like.
+    // Secrets are texts, also those that look like numbers.
     let is_secret = ["token", "key", "secret"].iter().any(|ending| last.ends_with(ending));
     if is_secret {
         table.insert(last.clone(), Value::String(value.to_owned()));

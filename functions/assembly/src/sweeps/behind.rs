@@ -1,4 +1,4 @@
-//! Work that nothing leads to any more: tasks that were accepted and never begun, and actors whose message was lost.
+//! Stranded work: tasks that were accepted and never begun, and actors whose message was lost.
 
 use super::{Sweep, Swept, ago, unreachable};
 use actor::ActorId;
@@ -14,7 +14,7 @@ use workspace::Workspaces;
 /// Things of one step.
 const AT_ONCE: usize = 50;
 
-/// Tasks that were accepted and have not begun for a long time: whoever accepted them died before their message was sent.
+/// Tasks that were accepted and have not begun for a long time: the accepting process died before it sent their message.
 pub struct NeverBegun {
     /// The way in to them.
     pub tasks: Tasks,
@@ -30,7 +30,7 @@ impl Sweep for NeverBegun {
         "never_begun"
     }
 
-    /// Each has a new place among those that wait once it was sent again, so the beginning is always what is due.
+    /// Each gets a new place in the index of waiting tasks once it was sent again, so the due ones are always at the beginning.
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
         let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
         let begun = self.tasks.begin_forgotten(shard, ago(&*self.clock, self.patience), AT_ONCE).await?;
@@ -63,14 +63,13 @@ impl Sweep for NotEnded {
     }
 }
 
-/// Chats and tasks that should move, have not for a long time, and wait for nobody: a worker died after a commit, and the delivery
-/// that would have made up for it was purged or put aside. They are told to go on ([`actor::nudge`]), which does nothing to one
-/// that is only slow.
+/// Chats and tasks that should move, have not for a long time, and wait for no person: a worker died after a commit, and the delivery that would have
+/// made up for it was purged or put aside. They are told to go on ([`actor::nudge`]), which does nothing to one that is only slow.
 ///
 /// It goes through all workspaces, their newest roots first, and begins anew when it has rested: how long such an actor lies
 /// there is the time of a round.
 pub struct Behind {
-    /// Whose.
+    /// The workspaces to go through.
     pub workspaces: Workspaces,
     /// Tasks.
     pub tasks: Tasks,
@@ -86,7 +85,7 @@ pub struct Behind {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Where a round is.
+/// The progress of a round.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Round {
@@ -106,7 +105,7 @@ impl Round {
     }
 }
 
-/// What came of the actors of one page.
+/// The result of dealing with one page of actors.
 #[derive(Default)]
 struct Dealt {
     count: u64,
@@ -186,7 +185,7 @@ impl Behind {
             if waits_for_others || self.waits_for_its_agent(workspace, &task, &mut count).await? {
                 continue;
             }
-            // It waits for nobody: what it was told at last may not have reached it.
+            // It waits for no person: its last message may not have reached it.
             for child in ended {
                 count += self.nudge(&flow::machine::actor_id(workspace, child)).await?;
             }

@@ -1,5 +1,5 @@
-//! The scrub: every content of the archive is compared with its digest in rounds, so that damage is found while a good copy may still
-//! be somewhere, and told of before somebody needs what was damaged.
+//! The scrub: every content of the archive is compared with its digest in rounds, so that damage is found and reported while a good copy may still
+//! exist, and before the content is needed.
 
 use super::{Sweep, Swept};
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use workspace::Workspaces;
 
 /// Scrubs the archives of all workspaces, one short step a sweep: that is its pace.
 pub struct Scrub {
-    /// Whose.
+    /// The workspaces to go through.
     pub workspaces: Workspaces,
     /// How long after the beginning of a round the next one begins; none for never.
     pub every: Option<Duration>,
@@ -23,7 +23,7 @@ pub struct Scrub {
 #[derive(Serialize, Deserialize)]
 struct Round {
     begun_at: Timestamp,
-    /// Where the next step goes on; none when the round has ended.
+    /// The cursor of the next step; none when the round has ended.
     at: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The trash: what has been in it for longer than it is kept is removed for good (spec 001 §3A (6)).
+//! The trash: files that have been in it for longer than the retention are removed for good (spec 001 §3A (6)).
 
 use super::{Sweep, Swept, ago};
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ const AT_ONCE: usize = 25;
 
 /// Empties the trash of all workspaces.
 pub struct Trash {
-    /// Whose.
+    /// The workspaces to go through.
     pub workspaces: Workspaces,
     /// How long things stay.
     pub kept: Duration,
@@ -26,7 +26,7 @@ impl Sweep for Trash {
         "trash"
     }
 
-    /// The cursor is the shard of the index, and where in it the last step ended: what cannot be purged now is passed by.
+    /// The cursor is the shard of the index, and the place in it where the last step ended: files that cannot be purged now are passed by.
     async fn some(&self, from: Option<&str>) -> Result<Swept, Error> {
         let (shard, cursor) = match from.and_then(|from| from.split_once(' ')) {
             Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),

@@ -1,4 +1,4 @@
-//! What can be typed after `buildscale key` and `buildscale member`.
+//! The arguments of `buildscale key` and `buildscale member`.
 
 use super::Connection;
 use clap::{Args, Subcommand, ValueEnum};
@@ -20,9 +20,9 @@ pub(crate) enum KeyCommand {
     List,
     /// Make an API key and print it, this once
     Create {
-        /// What it is for
+        /// The name of the key, such as its purpose
         name: String,
-        /// What it may do; can be repeated
+        /// A permission of the key; can be repeated
         #[arg(long = "scope", value_name = "SCOPE", default_value = "read")]
         scopes: Vec<Scope>,
         /// For this workspace only, by id; can be repeated [default: all of yours]
@@ -54,13 +54,13 @@ pub struct MemberArgs {
 pub(crate) enum MemberCommand {
     /// List the members of a workspace
     List,
-    /// Say what you are yourself, and what you may do
+    /// Show your own role and rights
     Me,
     /// Make somebody a member
     Add {
         /// Their name at the issuer of tokens, or their user id
         who: String,
-        /// As what
+        /// The role
         role: Role,
     },
     /// Give a member another role
@@ -77,14 +77,14 @@ pub(crate) enum MemberCommand {
     },
 }
 
-/// What somebody is in a workspace.
+/// The role of a member in a workspace.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Role {
     /// Has the workspace
     Owner,
-    /// Says who is a member
+    /// Manages members
     Admin,
-    /// Changes files, and says what agents may do
+    /// Changes files, and decides permission requests of agents
     Editor,
     /// Works through agents and flows
     Member,
@@ -92,7 +92,7 @@ pub(crate) enum Role {
     Viewer,
 }
 
-/// What a key may do.
+/// A permission of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Scope {
     /// See everything
@@ -103,7 +103,7 @@ pub(crate) enum Scope {
     Run,
     /// Change files
     Write,
-    /// Decide what agents ask permission for
+    /// Decide permission requests of agents
     Approve,
     /// Members, names, removing for good
     Administer,

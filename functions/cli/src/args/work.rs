@@ -1,4 +1,4 @@
-//! What can be typed after `buildscale flow` and `buildscale task`.
+//! The arguments of `buildscale flow` and `buildscale task`.
 
 use super::{Connection, EXIT_CODES};
 use clap::{Args, Subcommand, ValueEnum};
@@ -45,7 +45,7 @@ pub struct FlowArgs {
     pub(crate) command: FlowCommand,
 }
 
-/// `buildscale repl`, for those who do little else.
+/// `buildscale repl`, the short form of `buildscale flow repl`.
 #[derive(Debug, Args)]
 pub struct ReplArgs {
     #[command(flatten)]
@@ -97,13 +97,13 @@ pub(crate) enum FlowCommand {
         /// A folder here, or the name of a flow in the workspace
         #[arg(value_name = "DIR|NAME", required_unless_present = "task")]
         flow: Option<String>,
-        /// What to draw
+        /// The format of the drawing
         #[arg(long, short, default_value = "svg")]
         format: Picture,
         /// Paint this run on it; the flow is then the task's
         #[arg(long, value_name = "TASK")]
         task: Option<Reference>,
-        /// Where to write it [default: standard output]
+        /// The file to write it to [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -114,7 +114,7 @@ pub(crate) enum FlowCommand {
     Run(RunArgs),
     /// Run the evaluation suites of a flow; exit code 1 when a case fails
     Eval(EvalArgs),
-    /// Run a flow once a line, with profiles of its cli_profiles.yaml; /help lists what else can be typed
+    /// Run a flow once a line, with profiles of its cli_profiles.yaml; /help lists the other commands
     Repl {
         /// A folder here, or the name of a flow in the workspace
         #[arg(value_name = "DIR|NAME")]
@@ -123,7 +123,7 @@ pub(crate) enum FlowCommand {
         #[arg(long, value_name = "PROFILE")]
         profile: Option<String>,
     },
-    /// Write what a flow is made of, with the hash of each file, into its deployment.yaml. Needs no hub
+    /// Write the files of a flow, each with its hash, into its deployment.yaml. Needs no hub
     Package {
         /// The folder
         dir: PathBuf,
@@ -131,8 +131,7 @@ pub(crate) enum FlowCommand {
         #[arg(long)]
         verify: bool,
     },
-    /// List what tools.yaml can name as an entry point: the built-in tools with their usual names, and the registered functions.
-    /// Needs no hub
+    /// List the entry points that tools.yaml can name: the built-in tools with their usual names, and the registered functions. Needs no hub
     Entrypoints,
     /// Print the JSON Schema of a manifest, for editors; without a name, list the manifests. Needs no hub
     Schema {
@@ -167,7 +166,7 @@ pub struct RunArgs {
     /// A folder here, or the name of a flow in the workspace
     #[arg(value_name = "DIR|NAME")]
     pub(crate) flow: String,
-    /// The input: JSON, @FILE, or - for standard input. What is no JSON is taken as a text
+    /// The input: JSON, @FILE, or - for standard input. Other words are taken as a text
     #[arg(long, short, value_name = "JSON", default_value = "null")]
     pub(crate) input: String,
     /// The start node [default: the flow's]
@@ -202,7 +201,7 @@ pub struct EvalArgs {
     /// Only cases with one of these tags; can be repeated
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Keep what comes out as the golden files
+    /// Keep the results as the golden files
     #[arg(long)]
     pub(crate) bless: bool,
     /// Write a JUnit report
@@ -233,24 +232,24 @@ pub(crate) enum TaskCommand {
         /// Only in this phase
         #[arg(long, value_parser = ["queued", "running", "suspended", "paused", "parked", "finished"])]
         phase: Option<String>,
-        /// The clones and subtasks of this task [default: tasks that nobody made]
+        /// The clones and subtasks of this task [default: tasks without a parent]
         #[arg(long, value_name = "TASK")]
         parent: Option<Reference>,
         /// How many at most
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
-    /// Show a task: what it does or did, stage by stage
+    /// Show a task: its progress and results, stage by stage
     Show {
         /// The task
         task: Reference,
-        /// Also the inputs, outputs and contexts of its stages, and what agents and tools were asked and answered
+        /// Also the inputs, outputs and contexts of its stages, and the conversations with agents and tools
         #[arg(long)]
         full: bool,
         /// Its clones and subtasks below it, those that failed or wait one by one
         #[arg(long, conflicts_with = "trace")]
         tree: bool,
-        /// Also what it remembers
+        /// Also its memory
         #[arg(long)]
         memory: bool,
         /// Also its artifacts
@@ -288,7 +287,7 @@ pub(crate) enum TaskCommand {
     Resume {
         /// The task
         task: Reference,
-        /// Give up what failed again and again instead of trying it once more
+        /// Give up the part that failed again and again instead of trying it once more
         #[arg(long)]
         drop: bool,
     },
@@ -314,14 +313,14 @@ pub(crate) enum TaskCommand {
     Replay {
         /// The task
         task: Reference,
-        /// What does not come after this node keeps its recorded output; it and the rest run for real
+        /// Nodes that do not come after this one keep their recorded output; it and the nodes after it run for real
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
         /// Follow the new task to its end
         #[arg(long)]
         follow: bool,
     },
-    /// Run what failed in a task again, as a new one; everything else keeps its recorded output
+    /// Run the failed nodes of a task again, as a new one; all others keep their recorded output
     Retry {
         /// The task
         task: Reference,
@@ -336,10 +335,10 @@ pub(crate) enum TaskCommand {
         /// The node that asks [default: the one that asks now]
         #[arg(long, value_name = "NODE")]
         node: Option<String>,
-        /// Approve what is to be approved
+        /// Approve the request
         #[arg(long, conflicts_with_all = ["decline", "answers"])]
         approve: bool,
-        /// Decline what is to be approved
+        /// Decline the request
         #[arg(long, conflicts_with = "answers")]
         decline: bool,
         /// A remark on the approval

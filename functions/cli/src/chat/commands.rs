@@ -1,4 +1,4 @@
-//! What can be typed in a conversation beside messages.
+//! The commands of a conversation, beside messages.
 
 use super::session::Session;
 use crate::{
@@ -35,7 +35,7 @@ const COMMANDS: [&str; 12] =
 const COMPLETED: usize = 2_000;
 
 impl Session {
-    /// Says who is talked to, and makes ready for keys.
+    /// Names the workspace and the model, and makes ready for keys.
     pub(super) async fn greet(&mut self, is_new: bool, out: &mut Output) -> Result<(), Failure> {
         if !out.is_json() {
             let workspace = self.client.get(&["workspaces", &self.workspace], &[]).await?;
@@ -68,7 +68,7 @@ impl Session {
             .unwrap_or_default())
     }
 
-    /// Commands, models and files. What cannot be listed is not completed.
+    /// Commands, models and files. Names that cannot be listed are not completed.
     async fn known_words(&self) -> Words {
         let models = self.client.get(&["models"], &[]).await.unwrap_or_default();
         let models = list(&models, "models").iter().map(|model| text(model, "id").to_owned()).collect();
@@ -110,7 +110,7 @@ impl Session {
         Ok(files)
     }
 
-    /// Does what a line says that began with a slash; true when it says to leave.
+    /// Runs a line that began with a slash; true when it says to leave.
     pub(super) async fn command(&mut self, line: &str, out: &mut Output) -> Result<bool, Failure> {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
@@ -135,7 +135,7 @@ impl Session {
                     Some(near) => {
                         out.notice(format_args!("there is no {typed}; did you mean {near}? (//{name} sends it)"))
                     }
-                    None => out.notice(format_args!("there is no {}; /help lists what there is", one_line(line, 60))),
+                    None => out.notice(format_args!("there is no {}; /help lists all commands", one_line(line, 60))),
                 }
             }
         };
@@ -156,7 +156,7 @@ impl Session {
         out.notice("a new chat begins with the next message")
     }
 
-    /// What the chat says of itself at `key`; of a new one, what it will begin with.
+    /// The chat's own value at `key`; of a new one, the value that it will begin with.
     async fn tell_of_chat(&self, key: &str, out: &mut Output) -> Result<(), Failure> {
         let view = match &self.chat {
             Some(chat) => self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?,
@@ -186,7 +186,7 @@ impl Session {
         if self.changed.is_empty() { out.notice("no file was changed since you came") } else { Ok(()) }
     }
 
-    /// What changed in one file, or in all that the conversation changed.
+    /// The changes in one file, or in all files that the conversation changed.
     async fn diffs(&self, path: Option<&str>, out: &mut Output) -> Result<(), Failure> {
         let files = Files::of(&self.client, &self.workspace);
         match path {

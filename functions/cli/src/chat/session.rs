@@ -53,7 +53,7 @@ pub(crate) struct Session {
     pub(super) chat: Option<String>,
     pub(super) follower: Option<Follower>,
     pub(super) renderer: Renderer,
-    /// A turn runs, whoever asked for it.
+    /// A turn runs, of this client or of another one.
     pub(super) running: bool,
     /// Our turns that have not ended.
     pub(super) turns: HashSet<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Session {
     pub(super) prompted: bool,
     /// The prompt of an edited line, plain and as it looks.
     pub(super) shown_prompt: (String, String),
-    /// What can be completed.
+    /// The words that can be completed.
     pub(super) words: Arc<Words>,
     pub(super) history: History,
     /// Files that the chat changed, each with the version before and the last one.
@@ -111,8 +111,8 @@ impl Session {
         let view = self.client.get(&["workspaces", &self.workspace, "chats", &chat], &[("limit", "1")]).await?;
         let title = one_line(text(&view, "title"), 80);
         out.notice(format_args!("going on with: {title}"))?;
-        // What it asks may still be on its way: the next line is the answer, and not another message. The stream was open
-        // before, so it tells how the turn ends.
+        // Its question may still be on its way: the next line is the answer, and not another message. The stream was open before, so it tells how the
+        // turn ends.
         self.running = ["queued", "running", "suspended"].contains(&text(&view, "status"));
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Session {
         if !self.is_busy() {
             return Ok(Some(self.last));
         }
-        // Nobody is there to answer. But what a joined stream repeats may have been answered long ago.
+        // No person is there to answer. But a question that a joined stream repeats may have been answered long ago.
         while let (Some(ask), Some(chat)) = (self.asks.front(), &self.chat) {
             let path = ["workspaces", &self.workspace, "chats", chat];
             let view = self.client.get(&path, &[("limit", "1")]).await?;
@@ -253,7 +253,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps up with what the chat is doing.
+    /// Keeps up with the state of the chat.
     fn note(&mut self, event: &Event) {
         self.asks.retain(|ask| !ask.is_settled_by(event));
         self.asks.extend(Ask::of(event));
@@ -384,7 +384,7 @@ impl Session {
             ("", _) => out.notice("it waits for the turn to end"),
             (why, _) => {
                 out.notice(format_args!("the chat was paused: {why}"))?;
-                out.notice("what failed is tried again, and then this message is read")
+                out.notice("the failed turn is tried again, and then this message is read")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a task is given: JSON where it is, a text where it is not.
+//! The input of a task: JSON when it parses as such, a text otherwise.
 
 use crate::failure::Failure;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) fn read(argument: &str) -> Result<(Value, bool), Failure> {
     Ok((parse(&text)?, false))
 }
 
-/// JSON, else a text; but what begins like JSON and is not is a slip.
+/// JSON, else a text; but a text that begins like JSON is taken as a slip and refused.
 pub(super) fn parse(text: &str) -> Result<Value, Failure> {
     match serde_json::from_str(text) {
         Ok(value) => match domain::exact::first_inexact(text) {

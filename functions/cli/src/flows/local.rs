@@ -1,4 +1,4 @@
-//! What needs no hub: flows in folders of this machine are checked and drawn by the very code that the hub loads them with.
+//! Work without a hub: flows in folders of this machine are checked and drawn by the very code that the hub loads them with.
 
 use super::tell_faults;
 use crate::{
@@ -16,7 +16,7 @@ use flow::{
 use serde_json::json;
 use std::{collections::BTreeMap, fs, path::Path};
 
-/// What manifests may name here. Which models and personas there are, only the hub knows: those are not missed.
+/// The names that manifests may use here. Only the hub knows the models and personas: those are not missed.
 fn known() -> Known {
     // A hub runs commands unless it is told not to.
     Known { sandbox: true, ..Known::default() }
@@ -74,7 +74,7 @@ pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<
     Ok(Some(picture.into_bytes()))
 }
 
-/// Makes a folder with a flow to begin with. What is there already is never overwritten.
+/// Makes a folder with a flow to begin with. Existing files are never overwritten.
 pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result<Exit, Failure> {
     let failed = |source| Failure::Local { path: folder.display().to_string(), source };
     fs::create_dir_all(folder).map_err(failed)?;
@@ -100,10 +100,10 @@ pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result
     Ok(Exit::Done)
 }
 
-/// Writes into `deployment.yaml` what the flow is made of; with `verify`, says what is not as it says there.
+/// Writes the files of the flow with their hashes into `deployment.yaml`; with `verify`, lists the files that differ from it.
 pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<Exit, Failure> {
     const MANIFEST: &str = "deployment.yaml";
-    // Files that are not as they were packed are what this is about.
+    // Files that differ from the package are the subject of this command, and no fault.
     if let Err(report) = loaded(folder)?
         && report.faults.iter().any(|fault| fault.code != load::TAMPERED)
     {
@@ -129,7 +129,7 @@ pub(super) fn package(folder: &Path, verify: bool, out: &mut Output) -> Result<E
     Ok(if changed.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Lists what tools.yaml can name as an entry point.
+/// Lists the entry points that tools.yaml can name.
 pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, Failure> {
     let Known { tools, functions, .. } = known();
     let usual = |tool: &str| -> Vec<&'static str> {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Runs one of the commands.
 pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failure> {
-    // What needs no hub comes first; nor does what can be nothing but a mistake.
+    // First come commands that need no hub, and arguments that can only be mistakes.
     if let Some(flow) = flow_of(&args.command).filter(|flow| is_path(flow) && !is_folder(flow)) {
         return Err(Failure::NoFolder(flow.to_owned()));
     }
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
         _ => locate::workspace_or_new(&client, wanted).await,
     };
     let workspace = workspace.map_err(|failure| match (failure, flow_of(&args.command)) {
-        // Who mistyped a folder did not think of a hub.
+        // A person who mistyped a folder did not think of a hub.
         (Failure::Unreachable { url, reason }, Some(flow)) if !is_folder(flow) => {
             Failure::Unreachable { url, reason: format!("{reason}; and there is no folder {flow} here") }
         }
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, Failur
     }
 }
 
-/// Whether what was typed is a folder here, and not the name of a flow in the workspace.
+/// Whether the argument is a folder here, and not the name of a flow in the workspace.
 fn is_folder(flow: &str) -> bool {
     Path::new(flow).is_dir()
 }
@@ -89,7 +89,7 @@ fn flow_of(command: &FlowCommand) -> Option<&str> {
     }
 }
 
-/// Whether what was typed can be no name of a flow, because only paths look like it.
+/// Whether the argument can be no name of a flow, because only paths look like it.
 fn is_path(flow: &str) -> bool {
     flow.starts_with(['.', '~'])
         || flow.contains(std::path::is_separator)
@@ -109,7 +109,7 @@ fn deliver(picture: Vec<u8>, to: Option<&Path>, out: &mut Output) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// What is wrong with a flow, as text or JSON; exit code 1 when anything is. `report` is what the hub answers, too.
+/// The faults of a flow, as text or JSON; exit code 1 when there are any. `report` is in the hub's format, too.
 fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, Failure> {
     let faults = list(report, "faults");
     let exit = if faults.is_empty() { Exit::Done } else { Exit::Failed };

@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use flow::manifest::{CliProfile, CustomCommand};
 use serde_json::{Map, Value};
 
-/// Stands for what was typed.
+/// Stands for the typed line.
 const TEXT: &str = "{{text}}";
 
-/// What a line becomes.
+/// The request that a line becomes.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Wanted {
     /// The input of the task.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_9_a_profile_says_what_is_told_of_a_run_and_of_its_commands() -> Result<(), Box<dyn std::error::Error>> {
+    fn s10_9_a_profile_chooses_the_events_shown_and_the_commands() -> Result<(), Box<dyn std::error::Error>> {
         let told = profile(json!({ "id": "p",
             "telemetry_overlays": { "enabled": true, "level": "summary", "filters": ["node_*"] },
             "custom_commands": [

@@ -29,7 +29,7 @@ const HELP: &str = "Each line is the input of one task: JSON, or a text.
   /history [N]            the last lines; !N runs one again
   /telemetry on|off       whether stages and figures are shown
   /quit                   leaves, as Ctrl-D does. Ctrl-C stops the task that runs";
-/// What there is in every profile; the words that may follow are in [`Repl::look_around`].
+/// The commands of every profile; the words that may follow are in [`Repl::look_around`].
 const COMMANDS: [&str; 8] = ["/files", "/flow", "/profile", "/history", "/telemetry", "/help", "/quit", "/exit"];
 /// Lines of the history that are shown when no number is given.
 const SHOWN: usize = 20;
@@ -47,7 +47,7 @@ impl Desk {
         let mut lines = Lines::default();
         if terminal {
             out.notice("Each line is one task. (/help)")?;
-            // Where lines cannot be edited they are read as they come.
+            // Without an editor, lines are read as they come.
             let editor = if out.is_live() { Terminal::open() } else { None };
             lines = editor.map_or(lines, Lines::of);
             repl.look_around().await;
@@ -114,7 +114,7 @@ struct Repl {
     history: History,
     /// The flows of the workspace, as far as they are known.
     flows: Vec<String>,
-    /// What can be completed.
+    /// The words that can be completed.
     words: Arc<Words>,
     /// How the last task ended.
     last: Exit,
@@ -136,7 +136,7 @@ impl Repl {
         self.know_words();
     }
 
-    /// Brings what can be completed in line with what there is.
+    /// Updates the words that can be completed.
     fn know_words(&mut self) {
         let profiles: Vec<String> = self.profiles.iter().map(|profile| profile.id().to_owned()).collect();
         let after = |command: &str| match command {
@@ -197,7 +197,7 @@ impl Repl {
                 match (own, self.history.at(line)) {
                     (Some(wanted), _) => self.run(line, wanted?, lines, out).await?,
                     (None, _) if name.starts_with('/') => {
-                        out.notice(format_args!("there is no {}; /help lists what there is", one_line(name, 40)))?;
+                        out.notice(format_args!("there is no {}; /help lists all commands", one_line(name, 40)))?;
                     }
                     (None, Some(again)) => Box::pin(self.take(&again, lines, out)).await.map(drop)?,
                     (None, None) => self.run(line, self.profile.line(line)?, lines, out).await?,
@@ -272,7 +272,7 @@ impl Repl {
     }
 }
 
-/// What a task used, in a line.
+/// The usage of a task, in a line.
 fn figures(task: &Value) -> String {
     let mut figures = format!("task {}, {} stages", text(task, "task_id"), number(task, "steps"));
     let usage = task.get("usage").unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! A folder here becomes a flow of the workspace: `/system/flows/<name>` then has what the folder has.
+//! A folder here becomes a flow of the workspace: `/system/flows/<name>` then has the folder's files.
 
 use super::{Desk, local};
 use crate::{failure::Failure, files::Files, output::Output, value::text};
@@ -10,8 +10,8 @@ const MAX_FILE: u64 = 1024 * 1024;
 const MAX_FILES: usize = 500;
 
 impl Desk {
-    /// Puts the folder into the workspace, and gives the flow's name. What is the same already is left as it is, so a flow
-    /// that did not change keeps its versions; a folder with faults is refused before anything is written.
+    /// Puts the folder into the workspace, and gives the flow's name. Files without changes are left as they are, so a flow that did not change keeps
+    /// its versions; a folder with faults is refused before anything is written.
     pub(super) async fn upload(&self, folder: &Path, out: &mut Output) -> Result<String, Failure> {
         let name = local::name_of(folder)?;
         local::sound(folder)?;
@@ -48,7 +48,7 @@ impl Desk {
         let files = Files::of(&self.client, &self.workspace);
         for file in files.tree(&format!("{root}/golden")).await? {
             let path = text(&file, "path");
-            // Paths of the hub have no `..` in them; what is written stays below the folder.
+            // Paths of the hub have no `..` in them, so every written file stays below the folder.
             let Some(rest) = path.strip_prefix(&root).filter(|rest| !rest.contains("..")) else { continue };
             let local = folder.join(rest.trim_start_matches('/'));
             let failed = |source| Failure::Local { path: local.display().to_string(), source };
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_loader_reads() {
+    fn only_files_that_the_loader_reads_are_uploaded() {
         for (path, expected) in [
             ("workflow.yaml", true),
             ("schemas/a.json", true),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_read_without_what_is_hidden() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_folder_is_read_without_hidden_files() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         fs::create_dir_all(folder.path().join("schemas"))?;
         fs::create_dir_all(folder.path().join(".git"))?;

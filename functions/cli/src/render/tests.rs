@@ -1,4 +1,4 @@
-//! What people see, as snapshots of scripted event sequences.
+//! The output for people, as snapshots of scripted event sequences.
 
 use super::*;
 use serde_json::json;
@@ -8,7 +8,7 @@ use std::{
     rc::Rc,
 };
 
-/// Collects what is written to standard output and standard error, in order.
+/// Collects standard output and standard error, in order.
 #[derive(Clone, Default)]
 struct Sink(Rc<RefCell<Vec<u8>>>);
 
@@ -90,7 +90,7 @@ fn a_turn_in_colours() {
 }
 
 #[test]
-fn a_turn_for_one_who_looks_on() {
+fn a_turn_for_a_watcher() {
     let mut events = turn();
     events.truncate(4);
     events.push(("waiting", json!({ "reason": "slots", "message_id": "m2" })));
@@ -111,7 +111,7 @@ fn chunk(text: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn text_is_shown_once_whatever_was_missed() {
+fn text_is_shown_once_after_any_gap() {
     let check = |events: &[(&str, Value)], expected: &str| {
         assert_eq!(shown(Role::Talker, Style::Plain, events), expected, "{events:?}");
     };
@@ -134,7 +134,7 @@ fn a_second_attempt_voids_the_text_of_the_first() {
 }
 
 #[test]
-fn what_agents_say_does_not_drive_the_terminal() {
+fn text_of_agents_does_not_drive_the_terminal() {
     let evil = "\x1b[2J\x1b]0;owned\x07\u{202e}";
     let names = [
         "thought",

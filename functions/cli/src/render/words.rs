@@ -8,7 +8,7 @@ use crate::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// What a turn used so far.
+/// The usage of a turn so far.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     input: u64,
@@ -90,7 +90,7 @@ pub(super) fn brief(args: &Value) -> String {
     }
 }
 
-/// An argument with its line ends, indented; what is cut is said, as a person decides by it.
+/// An argument with its line ends, indented; a cut is told, as a person decides by it.
 pub(super) fn whole(argument: &str) -> String {
     let mut shown: String = argument.chars().take(ARGUMENT).collect();
     let left = argument.chars().count().saturating_sub(ARGUMENT);

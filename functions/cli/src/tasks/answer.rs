@@ -1,4 +1,4 @@
-//! `buildscale task answer`: what a task asks of people, from the command line or from a terminal.
+//! `buildscale task answer`: answers to questions of a task, from the command line or from a terminal.
 
 use super::Desk;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// What was typed.
+/// The answer on the command line.
 pub(super) struct Given {
     pub(super) node: Option<String>,
     pub(super) approve: bool,

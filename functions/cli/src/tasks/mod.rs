@@ -1,4 +1,4 @@
-//! `buildscale task`: what tasks do, and how they are steered.
+//! `buildscale task`: the state of tasks, and commands to them.
 
 mod answer;
 mod progress;
@@ -124,7 +124,7 @@ async fn tasks(
     Ok(Exit::Done)
 }
 
-/// What a task is doing, or how it ended, in nine columns.
+/// The state of a task, or how it ended, in nine columns.
 fn state(task: &Value, style: Style) -> String {
     match standing(task) {
         (word, Some(look)) => style.paint(look, format_args!("{word:9}")),
@@ -132,7 +132,7 @@ fn state(task: &Value, style: Style) -> String {
     }
 }
 
-/// What a task is doing, or how it ended, and how that looks.
+/// The state of a task, or how it ended, and how that looks.
 fn standing(task: &Value) -> (String, Option<Look>) {
     match (text(task, "phase"), text(task, "status")) {
         ("finished", status) => (one_line(status, 9), Some(look_of(status))),
@@ -167,7 +167,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// The path of the task, and what is below it.
+    /// The path of the task, and `rest` below it.
     fn at<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
         [&["workspaces", self.workspace.as_str(), "tasks", self.task.as_str()], rest].concat()
     }

@@ -15,10 +15,10 @@ const LINE: usize = 160;
 /// Characters of a bar.
 const BAR: u64 = 24;
 
-/// What was shown so far, as far as it matters for what comes.
+/// The shown part, as far as later events depend on it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// The node that executes, since when, and what it is at.
+    /// The node that executes, since when, and its current activity.
     now: Option<(String, Instant, &'static str)>,
     forks: Vec<Fork>,
 }
@@ -50,7 +50,7 @@ impl Fork {
 }
 
 impl Progress {
-    /// What to write about `event`, if anything. Where a line that moves is drawn, children are counted there only.
+    /// The text about `event`, if any. When a line that moves is drawn, children are counted there only.
     pub(crate) fn event(&mut self, event: &Event, live: bool, style: Style) -> Option<String> {
         let data = &event.data;
         let node = one_line(text(data, "node"), 60);
@@ -114,7 +114,7 @@ impl Progress {
             }
             "child_arrived" | "child_finished" => self.child(data, live).and_then(dim),
             "merged" => {
-                // Whoever has not come to it by now is not waited for.
+                // Children that have not come to it by now are not waited for.
                 self.forks.retain(|fork| !fork.merges.contains(&node));
                 let failed = match list(data, "failed").len() {
                     0 => String::new(),
@@ -216,7 +216,7 @@ fn finished(node: &str, data: &Value, style: Style) -> String {
     line
 }
 
-/// What an error says, in a line.
+/// The message of an error, in a line.
 pub(super) fn said(error: &Value) -> String {
     format!("{} ({})", one_line(text(error, "message"), LINE), one_line(text(error, "code"), 40))
 }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_one_line_with_what_it_cost() {
+    fn a_node_is_one_line_with_its_cost() {
         let usage = json!({ "input_tokens": 100, "output_tokens": 20, "cost_usd": 0.01 });
         let metrics = json!({ "duration_ms": 1500, "usage": usage });
         let ended = json!({ "node": "draft", "status": "success", "attempt": 2, "metrics": metrics });
@@ -286,7 +286,7 @@ mod tests {
         event("child_finished", json!({ "child": "items/work[0]", "status": "success", "merged": true }));
         let (bar, _) = event("child_arrived", json!({ "node": "join", "child": "items/work[2]", "status": "failure" }));
         assert_eq!(bar.as_deref(), Some("  [############------------] items: 2 of 4 subtasks, 1 failed"));
-        // First success: two never come, and nobody waits for them.
+        // First success: two never come, and the merge does not wait for them.
         let (_, waits) = event("merged", json!({ "node": "join", "cancelled": ["items/work[1]", "items/work[3]"] }));
         assert!(!waits);
         let (line, _) = event("node_started", json!({ "node": "join" }));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flow_says_cannot_drive_the_terminal() {
+    fn text_of_a_flow_cannot_drive_the_terminal() {
         let odd = json!({ "node": "a\x1b[2J", "what": "x\u{202e}y\r\n", "rule": "r" });
         assert_eq!(lines(&[("denied", odd)], true), ["  a[2J: xy is denied by r"]);
     }

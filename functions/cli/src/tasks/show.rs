@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The most stages that are shown.
 const MOST: usize = 100_000;
 
-/// What to show.
+/// The parts to show.
 pub(super) struct Parts {
     pub(super) full: bool,
     pub(super) tree: bool,
@@ -108,7 +108,7 @@ impl Desk {
     }
 }
 
-/// Which children failed, each with why and the task to look at; and what to do about it.
+/// The failed children, each with the reason and the task to look at; and the remedy.
 fn failed_children(error: &Value, out: &mut Output) -> Result<(), Failure> {
     let (style, none) = (out.style(), Value::Null);
     let details = error.get("details").unwrap_or(&none);
@@ -153,7 +153,7 @@ fn table_line(stage: &Value, out: &mut Output) -> Result<(), Failure> {
     out.line(format!("  {status}  {:24} {time:>12}  {facts}", one_line(text(stage, "node"), 24)).trim_end())
 }
 
-/// All of a stage: what it was given, what was said with its agent, the tools that were called, what was rejected, what it gave.
+/// All of a stage: its input, the conversation with its agent, the tool calls, the rejected answers, its output.
 fn whole(stage: &Value, out: &mut Output) -> Result<(), Failure> {
     for key in ["input", "context"] {
         block(key, stage.get(key), out)?;
@@ -171,7 +171,7 @@ fn whole(stage: &Value, out: &mut Output) -> Result<(), Failure> {
         for used in list(reply, "tools") {
             tool(used, out)?;
         }
-        // What was taken for an answer is the output; what was not is said nowhere else.
+        // An accepted answer is the output; a rejected one is shown nowhere else.
         let answers = |rejected: &&Value| rejected.get("round") == round.get("round");
         let Some(rejected) = list(stage, "rejected").iter().find(answers) else { continue };
         block("rejected", reply.get("text"), out)?;

@@ -40,7 +40,7 @@ fn name(origin: &Value) -> String {
     if text(origin, "kind") == "clone" { of } else { format!("{of}[{}]", number(origin, "index")) }
 }
 
-/// Whether nobody has to look at it: it succeeded, or brought what it had to a merge.
+/// Whether it needs no attention: it succeeded, or brought its output to a merge.
 fn is_quiet(task: &Value) -> bool {
     text(task, "phase") == "finished" && text(task, "status") == "success"
 }
@@ -90,7 +90,7 @@ impl Desk {
         })
     }
 
-    /// Where those clones and subtasks are that have not ended, for a task that waits for them.
+    /// Lists the clones and subtasks that have not ended, for a task that waits for them.
     pub(super) async fn whereabouts(&self, view: &Value, out: &mut Output) -> Result<(), Failure> {
         if text(view, "phase") == "finished" || number(view, "children") == 0 {
             return Ok(());

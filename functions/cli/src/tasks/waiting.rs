@@ -1,4 +1,4 @@
-//! A task that waits for people: what it asks, and the command that answers.
+//! A task that waits for people: its questions, and the command that answers.
 
 use crate::{
     answers,
@@ -15,7 +15,7 @@ use std::{future::Future, pin::Pin};
 /// The most children of one task that are looked at.
 const MOST: usize = 2_000;
 
-/// What one task asks.
+/// The questions of one task.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) task: String,
@@ -24,7 +24,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// What a task asks, as its stream told it.
+    /// The questions of a task, as its stream told them.
     pub(super) fn of(task: &str, ask: &Ask) -> Option<Self> {
         match ask {
             Ask::Questions { asker: Asker::Node(node), questions, .. } => {
@@ -34,7 +34,7 @@ impl Waiting {
         }
     }
 
-    /// What a task asks, as lists show it.
+    /// The questions of a task, as lists show them.
     pub(super) fn in_view(view: &Value) -> Vec<Self> {
         let asked = list(view, "waiting_for").iter().map(|asked| asked.get("data").unwrap_or(asked));
         let waiting = |data: &Value| {
@@ -49,7 +49,7 @@ impl Waiting {
         matches!(&*self.questions, [only] if only.name == "approved")
     }
 
-    /// The command that answers: as it is typed, but for what only a person can say.
+    /// The command that answers: as it is typed, but for the parts that only a person can say.
     pub(super) fn command(&self) -> String {
         let mut words = format!("buildscale task answer {} --node {}", word(&self.task), word(&self.node));
         if self.is_approval() {
@@ -63,7 +63,7 @@ impl Waiting {
         words
     }
 
-    /// What is asked, and how to answer, for people.
+    /// The questions, and how to answer, for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for question in &self.questions {
@@ -84,7 +84,7 @@ impl Waiting {
     }
 }
 
-/// An answer that is of the right kind, or what kind it has to be.
+/// An answer of the right kind, or the name of that kind.
 fn example(question: &Question) -> String {
     let choice = answers::choices(question).into_iter().next().or_else(|| question.schema.get("default").cloned());
     match (choice, question.schema.get("type").and_then(Value::as_str)) {
@@ -98,7 +98,7 @@ fn example(question: &Question) -> String {
     }
 }
 
-/// One word for a shell, whatever is in it.
+/// `text` quoted as one word for a shell.
 fn word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@%+,".contains(letter);
     let text = clean(text).to_string();
@@ -108,8 +108,7 @@ fn word(text: &str) -> String {
     }
 }
 
-/// What is asked in the tree of a task that waits for its children, if all of it waits for people; nothing while something of
-/// it goes on by itself.
+/// The questions in the tree of a task that waits for its children, if all of it waits for people; nothing while a part of it goes on by itself.
 pub(super) async fn asked_below(client: &Client, workspace: &str, task: &str) -> Result<Vec<Waiting>, Failure> {
     let view = client.get(&["workspaces", workspace, "tasks", task], &[]).await?;
     let found = if waits_for_children(&view) { below(client, workspace, task.to_owned()).await? } else { None };
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flow_says_stays_one_word_of_the_shell() {
+    fn text_of_a_flow_stays_one_word_of_the_shell() {
         assert_eq!(word("a'; rm -rf b"), r"'a'\''; rm -rf b'");
         assert_eq!((word(""), word("a\u{1b}b").contains('\u{1b}')), ("''".to_owned(), false));
     }

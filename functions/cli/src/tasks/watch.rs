@@ -1,4 +1,4 @@
-//! Follows a task to its end: shows how it goes on, asks what it asks, and stops it at Ctrl-C.
+//! Follows a task to its end: shows its progress, asks its questions, and stops it at Ctrl-C.
 
 use super::{
     look_of,
@@ -36,24 +36,24 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const FRAME: Duration = Duration::from_millis(200);
 /// How often clones and subtasks are looked at that may wait for a person: their events are not the task's.
 const LOOK: Duration = Duration::from_secs(5);
-/// The same for who leaves when they do.
+/// The same for a client that leaves at a question.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
-/// Who watches.
+/// The kind of watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// The one who runs it: progress goes to standard error, questions are answered, Ctrl-C stops it.
+    /// The person who runs it: progress goes to standard error, questions are answered, Ctrl-C stops it.
     Runner,
-    /// One who looks on: progress is the result, Ctrl-C leaves.
+    /// A person who only watches: progress is the result, Ctrl-C leaves.
     Watcher,
 }
 
 /// How a task ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// What that is for a script.
+    /// The exit code for scripts.
     pub(crate) exit: Exit,
-    /// What it gave.
+    /// Its output.
     pub(crate) output: Value,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Watch {
     looks: Interval,
     /// Descendants that were said to wait, and questions.
     said: HashSet<String>,
-    /// Whether only what went wrong is said.
+    /// Whether only errors are told.
     quiet: bool,
     /// The events that are said: patterns with `*`; all when there are none.
     events: Vec<String>,
@@ -111,7 +111,7 @@ impl Watch {
         let patience = (manner == Manner::Runner).then_some(PATIENCE);
         let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
         out.flush()?;
-        // Nobody is there who could answer what subtasks ask.
+        // No terminal is there on which subtasks' questions could be answered.
         let leaves = manner == Manner::Runner && !io::stdin().is_terminal();
         Ok(Self {
             client,
@@ -144,19 +144,19 @@ impl Watch {
         self
     }
 
-    /// Says only what went wrong.
+    /// Tells only errors.
     pub(crate) fn quietly(mut self, quiet: bool) -> Self {
         self.quiet = quiet;
         self
     }
 
-    /// Says these events only, and what went wrong: patterns with `*`; all when there are none.
+    /// Tells these events only, and errors: patterns with `*`; all when there are none.
     pub(crate) fn saying(mut self, events: &[String]) -> Self {
         self.events = events.to_vec();
         self
     }
 
-    /// Follows it to its end. `lines` answer what it asks.
+    /// Follows it to its end. `lines` answer its questions.
     pub(crate) async fn until_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, Failure> {
         let runner = self.manner == Manner::Runner;
         loop {
@@ -217,7 +217,7 @@ impl Watch {
         }
     }
 
-    /// How a task ended whose last event was not asked for.
+    /// The end of a task whose last event was filtered out.
     async fn as_it_ended(&self) -> Result<Ended, Failure> {
         let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
         let was_stopped = text(view.get("error").unwrap_or(&Value::Null), "code") == "CANCELLED";
@@ -226,12 +226,12 @@ impl Watch {
         Ok(ending(&last).unwrap_or(Ended { exit: Exit::Done, output: Value::Null }))
     }
 
-    /// What the task itself asks.
+    /// The questions of the task itself.
     fn open(&self) -> Vec<Waiting> {
         self.asks.iter().filter_map(|ask| Waiting::of(&self.task, ask)).collect()
     }
 
-    /// What is asked below the task, once it has been still for a while.
+    /// The questions below the task, once it has been still for a while.
     async fn asked_below(&mut self) -> Result<Vec<Waiting>, Failure> {
         if std::mem::take(&mut self.heard) || !self.progress.has_children() {
             return Ok(Vec::new());
@@ -304,7 +304,7 @@ impl Watch {
         Ok(ended)
     }
 
-    /// What a joined stream repeats may have been answered long ago.
+    /// A question that a joined stream repeats may have been answered long ago.
     async fn is_asked_still(&mut self) -> Result<bool, Failure> {
         let view = self.client.get(&["workspaces", &self.workspace, "tasks", &self.task], &[]).await?;
         let asked = list(&view, "waiting_for");
@@ -385,7 +385,7 @@ impl Watch {
     }
 }
 
-/// Says what is asked, and how to answer. Programs have heard the question.
+/// Shows the questions, and how to answer. Programs have heard them.
 fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
     if !out.is_json() {
         for line in asked.iter().flat_map(Waiting::lines) {
@@ -395,7 +395,7 @@ fn tell(asked: &[Waiting], out: &mut Output) -> Result<(), Failure> {
     out.flush()
 }
 
-/// Leaves it to those who are asked.
+/// Leaves with the questions open, for others to answer.
 fn leave(asked: &[Waiting], out: &mut Output) -> Result<Ended, Failure> {
     tell(asked, out)?;
     if out.is_json() {

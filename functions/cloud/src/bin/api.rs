@@ -18,8 +18,8 @@ async fn main() -> Result<(), Error> {
     lambda_http::run(router.layer(from_fn(as_bytes))).await
 }
 
-/// Contents are bytes, whatever their type says. Of a text type, `lambda_http` would read them as UTF-8 and replace what is none; what
-/// has an encoding, be it none, it leaves alone. Our JSON is always text.
+/// Contents are bytes, of every type. `lambda_http` would read those of a text type as UTF-8 and replace invalid bytes; it leaves bodies with a
+/// content encoding alone, even `identity`. Our JSON is always text.
 async fn as_bytes(request: Request, next: Next) -> Response {
     let has_body = *request.method() != Method::HEAD;
     let mut response = next.run(request).await;

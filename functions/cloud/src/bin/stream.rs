@@ -1,4 +1,4 @@
-//! Holds the event streams: a container, or a Lambda whose answers stream. Lambda says so in the environment.
+//! Holds the event streams: a container, or a Lambda whose answers stream. Variables of the environment show that it is on Lambda.
 
 const IN_A_FUNCTION: &str = "AWS_LAMBDA_RUNTIME_API";
 

@@ -1,4 +1,4 @@
-//! What a turn asks of AWS, counted between the functions and the services. It fails when it grows.
+//! The requests of a turn to AWS, counted between the functions and the services. It fails when they grow.
 
 use crate::world::{Options, Result, World};
 use emulators::Calls;
@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 /// Dollars for a million writes of 1 KB and for a million reads, on demand, in us-east-1 in November 2026.
 const WRITE: f64 = 0.625;
 const READ: f64 = 0.125;
-/// What DynamoDB counts for a step of 1 KiB with its envelope.
+/// The write units that DynamoDB counts for a step of 1 KiB with its envelope.
 const UNITS: f64 = 2.0;
 
 type Counts = BTreeMap<String, usize>;
@@ -25,7 +25,7 @@ impl World {
         (api, of(&[("", &self.dynamodb), ("SQS ", &self.sqs), ("S3 ", &self.s3)]))
     }
 
-    /// What one more turn of a chat asks for: of the API, and of the worker and those who watch, with what is published.
+    /// The requests of one more turn of a chat: of the API, and of the worker and the watchers, with those of publishing.
     async fn counted(&self, chat: &str, after: &mut u64, say: &str) -> Result<(Counts, Counts)> {
         self.settled().await;
         self.take_counts();
@@ -54,7 +54,7 @@ impl World {
 /// A turn without tools, and one with five calls of a tool: ten more steps, of the model and of the tool.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
-    // Nobody is there: who needs no command asks ECS for nothing.
+    // No ECS is there: a turn that needs no command asks ECS for nothing.
     let ecs = Calls::of("http://127.0.0.1:9").await?;
     let settings = [("AWS_ENDPOINT_URL_ECS", ecs.endpoint())];
     let world = World::deploy(Options { settings: &settings, ..Options::default() }).await?;
@@ -80,7 +80,7 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
         assert!(counts.keys().all(|name| !name.starts_with("S3")), "{told}");
     }
     assert_eq!(of(&asked, "SQS SendMessageBatch"), 1, "one message a command: {told}");
-    // Who watches comes by the API, too, and is sent on.
+    // A watcher comes by the API, too, and is sent on.
     assert!(writes(&asked) <= 1 && reads(&asked) <= 14, "{told}");
     let leases = of(&plain, "SQS ChangeMessageVisibilityBatch");
     assert!((1..=3).contains(&leases), "once, and again every twenty seconds: {told}");
@@ -91,7 +91,7 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
     assert!(published(&plain) <= 3, "at most one for each write: {told}");
     assert!(published(&tools) - published(&plain) <= 10, "at most one a step: {told}");
     assert!(ecs.take().is_empty(), "{told}");
-    // Who watches looks at the log from time to time, more often the longer it takes.
+    // A watcher looks at the log from time to time, more often the longer it takes.
     assert!(reads(&plain) <= 16 && reads(&tools) - reads(&plain) <= 30, "{told}");
     Ok(())
 }

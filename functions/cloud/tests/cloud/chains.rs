@@ -45,14 +45,14 @@ async fn a_chain_of_twenty_messages_is_one_that_lambda_has_to_allow() -> Result 
     assert_eq!(allowed.commands.dropped(), 0);
     drop(allowed);
 
-    // What it would come to with Lambda's own default.
+    // The outcome with Lambda's own default.
     let terminated = deploy(&emulators, RecursiveLoop::Terminate).await?;
     let task = run(&terminated.client()).await?;
     while terminated.commands.dropped() == 0 {
-        // poll: Lambda tells nobody what it drops
+        // poll: Lambda tells no caller about dropped messages
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         let task = terminated.client().get(&task).await?;
-        assert_ne!(task["phase"], "finished", "nobody counted its hops: {task}");
+        assert_ne!(task["phase"], "finished", "its hops were not counted: {task}");
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ fn long(calls: usize) -> String {
     script
 }
 
-/// Each call was observed once, by whatever attempt, and the turn ended once.
+/// Each call was observed once, by any attempt, and the turn ended once.
 fn whole(events: &[Event], calls: usize) {
     let mut observed = BTreeMap::new();
     for event in events.iter().filter(|event| event.name == "observation") {

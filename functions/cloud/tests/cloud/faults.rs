@@ -1,4 +1,4 @@
-//! Services that fail between the functions and what they ask for. (A bus that is away is in `tests/faults/bus.rs`.)
+//! Services that fail between the functions and their targets. (A bus that is away is in `tests/faults/bus.rs`.)
 
 use crate::world::{Options, Result, World, count};
 use emulators::{Calls, Fate};
@@ -8,7 +8,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// One turn that writes, reads and edits a file; it ends once, with what it would have ended with.
+/// One turn that writes, reads and edits a file; it ends once, with the same result as without the fault.
 async fn turn(world: &World, place: &str, goal: &str) -> Result {
     let chat = world.client.chat(place, goal).await?;
     let watch = world.client.watch(&chat);
@@ -22,7 +22,7 @@ async fn turn(world: &World, place: &str, goal: &str) -> Result {
     Ok(())
 }
 
-/// One call of a kind fails, the `n`th from now; those who ask are told by nobody but the service. Returns how many came.
+/// One call of a kind fails, the `n`th from now; only the service tells the caller. Returns how many came.
 fn fail_one(calls: &Calls, operation: &'static str, n: usize, fate: Fate) -> Arc<AtomicUsize> {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = seen.clone();

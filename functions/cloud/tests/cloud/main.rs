@@ -1,5 +1,5 @@
-//! The function binaries as they are deployed, for what only they have: a price, a deadline, services that fail. What people do with
-//! them is in the suite of `tests/journeys`, in every world.
+//! The function binaries as they are deployed, for behaviour that only they have: a price, a deadline, services that fail. The suite of
+//! `tests/journeys` covers the use by people, in every world.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod calls;

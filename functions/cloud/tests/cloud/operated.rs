@@ -1,17 +1,17 @@
-//! What those who run it rely on: readiness, counters, metrics in the log, secrets that stay out, and sweeps.
+//! The needs of operators: readiness, counters, metrics in the log, secrets that stay out, and sweeps.
 
 use crate::world::{Options, Result, World};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A secret of the deployment's that nobody should come across.
-const SECRET: &str = "a-key-that-nobody-has-to-know";
+/// A secret of the deployment that must not appear anywhere.
+const SECRET: &str = "a-key-that-has-to-stay-secret";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_can_be_operated() -> Result<()> {
     let settings = [
-        ("BUILDSCALE__AUTH__METRICS_TOKEN", "those-who-watch"),
+        ("BUILDSCALE__AUTH__METRICS_TOKEN", "those-that-watch"),
         ("BUILDSCALE__FILES__TRASH_DAYS", "0"),
         ("HOUSE_API_KEY", SECRET),
         ("AWS_LAMBDA_FUNCTION_NAME", "tests-worker"),
@@ -19,7 +19,7 @@ async fn it_can_be_operated() -> Result<()> {
     let world = World::deploy(Options { settings: &settings, ..Options::default() }).await?;
     let client = &world.client;
 
-    // Known secrets stay out of what is said, at the front as everywhere.
+    // Known secrets stay out of messages, at the front as everywhere.
     let workspace = client.workspace().await?;
     let api = format!("/api/v1/workspaces/{workspace}");
     let chats = format!("{api}/chats");
@@ -31,7 +31,7 @@ async fn it_can_be_operated() -> Result<()> {
     let refused = client.ask(Method::POST, &chats, json!({ "goal": 1, SECRET: 2 })).await?;
     assert!(refused.status.is_client_error() && !refused.text().contains(SECRET), "{}", refused.text());
 
-    // What the worker did is in its log, for CloudWatch to take out.
+    // The worker's metrics are in its log, for CloudWatch to take out.
     while world.worker.running() > 0 {
         // poll: a function says nothing when it is done
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -50,7 +50,7 @@ async fn it_can_be_operated() -> Result<()> {
     assert_eq!((&counted["Commands"], &counted["TurnsDone"]), (&json!(1), &json!(1)), "{counted:?}");
     assert!(counted["Steps"].as_u64() > Some(1) && counted["ModelCalls"].as_u64() >= Some(1), "{counted:?}");
 
-    // What was removed goes for good, and nothing scans for it.
+    // A removed file goes for good, and nothing scans for it.
     let file = client.file(&api, "/projects/old.md", "x").await?;
     client.ask(Method::DELETE, &file, Value::Null).await?.good()?;
     world.dynamodb.take();
@@ -60,8 +60,8 @@ async fn it_can_be_operated() -> Result<()> {
     assert_eq!(client.get(&format!("{api}/files/trash")).await?["files"], json!([]));
     assert!(world.dynamodb.take().iter().all(|(operation, _)| operation != "Scan"));
 
-    // Who runs it sees the counters, and whether it can work; everybody else the latter, and no more.
-    let watching = client.with_token(Some("those-who-watch"));
+    // The operator sees the counters, and whether it can work; all others see the latter alone.
+    let watching = client.with_token(Some("those-that-watch"));
     assert!(watching.look("/metrics").await?.text().contains("process_start_time_seconds "));
     assert_eq!(watching.call(Method::GET, &chats, Value::Null).await?.0, StatusCode::UNAUTHORIZED);
     assert_eq!(client.call(Method::GET, "/metrics", Value::Null).await?.0, StatusCode::FORBIDDEN);

@@ -1,4 +1,4 @@
-//! One public address: the API and the streams behind it, and nobody by another way.
+//! One public address: the API and the streams behind it, and no other way in.
 
 use crate::world::{Options, Result, World};
 use reqwest::{Method, StatusCode};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// The smallest stack: a function holds the streams, too, and its answers come piece by piece.
 #[tokio::test(flavor = "multi_thread")]
-async fn functions_behind_one_address_answer_and_stream_and_nobody_else_reaches_them() -> Result {
+async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise() -> Result {
     let world = World::deploy(Options { streams_by_function: true, ..Options::default() }).await?;
     let client = &world.client;
     let place = client.place().await?;
@@ -17,7 +17,7 @@ async fn functions_behind_one_address_answer_and_stream_and_nobody_else_reaches_
     let resumed = client.open(&format!("{chat}/events?after={}", seen[0].id)).await?.until_event("done").await?;
     assert_eq!(resumed, seen[1..]);
 
-    // Live: it is open before anything happens, and what happens comes while the answer goes on.
+    // Live: it is open before anything happens, and events come while the answer goes on.
     let last = seen.last().map_or(0, |event| event.id);
     let live = client.open(&format!("{chat}/events?after={last}")).await?;
     client.post(&chat, json!({ "content": "hello again" })).await?;
@@ -30,7 +30,7 @@ async fn functions_behind_one_address_answer_and_stream_and_nobody_else_reaches_
     client.with_token(None).open(&format!("{url}&after=0")).await?.until_event("done").await?;
     client.with_token(None).look(&format!("{chat}/events")).await?.refuses(401, "UNAUTHORIZED")?;
 
-    // The origins' own addresses are closed, whatever is asked with whichever token.
+    // The origins' own addresses are closed, for any request with any token.
     for gateway in &world.gateways {
         for path in ["/health", "/api/v1/workspaces", &format!("{chat}/events?after=0"), &url] {
             for forged in [None, Some("another")] {

@@ -1,4 +1,4 @@
-//! Sandboxes: the container's binary in tasks of an ECS that runs processes, asked for by people, by tools, and by nobody any more.
+//! Sandboxes: the container's binary in tasks of an ECS that runs processes: asked for by people, by tools, and left idle.
 
 use crate::world::{Event, Options, Result, World};
 use aws::{Cloud, Connect, EcsSandboxes};
@@ -71,7 +71,7 @@ async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
             if let Some(sandbox) = worker.ready(workspace).await.unwrap() {
                 break sandbox;
             }
-            // poll: a machine that starts tells nobody
+            // poll: a machine that starts tells no other process
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         };
         let task = ecs.living().into_iter().find(|task| task.started_by.starts_with(&workspace.to_string())).unwrap();
@@ -103,7 +103,10 @@ async fn approve(world: &World, chat: &str) -> Result {
 async fn health(ecs: &Ecs) -> Result<Health> {
     let task = ecs.living().pop().ok_or("there is no task")?;
     let url = ecs.url(&task.task).ok_or("it has no address")?;
-    Ok(Remote::new(url, "nobody's", WorkspaceId(SystemClock.id())).map_err(|error| error.to_string())?.health().await?)
+    Ok(Remote::new(url, "no-token-of-it", WorkspaceId(SystemClock.id()))
+        .map_err(|error| error.to_string())?
+        .health()
+        .await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,12 +132,12 @@ async fn an_agent_searches_without_a_sandbox_then_in_one_and_without_again_when_
     let asked = client.ask(Method::POST, &format!("{place}/sandbox"), Value::Null).await?.is(202)?.json();
     assert_eq!(asked["state"], "starting", "{asked}");
     client.until(&format!("{place}/sandbox"), |view| view["state"] == "ready").await?;
-    assert_eq!(health(&ecs).await?.mark, None, "nobody has told it anything");
+    assert_eq!(health(&ecs).await?.mark, None, "it has been told nothing yet");
     calls.take();
     // A worker believes for some seconds that there is none.
     let begun = tokio::time::Instant::now();
     while health(&ecs).await?.mark.is_none() {
-        assert!(begun.elapsed() < journeys::PATIENCE, "nobody searches there");
+        assert!(begun.elapsed() < journeys::PATIENCE, "no search reaches it");
         let searched = done(&world, &client.chat(&place, "search two").await?).await?;
         assert!(found(&searched), "{searched:?}");
     }
@@ -162,7 +165,7 @@ async fn an_agent_searches_without_a_sandbox_then_in_one_and_without_again_when_
     let view = client.until(&format!("{place}/sandbox"), |view| view["state"] == "cold").await?;
     assert!(view["reason"].as_str().is_some_and(|why| why.contains("it was killed (SIGKILL)")), "{view}");
 
-    // The next command brings another one; whoever lets it go ends it.
+    // The next command brings another one; letting it go ends it.
     let chat = client.chat(&place, "run again").await?;
     approve(&world, &chat).await?;
     let ran = done(&world, &chat).await?;

@@ -1,8 +1,8 @@
-//! Sweeps by the timer's own binary: whatever a death, a lost message or a machine that nobody uses leaves behind goes on and ends, and
-//! the next sweep finds nothing to do.
+//! Sweeps by the timer's own binary: work stranded by a death, a lost message or an idle machine goes on and ends, and the next sweep finds nothing
+//! to do.
 //!
-//! One deployment, one story after the other, since a sweep goes through everything that there is. Nobody waits for the hour after
-//! which something counts as left behind: what was written is made older in the table.
+//! One deployment, one story after the other, since a sweep goes through everything that there is. The tests do not wait for the hour after which
+//! work counts as stranded: they make its items older in the table.
 
 use crate::world::{Client, Options, Result, World, count};
 use aws::DynamoTable;
@@ -45,7 +45,7 @@ suites:
     cases: [{id: right, input: {good: true}, assertions: [{type: status, expected: success}]}]
 ";
 
-/// What stories are played on.
+/// The deployment that stories are played on.
 struct Ground {
     world: World,
     table: DynamoTable,
@@ -54,7 +54,7 @@ struct Ground {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_left_behind_goes_on_and_ends() -> Result {
+async fn stranded_work_goes_on_and_ends() -> Result {
     let ground = Ground::deploy().await?;
     assert_eq!(ground.swept().await?, json!({}), "nothing is there yet");
     a_chat_whose_message_was_lost(&ground).await?;
@@ -62,7 +62,7 @@ async fn what_was_left_behind_goes_on_and_ends() -> Result {
     a_task_whose_letters_were_lost(&ground).await?;
     a_task_that_never_began(&ground).await?;
     an_evaluation_whose_message_was_lost(&ground).await?;
-    sandboxes_that_nobody_uses(&ground).await?;
+    idle_and_ended_sandboxes(&ground).await?;
     trash_after_a_month(&ground).await
 }
 
@@ -159,9 +159,9 @@ async fn an_evaluation_whose_message_was_lost(ground: &Ground) -> Result {
     Ok(())
 }
 
-/// One has ended by itself, as one does that nobody uses, and nobody has looked since; of another one its workspace knows nothing any
-/// more; the third one stays.
-async fn sandboxes_that_nobody_uses(ground: &Ground) -> Result {
+/// One has ended by itself, as an idle one does, and has not been looked at since; the second is not known to its workspace any more; the third one
+/// stays.
+async fn idle_and_ended_sandboxes(ground: &Ground) -> Result {
     let mut tasks = Vec::new();
     for _ in 0..3 {
         let place = ground.client.place().await?;
@@ -189,7 +189,7 @@ async fn sandboxes_that_nobody_uses(ground: &Ground) -> Result {
     Ok(())
 }
 
-/// What was removed a month ago goes for good, and what was removed now stays.
+/// A file removed a month ago goes for good, and a file removed now stays.
 async fn trash_after_a_month(ground: &Ground) -> Result {
     let place = ground.client.place().await?;
     let remove = async |path: &str| -> Result {
@@ -228,12 +228,12 @@ impl Ground {
         let said: BTreeMap<String, BTreeMap<String, u64>> = serde_json::from_slice(&said)?;
         let swept = said.get("swept").ok_or("it did not sweep")?;
         assert_eq!(swept.len(), 6, "{swept:?}");
-        // The scrub looks at contents whatever was left behind.
+        // The scrub looks at contents also when nothing was left behind.
         let left_behind = |(name, count): &(&String, &u64)| **count > 0 && *name != "scrub";
         Ok(swept.iter().filter(left_behind).map(|(name, count)| (name.clone(), json!(count))).collect())
     }
 
-    /// Has the worker die once a write of its has taken effect that says this. Nothing is left of what it had received.
+    /// Has the worker die once a write of its that contains this text has taken effect. It keeps nothing that it had received.
     async fn dies_after<T>(&self, what: &'static str, deed: impl Future<Output = Result<T>>) -> Result<T> {
         self.world.until_settled().await?;
         let (death, mut died) = watch::channel(false);
@@ -253,7 +253,7 @@ impl Ground {
         timeout(PATIENCE, died.wait_for(|died| *died)).await??;
         self.world.dynamodb.pass();
         while self.world.worker.running() > 0 {
-            // poll: a process that was killed tells whoever started it
+            // poll: only its parent is told that a process was killed
             sleep(Duration::from_millis(10)).await;
         }
         self.world.purge("commands").await?;
@@ -277,7 +277,7 @@ impl Ground {
         Ok(())
     }
 
-    /// However long an actor rests that has ended what it was at: nothing is left of it.
+    /// After any rest of an actor that has ended its work: nothing is left of it.
     async fn is_done_with(&self, actor: &str) -> Result {
         self.world.until_settled().await?;
         assert_eq!(self.swept().await?, json!({}));

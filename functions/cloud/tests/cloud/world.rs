@@ -27,7 +27,7 @@ impl Deref for World {
     }
 }
 
-/// Says what the functions said when a test fails.
+/// Prints the logs of the functions when a test fails.
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {

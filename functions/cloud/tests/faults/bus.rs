@@ -1,5 +1,5 @@
-//! The bus goes away in the middle of a turn and comes back later. Nobody misses anything meanwhile, as the log has everything; and
-//! afterwards things come by the bus again.
+//! The bus goes away in the middle of a turn and comes back later. Watchers miss nothing meanwhile, as the log has everything; and afterwards events
+//! come by the bus again.
 
 use crate::lane::{Lane, chat_id, tell};
 use emulators::{Fate, Line, State};
@@ -40,7 +40,7 @@ async fn is_away(emulators: &Arc<Emulators>, state: State) {
     });
     let chat = lane.client.chat(&lane.place, "many looks").await.unwrap();
     let watch = lane.client.watch(&chat);
-    // What is written while it is away is seen while it is away, up to where the turn waits for an answer.
+    // Events written while it is away are seen while it is away, up to the point where the turn waits for an answer.
     watch.until_event("question").await.unwrap();
     assert_eq!(journeys::count(&watch.events(), "observation"), 4);
     // And others, who watch from the beginning, and stop a turn.
@@ -50,12 +50,12 @@ async fn is_away(emulators: &Arc<Emulators>, state: State) {
     line.set(State::Whole);
     let channel = chat::actor_id(lane.workspace, chat_id(&chat));
     while emulators::listeners(redis, channel.as_str()).await.unwrap() == 0 {
-        // poll: a Redis tells nobody who listens
+        // poll: Redis does not tell about its subscribers
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Who was away for a while is left alone for a moment; a worker that has just begun knows of nothing.
+    // A client that was away for a while is left alone for a moment; a worker that has just begun knows of nothing.
     lane.world.worker.forget_idle();
-    // From now on whoever watches cannot look at the log: what comes, comes by the bus.
+    // From now on watchers cannot look at the log: events come by the bus alone.
     lane.plan(|call| match call.function.is_empty() && call.operation == "Query" {
         true => Fate::Lost,
         false => Fate::Pass,

@@ -1,4 +1,4 @@
-//! What must hold of what is left of a deployment, whatever went wrong there: the simulator's invariants.
+//! The invariants of the state that a deployment leaves, after any fault: those of the simulator.
 
 use crate::lane::{Lane, chat_id};
 use actor::{ActorId, Entry};
@@ -15,7 +15,7 @@ use simulation::{
 use std::sync::Arc;
 
 impl Lane {
-    /// What the functions have written, read by nobody's process.
+    /// The table that the functions have written, read apart from all processes.
     pub fn table(&self) -> Arc<dyn Table> {
         let s3 = aws_sdk_s3::config::Builder::from(&account::sdk(self.world.s3.endpoint())).force_path_style(true);
         let blobs = S3Blobs::new(aws_sdk_s3::Client::from_conf(s3.build()), &self.world.name);
@@ -39,8 +39,8 @@ impl Lane {
         }
     }
 
-    /// All that must hold of a chat in which nothing moves any more, whatever happened before: of its log, of what is made of it, and of
-    /// what somebody saw who watched it.
+    /// All that must hold of a chat in which nothing moves any more, after any faults: of its log, of its projections, and of the events that a
+    /// watcher saw.
     pub async fn check(&self, chat: &str, watch: &Watch, what: &str) {
         self.settled().await;
         let (id, table) = (chat_id(chat), self.table());

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Duration};
 /// How long a worker works before its deadline is near.
 const WORKS: Duration = Duration::from_secs(8);
 
-/// The commands wait for leave, so each of them runs when its worker comes near its deadline. Those whose machine is there run to
-/// their end, once; of one whose machine dies meanwhile nobody says that it ran, nor that it did not, and nobody runs it again.
+/// The commands wait for leave, so each of them runs when its worker comes near its deadline. Those whose machine is there run to their end, once;
+/// one whose machine dies meanwhile is neither reported as run nor as not run, and it is not run again.
 pub async fn a_command_that_outlasts_its_invocation_runs_once(emulators: &Arc<Emulators>) {
     let machines = Machines::start().await;
     let options = Options { script: script(), timeout: WORKS + cloud::worker::MARGIN, ..Options::default() };

@@ -19,14 +19,14 @@ const LANES: usize = 4;
 enum Side {
     /// It has no effect.
     Before,
-    /// It has its effect, and nobody hears of it.
+    /// It has its effect, and its answer is lost.
     After,
     /// It has none to have.
     None,
 }
 
 impl Lane {
-    /// The calls of the worker while a person does what people here do: a file that goes to S3, and a turn that is stopped.
+    /// The calls of the worker during the actions of a person in these tests: a file that goes to S3, and a turn that is stopped.
     async fn calm(&self) -> Vec<Call> {
         let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
         let noted = calls.clone();
@@ -85,10 +85,9 @@ struct Moment {
     side: Side,
 }
 
-/// Every moment that is another one. All that a worker knows dies with it, so only what it has changed tells one death from another:
-/// deaths at calls that only read, with no change between them and the next call that changes something, are one and the same as
-/// the death before that call. What is left are both sides of each change (between the later side of one and the earlier side of the
-/// next lies what was published), and the reads after the last.
+/// Every distinct moment. A worker's memory dies with it, so only its changes tell one death from another: deaths at calls that only read, with no
+/// change between them and the next call that changes something, are one and the same as the death before that call. The rest are both sides of each
+/// change (between the later side of one and the earlier side of the next lies the publishing), and the reads after the last.
 fn moments(calls: &[Call]) -> Vec<Moment> {
     let changes = calls.iter().filter(|call| !call.reads()).count();
     let sides = |changes| [Side::Before, Side::After].map(|side| Moment { changes, side });
@@ -96,8 +95,7 @@ fn moments(calls: &[Call]) -> Vec<Moment> {
     (0..changes).flat_map(sides).chain(end).collect()
 }
 
-/// The worker is killed at every moment of a journey, by what it has changed until then. Whatever it was at is done once all the same,
-/// and whoever watches sees it.
+/// The worker is killed at every moment of a journey, by its changes until then. Its work is done once all the same, and watchers see it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_may_die_at_any_call() {
     let emulators = emulators().await;
@@ -106,7 +104,7 @@ async fn a_worker_may_die_at_any_call() {
     let moments = moments(&calls);
     let operations: Vec<&str> = calls.iter().map(|call| call.operation.as_str()).collect();
     assert!(moments.len() > 20, "{operations:?}");
-    // The content of the file, what it was changed to, and the two entries of the log that are too long for the table.
+    // The content of the file, its edited content, and the two entries of the log that are too long for the table.
     let sent = operations.iter().filter(|operation| **operation == "PUT object").count();
     assert!((2..=4).contains(&sent), "{operations:?}");
     let (turns, died) = (Turns::new(), Mutex::new(BTreeMap::<String, usize>::new()));

@@ -26,9 +26,9 @@ impl Lane {
     }
 }
 
-/// A lease runs out while its worker still works, and another one begins; the first is not let in any more. And whatever was deleted
-/// from the queue long ago comes once more, in any order.
-pub async fn what_comes_again_is_done_once(emulators: &Arc<Emulators>) {
+/// A lease runs out while its worker still works, and another one begins; the first is not let in any more. And messages that were deleted from the
+/// queue long ago come once more, in any order.
+pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;
     let (chat, watch) = lane.make("large-late").await;
     lane.say(&chat, "slow please").await;

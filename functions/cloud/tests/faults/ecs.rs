@@ -18,13 +18,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// What the SDK tries before it gives up.
+/// The attempts of the SDK before it gives up.
 const ATTEMPTS: usize = 3;
-/// How many of the calls on the way to a command are tried: a request, a look at a task that ECS does not know yet, one that waits,
-/// one that starts, and one that runs. What comes then are more looks at one that runs.
+/// How many of the calls on the way to a command are tried: a request, a look at a task that ECS does not know yet, one that waits, one that starts,
+/// and one that runs. Later calls are more looks at one that runs.
 const CALLS: usize = 4;
 
-/// What becomes of calls for one workspace: those of one operation, from one call on.
+/// The fate of calls for one workspace: those of one operation, from one call on.
 #[derive(Clone, Debug)]
 struct Case {
     /// How many calls come before.
@@ -66,13 +66,13 @@ fn cases(operations: &[String]) -> Vec<Case> {
     }
     add(0, false, vec![Fate::SilenceAfter]);
     add(0, true, vec![denied()]);
-    // It has started one, nobody hears of it, and then it refuses.
+    // It has started one, its answer is lost, and then it refuses.
     add(0, true, vec![Fate::AnswerLost, denied()]);
     cases
 }
 
 impl Lane {
-    /// The command runs once, or nobody runs it and somebody says why.
+    /// The command runs once, or it does not run and the reason is told.
     async fn runs(&self, machines: &Machines, number: usize, case: &Case) -> Wish {
         let by = if number.is_multiple_of(2) { By::Agent } else { By::Flow };
         let wish = self.wants(by).await;
@@ -97,10 +97,10 @@ impl Lane {
         self.world.timer.invoke(r#"{"sweep": "all"}"#).await.unwrap();
     }
 
-    /// Lets the sandbox go, and asks again when nobody answers. Returns how often that was.
+    /// Lets the sandbox go, and asks again when no answer comes. Returns how often that was.
     async fn lets_go(&self) -> usize {
         let path = format!("{}/sandbox", self.place);
-        // What ECS refuses is not tried again by the SDK.
+        // The SDK does not repeat a request that ECS refuses.
         for asked in 1..=ATTEMPTS + 1 {
             let answer = self.client.ask(Method::DELETE, &path, Value::Null).await.unwrap();
             if answer.status == 204 {
@@ -148,12 +148,12 @@ fn plan(
     left
 }
 
-pub async fn a_command_runs_once_or_says_why_not_whatever_ecs_does(emulators: &Arc<Emulators>) {
+pub async fn a_command_runs_once_or_says_why_not_under_any_fault_of_ecs(emulators: &Arc<Emulators>) {
     let machines = Machines::start().await;
     let options = Options { script: script(), concurrency: 16, ..Options::default() };
     let first = machines.deploy(emulators, options).await;
 
-    // What is asked of ECS on the way, of an agent and of a flow.
+    // The calls to ECS on the way, of an agent and of a flow.
     let counted = count(&machines);
     let second = first.beside().await;
     let undisturbed = Case { from: 0, operation: String::new(), fates: VecDeque::new(), is_refused: false };
@@ -177,7 +177,7 @@ pub async fn a_command_runs_once_or_says_why_not_whatever_ecs_does(emulators: &A
         lane.check_wish(wish, &format!("case {number}: {:?}", cases[number])).await;
     }
 
-    // One runs that nobody wants: a sweep ends it, and no other, though it fails at each of its calls before.
+    // An unwanted one runs: a sweep ends it, and no other, though it fails at each of its calls before.
     let wanted = 2 + cases.iter().filter(|case| !case.is_refused).count();
     assert_eq!(machines.ecs.living().len(), wanted + 1);
     for operation in ["ListTasks", "DescribeTasks", "StopTask"] {
@@ -192,7 +192,7 @@ pub async fn a_command_runs_once_or_says_why_not_whatever_ecs_does(emulators: &A
     let living = machines.ecs.living();
     assert_eq!(living.len(), wanted, "{living:?}");
 
-    // The others are let go. What ECS does not answer is asked again; what is let go is gone.
+    // The others are let go. A call without an answer is repeated; a sandbox that was let go is gone.
     let fates = [Fate::Lost, Fate::AnswerLost, denied(), Fate::Pass];
     let mut fates: BTreeMap<WorkspaceId, VecDeque<Fate>> = lanes
         .iter()

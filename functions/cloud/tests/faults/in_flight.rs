@@ -1,4 +1,4 @@
-//! What a deployment holds when its worker is killed in the middle of its work: recorded, kept for ever, and put into another one.
+//! The state of a deployment whose worker is killed in the middle of its work: recorded, kept for ever, and put into another one.
 
 use crate::lane::Lane;
 use domain::{Timestamp, WorkspaceId};
@@ -17,13 +17,13 @@ use std::{
     time::Duration,
 };
 
-/// What was left in flight.
+/// The state in flight: items of the table, and messages of the queue.
 #[derive(Serialize, Deserialize)]
 pub struct InFlight<Who> {
     /// When it was recorded.
     at: Timestamp,
     pub workspace: WorkspaceId,
-    /// Who was at what.
+    /// The actors, by their role in the test.
     #[serde(flatten)]
     pub who: Who,
     items: Vec<Stored>,
@@ -46,7 +46,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 impl<Who: Serialize + DeserializeOwned> InFlight<Who> {
-    /// What is in the file of this name; `BLESS=1` records it where there is none.
+    /// The content of the file of this name; `BLESS=1` records a missing one.
     pub async fn recorded(name: &str, record: impl AsyncFnOnce() -> Self) -> Self {
         let path = golden(name);
         if std::env::var_os("BLESS").is_some() && !path.exists() {
@@ -99,7 +99,7 @@ impl Stored {
     }
 }
 
-/// Notes what is written and sent, until the worker is killed.
+/// Notes writes and messages, until the worker is killed.
 pub struct Recorder {
     /// A workspace in which nothing was written before.
     pub lane: Lane,
@@ -120,7 +120,7 @@ impl Noted {
         let text = String::from_utf8_lossy(&call.body);
         if call.operation == "SendMessageBatch" {
             let batch: Value = serde_json::from_str(&text).unwrap();
-            // What is for later is not in flight.
+            // A delayed message is not in flight.
             let is_now = batch["QueueUrl"].as_str().is_some_and(|url| url.ends_with("-commands.fifo"));
             let entries = batch["Entries"].as_array().into_iter().flatten().filter(|_| is_now);
             let bodies = entries.map(|entry| serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap());
@@ -160,13 +160,13 @@ impl Recorder {
         Self { lane: lane.beside().await, noted }
     }
 
-    /// What was sent until now has been done.
+    /// All work sent until now has been done.
     pub async fn at_rest(&self) {
         self.lane.settled().await;
         self.noted.sent.lock().unwrap().clear();
     }
 
-    /// From when the worker has written what has this in it, no worker gets anything done.
+    /// Once the worker has written an entry that contains this text, no worker gets anything done.
     pub fn dies_after(&self, part: &'static str) {
         *self.noted.dies_after.lock().unwrap() = Some(part);
     }
@@ -174,7 +174,7 @@ impl Recorder {
     /// Waits for that.
     pub async fn until_dead(&self) {
         while !self.noted.is_dead.load(Relaxed) {
-            // poll: a proxy tells nobody what it has done
+            // poll: a proxy does not tell about its work
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! A deployment whose calls can be made to fail, and what a person does there.
+//! A deployment whose calls can be made to fail, and the actions of a person there.
 
 use crate::machines::COMMAND;
 use domain::{ChatId, WorkspaceId};
@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, atomic::AtomicUsize},
 };
 
-/// Long enough for the archive, and for the log to keep what it is about elsewhere: S3 has both.
+/// Long enough for the archive, and for the log to keep it as a blob: S3 has both.
 const LONG: usize = 80 * 1024;
 
 /// A question; and one among many calls of a tool.
@@ -90,7 +90,7 @@ impl Lane {
         Self { world, client, place, workspace: workspace.parse().unwrap() }
     }
 
-    /// Every service that functions call, by what it is called here.
+    /// Every service that functions call, by its name in these tests.
     pub fn services(&self) -> [(&'static str, &Calls); 5] {
         let world = &self.world;
         [
@@ -109,7 +109,7 @@ impl Lane {
         }
     }
 
-    /// A chat whose first turn makes a file. Whoever asks for it asks again when nobody answers.
+    /// A chat whose first turn makes a file. The request is repeated when no answer comes.
     pub async fn make(&self, goal: &str) -> (String, Watch) {
         let chats = format!("{}/chats", self.place);
         let made = self.client.post_surely(&chats, goal, &json!({ "goal": goal })).await.unwrap();
@@ -133,7 +133,7 @@ impl Lane {
         assert_eq!(journeys::count(&watch.events(), "done"), before, "the stopped turn did not end by itself");
     }
 
-    /// Answers what was asked last.
+    /// Answers the last question.
     pub async fn answer(&self, chat: &str, watch: &Watch) {
         let question = watch.until_event("question").await.unwrap();
         let answers = format!("{chat}/answers/{}", question.data["question_id"].as_str().unwrap());
@@ -162,7 +162,7 @@ pub async fn emulators() -> Arc<Emulators> {
     Arc::new(Emulators::start().await.unwrap())
 }
 
-/// Takes what is to be done in turn, from as many places as there are lanes.
+/// Hands out the cases in turn, to as many takers as there are lanes.
 pub struct Turns(AtomicUsize);
 
 impl Turns {
@@ -174,7 +174,7 @@ impl Turns {
     }
 }
 
-/// Prints what a test found out.
+/// Prints a finding of a test.
 pub fn tell(what: &str) {
     drop(std::io::Write::write_all(&mut std::io::stdout(), format!("{what}\n").as_bytes()));
 }

@@ -1,5 +1,5 @@
-//! Machines of sandboxes: an ECS that runs the container's binary, behind a proxy, and somebody who stands beside its machines, counts
-//! the commands that run there, and lets each of them go on.
+//! Machines of sandboxes: an ECS that runs the container's binary, behind a proxy, and an observer beside its machines, which counts the commands
+//! that run there, and lets each of them go on.
 
 use crate::lane::Lane;
 use domain::WorkspaceId;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Says in its scratch folder that it runs, and goes on when it is told to there. So one that runs a second time is seen, whoever hears
-/// of it, and without leave it never ends.
+/// Tells in its scratch folder that it runs, and goes on when it is told to there. So one that runs a second time is seen, whether or not its result
+/// arrives, and without leave it never ends.
 pub const COMMAND: &str = r#": > "$TMPDIR/began"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done; echo ran"#;
-/// Written beside `began` by whoever has counted it.
+/// Written beside `began` by the observer that has counted it.
 const COUNTED: &str = "counted";
 
 /// How often a command has begun.
@@ -37,7 +37,7 @@ impl Drop for Machines {
 }
 
 impl Machines {
-    /// Whose commands go on as soon as they have been counted.
+    /// Machines whose commands go on as soon as they have been counted.
     pub async fn start() -> Self {
         let ecs = Arc::new(Ecs::start(Deployed::sandboxes(env!("CARGO_BIN_EXE_buildscale-sandbox"))).await.unwrap());
         let calls = Calls::of(ecs.endpoint()).await.unwrap();
@@ -57,7 +57,7 @@ impl Machines {
         lane
     }
 
-    /// Decides the fate of every call that is about the sandbox of one workspace, or of nobody's.
+    /// Decides the fate of every call about the sandbox of one workspace, or about none.
     pub fn plan(&self, mut plan: impl FnMut(&Call, Option<WorkspaceId>) -> Fate + Send + 'static) {
         let ecs = self.ecs.clone();
         self.calls.plan_calls(move |call| plan(call, about(&ecs, call)));
@@ -90,7 +90,7 @@ fn owner(task: &Watched) -> Option<WorkspaceId> {
     task.started_by.split_once('/')?.0.parse().ok()
 }
 
-/// Whose sandbox a call is about.
+/// The workspace whose sandbox a call is about.
 fn about(ecs: &Ecs, call: &Call) -> Option<WorkspaceId> {
     let body: Value = serde_json::from_slice(&call.body).ok()?;
     if let Some((workspace, _)) = body["startedBy"].as_str().and_then(|by| by.split_once('/')) {
@@ -111,7 +111,7 @@ async fn stand_by(ecs: Arc<Ecs>, tells: watch::Sender<Begun>, may_go_on: watch::
                 }
             }
         }
-        // poll: a process tells nobody but who has started it
+        // poll: a process tells only its parent about its state
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
 }

@@ -15,10 +15,10 @@ use std::{
 /// How many deployments share the cases.
 const LANES: usize = 4;
 
-/// A service as [`Lane::services`] calls it, an operation, and what becomes of one such call.
+/// A service as [`Lane::services`] calls it, an operation, and the fate of one such call.
 type Case = (&'static str, &'static str, Fate);
 
-/// What any call may meet on its way. (Calls of DynamoDB that are lost are in `tests/cloud/faults.rs`.)
+/// The fates of a call on its way. (Calls of DynamoDB that are lost are in `tests/cloud/faults.rs`.)
 fn on_its_way() -> [Fate; 4] {
     [Fate::Lost, Fate::AnswerLost, Fate::AnswerCut, Fate::Slow(Duration::from_millis(1500))]
 }
@@ -27,8 +27,8 @@ fn cases() -> Vec<Case> {
     let throttled = ["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
     let mut throttled = throttled.into_iter().cycle().map(|code| Fate::json(400, code));
     let mut cases = Vec::new();
-    // Nobody ever answers: these take as long as a client has patience (five seconds, and ten for contents), so they come first, and
-    // others go on meanwhile. A bus that is silent is in `bus.rs`.
+    // No answer ever comes: these take as long as a client has patience (five seconds, and ten for contents), so they come first, and others go on
+    // meanwhile. A bus that is silent is in `bus.rs`.
     for operation in ["PutItem", "TransactWriteItems", "Query"] {
         cases.extend([Fate::Silence, Fate::SilenceAfter].map(|fate| ("DynamoDB", operation, fate)));
     }
@@ -62,13 +62,13 @@ fn cases() -> Vec<Case> {
 }
 
 impl Lane {
-    /// A file and another turn in a process that has to read what the first one left, while one call fails.
+    /// A file and another turn in a process that has to read the state of the first one, while one call fails.
     async fn meets(&self, number: usize, (service, operation, fate): &Case) -> bool {
         let (operation, fate, met) = (*operation, fate.clone(), Arc::new(AtomicBool::new(false)));
         let what = format!("case {number}: {operation} of {service} is {fate:?}");
         let (_, calls) = *self.services().iter().find(|(name, _)| name == service).unwrap();
         let noted = met.clone();
-        // What people watch asks for the same.
+        // Watchers make the same calls.
         let of_worker = *service == "DynamoDB";
         calls.plan_calls(move |call| {
             let meant = call.operation == operation && (!of_worker || call.function == "worker");

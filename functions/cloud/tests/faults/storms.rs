@@ -16,7 +16,7 @@ use testkit::Random;
 /// How many chats there are at once.
 const CHATS: usize = 4;
 
-/// What becomes of the call with this number: the same in every run.
+/// The fate of the call with this number: the same in every run.
 fn drawn(number: usize, seed: u64) -> Fate {
     let mut random = Random::new(seed ^ number as u64);
     if !random.chance(0.12) {
@@ -55,7 +55,7 @@ impl Lane {
 pub async fn a_crowd_gets_through_storms_and_throttling(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;
     for seed in [1, 2] {
-        // What people call is answered to them when it fails, and they try again; here it is the worker that has to.
+        // People are told about a failed call of theirs, and they try again; here it is the worker that has to.
         let (number, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counted = failed.clone();
         lane.plan(move |call| {

@@ -1,8 +1,8 @@
-//! Workers of two versions, one after the other and at once, on what the others have left in flight.
+//! Workers of two versions, one after the other and at once, on the work that the others have left in flight.
 //!
-//! The files in `golden` are what the table and the queue held when the worker of the first version was killed in the middle of several
-//! turns, and of several tasks; their times are moved to now. `BLESS=1` makes a file where there is none. When shapes change, it stays,
-//! and the new version makes another one beside it.
+//! The files in `golden` are the content of the table and the queue when the worker of the first version was killed in the middle of several turns,
+//! and of several tasks; their times are moved to now. `BLESS=1` makes a missing file. When shapes change, it stays, and the new version makes
+//! another one beside it.
 
 use crate::{
     in_flight::{InFlight, Recorder},
@@ -21,7 +21,7 @@ use testkit::flows::{APPROVAL, NUMBERS};
 struct Chats {
     /// Its model was streaming.
     streaming: ChatId,
-    /// Its tool had written, and nobody had heard of it.
+    /// Its tool had written, and its result was not recorded.
     writing: ChatId,
     /// It waited for an answer.
     asking: ChatId,
@@ -42,7 +42,7 @@ struct Tasks {
     forking: TaskId,
 }
 
-/// Two ways, one of which waits for a person, and what came of both.
+/// Two ways, one of which waits for a person, and their results.
 const HALFWAY: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -71,7 +71,7 @@ edges:
 ";
 const AGENTS: &str = "agents:\n  - {id: voice, system: You are a voice.}\n";
 
-/// Kills the worker in the middle of several turns, and keeps what is left.
+/// Kills the worker in the middle of several turns, and keeps the state in flight.
 async fn record_chats(lane: &Lane) -> InFlight<Chats> {
     let recorder = Recorder::start(lane).await;
     let (client, place) = (&recorder.lane.client, &recorder.lane.place);
@@ -121,10 +121,10 @@ pub async fn a_deploy_in_the_middle_of_turns_loses_nothing(emulators: &Arc<Emula
     );
 }
 
-/// Its worker has begun again what another one had begun.
+/// Its worker has begun the work of another one again.
 async fn is_begun_again(watch: &Watch) {
     let started = watch.until_nth("turn_started", 2).await.unwrap();
-    assert_eq!(started.data["attempt"], 2, "who watches is told that it was begun again");
+    assert_eq!(started.data["attempt"], 2, "watchers are told that it was begun again");
 }
 
 /// A deploy in the middle of several turns: the worker of the version before is gone, and that of today goes on with all that it left.
@@ -152,7 +152,7 @@ async fn the_version_before_left_turns_in_flight(emulators: &Arc<Emulators>) {
     }
 }
 
-/// The same in the middle of several tasks. What their agent says ends here.
+/// The same in the middle of several tasks. The messages of their agents end here.
 async fn the_version_before_left_tasks_in_flight(emulators: &Arc<Emulators>) {
     let record = async || record_tasks(&Lane::deploy(emulators, &[]).await).await;
     let left = InFlight::recorded("tasks_in_flight.json", record).await;
@@ -185,7 +185,7 @@ async fn the_version_before_left_tasks_in_flight(emulators: &Arc<Emulators>) {
     lane.check_tasks("left by the version before").await;
 }
 
-/// A worker of today that meets what a newer one wrote does nothing with it, and gives the command back. When it can be read, be it by a
+/// A worker of today that meets an entry of a newer one does nothing with it, and gives the command back. When the entry can be read, be it by a
 /// newer worker or because it is no longer there, the command is done as if it had come for the first time.
 async fn a_newer_version_is_at_work(emulators: &Arc<Emulators>) {
     let lane = Lane::deploy(emulators, &[]).await;
@@ -207,7 +207,7 @@ async fn a_newer_version_is_at_work(emulators: &Arc<Emulators>) {
     tokio::time::timeout(journeys::PATIENCE, given_back).await.expect("the command is given back");
     assert!(lane.world.log_of("worker").contains("given back for another version"), "{}", lane.world.log());
     let item = table.get(&actor.entry_key(next + 1)).await.unwrap();
-    assert!(item.is_none(), "nothing was written behind what could not be read: {item:?}");
+    assert!(item.is_none(), "nothing was written behind the entry that could not be read: {item:?}");
     assert_eq!(lane.world.waiting("commands").await.unwrap(), 1, "the command is kept");
 
     table.commit(vec![Write::delete(key, Expect::Present)]).await.unwrap();

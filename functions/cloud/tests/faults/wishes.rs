@@ -1,10 +1,10 @@
-//! Somebody who wants to run a command: an agent by its tool, or a flow by a node.
+//! Requests to run a command: of an agent by its tool, or of a flow by a node.
 
 use crate::{lane::Lane, machines::COMMAND};
 use journeys::{Event, Watch};
 use serde_json::json;
 
-/// Who wants to.
+/// The one who wants to.
 #[derive(Clone, Copy, Debug)]
 pub enum By {
     Agent,
@@ -30,7 +30,7 @@ fn flow() -> String {
 }
 
 impl Wish {
-    /// What was told of the command, once whoever wanted it has ended.
+    /// The words about the command, once the turn or task that wanted it has ended.
     pub async fn told(&self) -> String {
         let done = self.watch.until_event("done").await.unwrap();
         match self.by {
@@ -39,7 +39,7 @@ impl Wish {
         }
     }
 
-    /// How often a worker has begun or taken up what the command is a part of.
+    /// How often a worker has begun or taken up the turn or node of the command.
     pub fn attempts(&self, events: &[Event]) -> usize {
         let is_attempt = |event: &&Event| match self.by {
             By::Agent => event.name == "turn_started",
@@ -68,7 +68,7 @@ impl Lane {
         Wish { by, path, watch }
     }
 
-    /// All that must hold of whoever wanted it.
+    /// All that must hold of the chat or task that wanted it.
     pub async fn check_wish(&self, wish: &Wish, what: &str) {
         match wish.by {
             By::Agent => self.check(&wish.path, &wish.watch, what).await,

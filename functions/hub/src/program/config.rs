@@ -1,4 +1,4 @@
-//! `buildscale config` and `buildscale doctor`: what a hub here would be configured with, and whether it would start.
+//! `buildscale config` and `buildscale doctor`: the configuration of a hub here, and whether it would start.
 
 use super::{environment, failed};
 use assembly::{Config, Sources};
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Every key with what it is, none of them set; written from the sources.
+/// Every key with its description, none of them set; written from the sources.
 const TEMPLATE: &str = include_str!("../../../../docs/reference/buildscale.toml");
 
 #[derive(Debug, Args)]
@@ -25,10 +25,10 @@ pub(crate) struct ConfigArgs {
     pub(crate) json: bool,
 }
 
-/// Where a hub's configuration is.
+/// The place of a hub's configuration.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Place {
-    /// Where the hub keeps everything
+    /// The data directory of the hub
     #[arg(long, global = true, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// The configuration file [default: buildscale.toml in the data directory]
@@ -38,9 +38,9 @@ pub(crate) struct Place {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show what is set, each value with where it is from; secrets are hidden
+    /// Show the configured values, each with its origin; secrets are hidden
     Show,
-    /// Say what is wrong, with file, line and key; exit code 1 when something is
+    /// List the faults, with file, line and key; exit code 1 when there are any
     Check,
     /// Write a configuration file to begin with, in which everything is a comment
     Init,
@@ -74,7 +74,7 @@ fn sources(place: &Place) -> Result<Sources, Failure> {
     Sources::find(place.config.as_deref(), &place.data_dir, &environment()).map_err(failed)
 }
 
-/// The configuration as a hub would take it, and what is odd about it.
+/// The configuration as a hub would take it, and warnings about it.
 fn checked(place: &Place) -> Result<(Config, Vec<String>), Failure> {
     let environment = environment();
     let config = sources(place)?.read().map_err(failed)?;
@@ -100,8 +100,8 @@ fn show(place: &Place, out: &mut Output) -> Result<(), Failure> {
         out.line(format_args!("{} = {}  {origin}", setting.key, setting.value))?;
     }
     match sources.file() {
-        Some(file) => out.notice(format_args!("{}; what is not shown has its default", file.display())),
-        None => out.notice("there is no file; what is not shown has its default"),
+        Some(file) => out.notice(format_args!("{}; other keys have their defaults", file.display())),
+        None => out.notice("there is no file; all keys have their defaults"),
     }
 }
 

@@ -29,7 +29,7 @@ enum Command {
     Token(token::TokenArgs),
     /// Show, check or begin the configuration of a hub here
     Config(config::ConfigArgs),
-    /// Say what would not work: configuration, data folder, hub, model; exit code 1 when something is wrong
+    /// Check whether a hub would work: configuration, data folder, hub, model; exit code 1 when something is wrong
     Doctor(config::DoctorArgs),
     /// Print the manual page, or write those of all commands into a folder
     Man {

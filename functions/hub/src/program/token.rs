@@ -28,7 +28,7 @@ pub(crate) enum TokenCommand {
         /// How long it is good: a number with s, m, h or d
         #[arg(long, default_value = "30d", value_parser = cli::duration, value_name = "TIME")]
         life: Duration,
-        /// Where the hub keeps everything
+        /// The data directory of the hub
         #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
         data_dir: PathBuf,
         /// The hub's configuration file [default: buildscale.toml in the data directory]

@@ -1,10 +1,10 @@
-//! The configuration of a hub: its faults name their place, and what counts can be looked at.
+//! The configuration of a hub: its faults name their place, and the values in force can be looked at.
 
 use crate::support::{ANYWHERE, command, hub, text};
 use serde_json::Value;
 use std::{path::Path, process::Output};
 
-/// What `serve` says that does not start.
+/// The output of a `serve` that does not start.
 fn refused(data: &Path, more: &[&str], environment: &[(&str, &str)]) -> Output {
     let serve = ["serve", "--listen", ANYWHERE, "--data-dir", data.to_str().unwrap()];
     command(&[&serve, more].concat()).envs(environment.iter().copied()).output().unwrap()
@@ -19,7 +19,7 @@ fn a_hub_does_not_start_without_the_file_that_is_named() {
 }
 
 #[test]
-fn what_could_never_work_is_refused_before_the_hub_starts() {
+fn an_unusable_configuration_is_refused_before_the_hub_starts() {
     let data = tempfile::tempdir().unwrap();
     for (variable, value, told) in [
         ("BUILDSCALE__AI__MODEL", "opnai/gpt-5", "unknown model \"opnai/gpt-5\""),
@@ -36,7 +36,7 @@ fn what_could_never_work_is_refused_before_the_hub_starts() {
 #[test]
 fn an_error_of_the_store_says_why() {
     let data = tempfile::tempdir().unwrap();
-    std::fs::write(data.path().join("buildscale.sqlite3"), "this is no database, whatever its name says\n".repeat(99))
+    std::fs::write(data.path().join("buildscale.sqlite3"), "this is no database, despite its name\n".repeat(99))
         .unwrap();
     let output = refused(data.path(), &[], &[]);
     assert!(text(&output.stderr).contains("not a database"), "{}", text(&output.stderr));
@@ -76,7 +76,7 @@ fn a_configuration_is_begun_checked_and_shown() {
 }
 
 #[test]
-fn a_doctor_says_what_does_not_work() {
+fn a_doctor_names_the_faults() {
     let (folder, hub) = hub();
     let args = ["doctor", "--json", "--data-dir", folder.path().to_str().unwrap()];
     let well: Value = serde_json::from_slice(&hub.run(&args).stdout).unwrap();

@@ -9,7 +9,7 @@ use std::{
 
 #[test]
 fn without_a_hub_it_says_how_to_start_one() {
-    // A port that is taken, so that no other test's hub gets it, and that nobody listens on.
+    // A port that is taken, so that no other test's hub gets it, and on which no process listens.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -99,7 +99,7 @@ fn questions_are_answered_from_standard_input_or_left_open() {
     assert!(text(&output.stdout).contains("Your answer was: nonsense is allowed here"));
 
     let output = hub.run(&["chat", "ask me"]);
-    assert_eq!(output.status.code(), Some(8), "nobody is there: {}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(8), "no terminal is there: {}", text(&output.stderr));
     let chat = hub.json(0, &["chats", "--json", "-n", "1"])[0]["chats"][0].clone();
     assert_eq!(chat["status"], "suspended");
     let chat = chat["chat_id"].as_str().unwrap();

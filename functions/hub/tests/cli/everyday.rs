@@ -1,4 +1,4 @@
-//! What people do all day: answers in pipes, short ids, folders, what was used.
+//! Everyday commands: answers in pipes, short ids, folders, usage.
 
 use crate::support::{hub, text};
 
@@ -8,7 +8,7 @@ fn a_pipe_gets_the_answer_alone() {
     let asked = hub.run_with_input(&["chat", "ask me"], b"blue\n");
     let (answer, beside) = (text(&asked.stdout), text(&asked.stderr));
     assert!(answer.starts_with("Thank you. Your answer was: blue\n\nI wrote it to"), "{answer}");
-    // What it said on its way is no answer.
+    // Its words on the way are no answer.
     assert!(beside.contains("I have one question before I go on.") && beside.contains("* ask_user"), "{beside}");
 
     let output = hub.run(&["chat", "write a haiku"]);
@@ -60,7 +60,7 @@ fn workspaces_are_renamed_and_removed() {
     assert!(text(&near.stderr).contains("did you mean \"Research\"?"), "{}", text(&near.stderr));
     assert!(hub.run(&["workspaces", "rename", "Research", "Archive"]).status.success());
     assert!(text(&hub.run(&["workspaces"]).stdout).ends_with("  Archive\n"));
-    assert_eq!(hub.run(&["workspaces", "rm", &id[..13]]).status.code(), Some(2), "nobody said yes");
+    assert_eq!(hub.run(&["workspaces", "rm", &id[..13]]).status.code(), Some(2), "no confirmation was given");
     assert!(hub.run_with_input(&["workspaces", "rm", "Archive"], b"y\n").status.success());
     assert_eq!(text(&hub.run(&["workspaces"]).stdout), "");
 }
@@ -77,7 +77,7 @@ fn folders_go_there_and_come_back() {
     let sync = |more: &[&str]| text(&hub.run(&[&["files", "sync", here, "/projects/site"], more].concat()).stdout);
     assert_eq!(sync(&["--dry-run"]), "would write /projects/site/docs/a.md\nwould write /projects/site/index.md\n");
     assert_eq!(sync(&[]), "wrote /projects/site/docs/a.md\nwrote /projects/site/index.md\n");
-    assert_eq!(sync(&[]), "", "what is the same makes no version");
+    assert_eq!(sync(&[]), "", "an equal file makes no version");
     std::fs::write(format!("{here}/index.md"), "two\n").unwrap();
     std::fs::remove_file(format!("{here}/docs/a.md")).unwrap();
     assert_eq!(sync(&["--delete"]), "wrote /projects/site/index.md\nremoved /projects/site/docs/a.md\n");
@@ -92,7 +92,7 @@ fn folders_go_there_and_come_back() {
 }
 
 #[test]
-fn what_was_used_and_who_one_is() {
+fn usage_and_identity() {
     let (_folder, hub) = hub();
     assert!(hub.run(&["chat", "write a haiku"]).status.success());
     let used = hub.json(0, &["usage", "--json"]);

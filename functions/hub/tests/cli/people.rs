@@ -1,4 +1,4 @@
-//! A hub for several people, as the real binary: its own tokens, members, API keys, limits; and what it refuses to start as.
+//! A hub for several people, as the real binary: its own tokens, members, API keys, limits; and the configurations that it refuses.
 
 use crate::support::{ANYWHERE, Hub, command, text};
 use serde_json::Value;
@@ -22,7 +22,7 @@ impl Shared {
         self.0.command(args).env("BUILDSCALE_TOKEN", token).output().unwrap()
     }
 
-    /// What a command prints, when it succeeds.
+    /// The output of a command, when it succeeds.
     #[track_caller]
     fn says(&self, token: &str, args: &[&str]) -> String {
         let output = self.run(token, args);
@@ -97,14 +97,14 @@ fn people_sign_in_invite_each_other_and_make_keys() {
 }
 
 #[test]
-fn turns_of_real_workers_are_charged_by_what_they_used() {
+fn turns_of_real_workers_are_charged_by_their_usage() {
     let data = tempfile::tempdir().unwrap();
     let hub = Shared::start(data.path(), &[("BUILDSCALE__AUTH__TOKENS_PER_MINUTE", "1")]);
     let (ann, bob) = (token("ann"), token("bob"));
     hub.says(&ann, &["chat", "--once", "Show me what you can do"]);
     // Should the machine be so slow that a minute has passed, the next turn was charged, too.
     let refused = (0..5).map(|_| hub.run(&ann, &["chat", "--once", "And more", "--json"]));
-    let refused = refused.into_iter().find(|output| !output.status.success()).expect("what a turn used counts");
+    let refused = refused.into_iter().find(|output| !output.status.success()).expect("the tokens of a turn count");
     assert!(text(&refused.stderr).contains("RATE_LIMITED"), "{refused:?}");
     hub.says(&ann, &["files", "ls"]);
     hub.says(&bob, &["chat", "--once", "Show me what you can do"]);

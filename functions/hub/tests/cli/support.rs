@@ -44,7 +44,7 @@ impl Hub {
         self.process.wait().unwrap();
     }
 
-    /// A command against it. What it remembers from one time to the next is the hub's own affair, too.
+    /// A command against it. Its state from one time to the next belongs to this hub alone, too.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command.env("BUILDSCALE_URL", &self.address).env("XDG_STATE_HOME", self.folder.join("state"));

@@ -57,7 +57,7 @@ fn s8_a_check_of_a_folder_that_is_not_there_says_so() {
         assert!(told.contains("there is no folder ") && told.contains("hint"), "{told}");
         assert!(!told.contains("os error"), "{told}");
     }
-    // What may be the name of a flow is asked a hub for; that it is no folder is said, too.
+    // A possible name of a flow needs a hub; that it is no folder is told, too.
     let output = command(&["flow", "check", "nonexist"]).env("BUILDSCALE_URL", "http://127.0.0.1:1").output().unwrap();
     assert_eq!(output.status.code(), Some(5));
     assert!(text(&output.stderr).contains("there is no folder nonexist here"), "{}", text(&output.stderr));
@@ -72,7 +72,7 @@ fn s8_a_check_of_a_folder_that_is_not_there_says_so() {
 }
 
 #[test]
-fn s8_what_an_entry_point_can_be_is_listed() {
+fn s8_possible_entry_points_are_listed() {
     let listed = text(&command(&["flow", "entrypoints"]).output().unwrap().stdout);
     let read = listed.lines().find(|line| line.starts_with("read ")).unwrap();
     assert!(read.contains("read_file") && listed.contains("\ntext:lines\n"), "{listed}");
@@ -219,7 +219,7 @@ fn s10_7_a_task_is_paused_stepped_and_stopped() {
     assert_eq!(hub.run(&["task", "tail", &task, "--after", &last]).status.code(), Some(6));
 }
 
-/// Runs the commands that a tail says answer what is asked, as they are.
+/// Runs the commands that a tail suggests as answers, as they are.
 fn answer_as_told(hub: &Hub, said: &str) -> usize {
     let commands = said.lines().filter_map(|line| line.split_once("answer it with: buildscale "));
     let commands: Vec<Vec<&str>> = commands.map(|(_, command)| command.split(' ').collect()).collect();
@@ -246,11 +246,11 @@ fn s10_9_a_tail_of_a_task_that_waits_says_how_to_answer_and_ends() {
     assert_eq!(answer_as_told(&hub, &said), 1);
     let followed = follower.wait_with_output().unwrap();
     assert_eq!(followed.status.code(), Some(0), "it went on all the while: {}", text(&followed.stdout));
-    assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(0), "what was answered is asked no more");
+    assert_eq!(hub.run(&["task", "tail", &task]).status.code(), Some(0), "an answered question is asked no more");
 }
 
 #[test]
-fn s10_9_a_tail_says_what_subtasks_ask_when_nothing_else_moves() {
+fn s10_9_a_tail_tells_questions_of_subtasks_when_nothing_else_moves() {
     let (folder, hub) = hub();
     let asks = "role: linear, context: none, ask: {approve: 'Is {{input}} right?'}}";
     let dir =
@@ -264,7 +264,7 @@ fn s10_9_a_tail_says_what_subtasks_ask_when_nothing_else_moves() {
     assert_eq!(answer_as_told(&hub, &said), 2);
     assert_eq!(hub.run(&["task", "tail", &task, "--follow"]).status.code(), Some(0));
 
-    // Who runs it from a script is told the same, and does not wait for ever.
+    // A script that runs it is told the same, and does not wait for ever.
     let output = hub.run(&["flow", "run", "each", "--input", r#"{"items": [1, 2]}"#]);
     let beside = text(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{beside}");
@@ -279,10 +279,10 @@ fn people_are_asked_in_the_terminal_or_answer_later() {
     let output = hub.run_with_input(&run, "y\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("Publish the report?"), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "the report\n", "what is approved passes");
+    assert_eq!(text(&output.stdout), "the report\n", "an approved value passes");
 
     let output = hub.run(&run);
-    assert_eq!(output.status.code(), Some(8), "nobody is there: {}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(8), "no terminal is there: {}", text(&output.stderr));
     let waiting = hub.json(0, &["task", "list", "--phase", "suspended", "--json"]);
     let task = waiting[0]["tasks"][0]["task_id"].as_str().unwrap();
     assert!(text(&output.stderr).contains(&format!("buildscale task answer {task} --node review --approve")));
@@ -325,7 +325,7 @@ fn s10_9_each_line_of_the_repl_is_one_task() {
     assert_eq!(beside.matches("+ choose").count(), 1, "telemetry is off the second time: {beside}");
     let tasks = hub.json(0, &["task", "list", "--json"]);
     assert_eq!(tasks[0]["tasks"].as_array().unwrap().len(), 2);
-    // What was typed is there in the next session, and the last task's end is the script's.
+    // Typed lines are there in the next session, and the last task's end is the script's.
     let output = hub.run_with_input(&["flow", "repl", "choice"], "!1\n{\"good\": false}\n");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
@@ -380,7 +380,7 @@ fn s10_9_a_failed_split_is_looked_into_from_its_own_output() {
 }
 
 #[test]
-fn s10_9_a_task_is_shown_whole_with_what_was_said_and_its_output_once() {
+fn s10_9_a_task_is_shown_whole_with_its_conversations_and_its_output_once() {
     let (folder, hub) = hub();
     let dir = flow(folder.path(), "choice", CHOICE);
     let events = hub.json(0, &["flow", "run", &dir, "--input", r#"{"good": true}"#, "--json"]);

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What the model plays: it runs what it is told to, then says what came of it.
+/// The script of the model: it runs the given command, then tells its result.
 const SCRIPT: &str = r#"
 rules:
 - when: {user: '^run'}
@@ -51,7 +51,7 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let hub = scripted(data.path(), &[]).await?;
     let client = hub.client();
     let place = client.place().await?;
-    client.file(&place, "/projects/notes.md", "what the notes say").await?;
+    client.file(&place, "/projects/notes.md", "the words of the notes").await?;
     client.file(&place, "/data/secret.md", "also here").await?;
     let chat = client.chat(&place, "run it").await?;
     let asked = decide(&client, &chat, "approved").await?;
@@ -59,7 +59,10 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let done = client.watch(&chat).until_event("done").await?;
     let said = done.data["message"].as_str().ok_or("no message")?;
     // It reads the workspace, and of the hub's own data nothing; and it changes nothing.
-    assert!(said.starts_with("It said") && said.contains("what the notes say") && said.contains("also here"), "{said}");
+    assert!(
+        said.starts_with("It said") && said.contains("the words of the notes") && said.contains("also here"),
+        "{said}"
+    );
     let refused = ["Permission denied", "No such file", "Read-only"].map(|refused| said.matches(refused).count());
     assert!(refused.iter().sum::<usize>() >= 2 && !said.contains("SQLite format"), "{said}");
     assert!(said.contains("[exit code 0"), "{said}");
@@ -85,7 +88,7 @@ async fn an_approved_plan_runs_commands_until_it_is_changed() -> Result {
     let after = async |turns: u64| client.until(&chat, |view| view["turns"] == turns).await;
     let view = after(1).await?;
     let plan = view["plan_id"].as_str().ok_or("no plan_id")?;
-    // Its approval starts the work, and a tick of a step leaves the plan what it was.
+    // Its approval starts the work, and a tick of a step keeps the plan approved.
     client.post(&format!("{chat}/approve"), json!({ "v": 1 })).await?;
     let view = after(2).await?;
     assert_eq!((&view["mode"], &view["approval"]["v"]), (&json!("build"), &json!(1)));

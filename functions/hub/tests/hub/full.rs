@@ -1,4 +1,4 @@
-//! A hub whose disk is full: it reads, deletes and stops, says so, starts, and goes on where it was once there is room.
+//! A hub whose disk is full: it reads, deletes and stops, tells its state, starts, and goes on once there is room.
 
 use crate::support::{Hub, PATIENCE, Result, count, start};
 use reqwest::{Method, StatusCode};
@@ -42,10 +42,10 @@ async fn a_hub_on_a_full_disk_reads_deletes_and_goes_on_when_there_is_room() -> 
 
     disk.fill()?;
     let ready = client.until("/ready", |ready| ready["degraded"]["disk"].is_string()).await?;
-    assert_eq!(ready["status"], "ready", "who may read and delete needs it: {ready}");
+    assert_eq!(ready["status"], "ready", "reading and deleting need it: {ready}");
     adds_nothing(&hub, &place, &old, &kept_at).await?;
     reads(&hub, &kept_at, &kept, &old).await?;
-    // The turn that runs ends on what was kept for that; the message behind it waits.
+    // The running turn ends on space reserved for that; the message behind it waits.
     timeout(PATIENCE, watch.until(|events| count(events, "done") == 1)).await??;
     client.until(&busy, |chat| chat["turns"] == 1).await?;
     client.ask(Method::DELETE, &gone_at, Value::Null).await?.good()?;
@@ -63,7 +63,7 @@ async fn a_hub_on_a_full_disk_reads_deletes_and_goes_on_when_there_is_room() -> 
     assert_eq!(
         (&chat["turns"], &chat["status"]),
         (&json!(1), &json!("idle")),
-        "it waits, and nobody is blamed: {chat}"
+        "it waits, and no actor is blamed: {chat}"
     );
 
     disk.free()?;
@@ -77,7 +77,7 @@ async fn a_hub_on_a_full_disk_reads_deletes_and_goes_on_when_there_is_room() -> 
     Ok(())
 }
 
-/// Whatever adds is refused before anything of it is stored.
+/// Every request that adds is refused before anything of it is stored.
 async fn adds_nothing(hub: &Hub, place: &str, chat: &str, file: &str) -> Result {
     let client = hub.client();
     for (method, path, body) in [

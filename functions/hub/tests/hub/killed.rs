@@ -1,4 +1,4 @@
-//! A hub that is killed in a loop while long turns run: nobody is blamed for it, and what was accepted ends exactly once.
+//! A hub that is killed in a loop while long turns run: no actor is blamed for it, and accepted work ends exactly once.
 
 use crate::support::{Client, Hub, PATIENCE, Result, count, start};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ struct Talk {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_killed_in_a_loop_blames_nobody() -> Result {
+async fn a_hub_that_is_killed_in_a_loop_blames_no_actor() -> Result {
     let data = tempfile::tempdir()?;
     let mut hub = scripted(data.path()).await?;
     let client = hub.client();

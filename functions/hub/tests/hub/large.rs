@@ -13,7 +13,7 @@ use std::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// A long content, and what it may cost in memory.
+/// A long content, and its limit in memory.
 const LENGTH: u64 = 160 * MIB + 4321;
 const COST: u64 = 64 * MIB;
 /// The shortest that is large is one byte shorter.
@@ -46,7 +46,7 @@ async fn address(client: &Client, place: &str, digest: Sha256, length: u64) -> R
     Ok(given["request"]["url"].as_str().ok_or("no url")?.to_owned())
 }
 
-/// Sends what `seed` says to an address; the status.
+/// Sends the bytes of `seed` to an address; returns the status and the answer.
 async fn send(client: &Client, to: &str, length: u64, seed: u64) -> Result<(u16, Value)> {
     let sent = reqwest::Client::new().put(client.address(to)).body(body(length, seed)).send().await?;
     Ok((sent.status().as_u16(), sent.json().await.unwrap_or_default()))
@@ -97,7 +97,7 @@ fn in_archive(data: &Path, place: &str, digest: Sha256) -> PathBuf {
     workspace(data, place).join("archive").join(&name[..2]).join(&name[2..4]).join(name)
 }
 
-/// What uploads have left: temporary files, and contents.
+/// The leftovers of uploads: temporary files, and contents.
 fn left(data: &Path, place: &str) -> Vec<PathBuf> {
     let (mut found, mut folders) =
         (Vec::new(), vec![data.join("workspaces/.temporary"), workspace(data, place).join("archive")]);
@@ -152,7 +152,7 @@ async fn a_large_file_passes_with_flat_memory_and_is_treated_as_any() -> Result 
     client.post(&format!("{file}/restore"), json!({})).await?;
     gives_all(&client, &content, LENGTH, 1).await?;
 
-    // Tools say what it is instead of reading it.
+    // Tools tell its kind and length instead of reading it.
     let call = async |tool: &str, args: Value| {
         client.post(&format!("{place}/tools"), json!({ "tool": tool, "args": args })).await
     };
@@ -193,7 +193,7 @@ async fn a_broken_or_lying_upload_leaves_nothing() -> Result {
     let unauthorized = (401, "UNAUTHORIZED".to_owned());
     assert_eq!(refused(&to, SHORT, 2).await?, invalid, "other bytes");
     assert_eq!(refused(&to, SHORT - 1, 1).await?, invalid, "a short one");
-    // What is too long is refused in the middle, so that the answer may be missed.
+    // A content that is too long is refused in the middle, so that the answer may be missed.
     if let Ok(answer) = refused(&to, SHORT + 40 * MIB, 1).await {
         assert_eq!(answer, invalid, "a long one");
     }
@@ -237,7 +237,7 @@ async fn a_broken_or_lying_upload_leaves_nothing() -> Result {
 }
 
 #[tokio::test]
-async fn a_damaged_chunk_is_named_and_what_is_around_it_is_served() -> Result {
+async fn a_damaged_chunk_is_named_and_the_rest_is_served() -> Result {
     let data = tempfile::tempdir()?;
     fs::write(data.path().join(crate::support::LOG), "")?;
     let mut hub = start(data.path(), &[]).await?;

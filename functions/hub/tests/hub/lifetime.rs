@@ -1,11 +1,11 @@
-//! A hub from its start to its end: what is on its disk, what is in its memory, and how it ends in good order.
+//! A hub from its start to its end: its disk, its memory, and its shutdown in good order.
 
 use crate::support::{Result, count, start};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn what_the_api_has_is_on_the_disk() -> Result {
+async fn everything_in_the_api_is_on_the_disk() -> Result {
     let folder = tempfile::tempdir()?;
     let mut hub = start(folder.path(), &[]).await?;
     let client = hub.client();

@@ -1,5 +1,5 @@
-//! The real binary, for what only a hub has: its data folder, its memory, its terminal, its operator. What people do over HTTP is in
-//! the suite of `tests/journeys`, in every world.
+//! The real binary, for the parts that only a hub has: its data folder, its memory, its terminal, its operator. The suite of `tests/journeys` covers
+//! its use over HTTP, in every world.
 
 mod commands;
 mod full;

@@ -35,7 +35,7 @@ async fn take(State(came): State<Came>, uri: Uri, body: Bytes) {
 }
 
 #[tokio::test]
-async fn s6_a_hub_tells_its_observers_what_tasks_do_and_no_secret() -> Result {
+async fn s6_a_hub_tells_its_observers_the_events_of_tasks_and_no_secret() -> Result {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let collector = format!("http://{}", listener.local_addr()?);
     let came = Came::default();
@@ -61,7 +61,7 @@ async fn s6_a_hub_tells_its_observers_what_tasks_do_and_no_secret() -> Result {
         metrics.as_str().is_some_and(|text| text.contains(line))
     };
     client.until("/metrics", counted).await?;
-    // What waits is told before it ends.
+    // Waiting events are told before it ends.
     assert!(hub.terminate().await?.success());
 
     let text = std::fs::read_to_string(data.path().join("observers").join(&workspace).join("lines.jsonl"))?;
@@ -77,7 +77,7 @@ async fn s6_a_hub_tells_its_observers_what_tasks_do_and_no_secret() -> Result {
 }
 
 #[tokio::test]
-async fn s10_4_what_tasks_do_is_counted_by_phase_also_after_a_restart() -> Result {
+async fn s10_4_tasks_are_counted_by_phase_also_after_a_restart() -> Result {
     let data = tempfile::tempdir()?;
     let mut hub = start(data.path(), &[]).await?;
     let client = hub.client();
@@ -93,7 +93,7 @@ async fn s10_4_what_tasks_do_is_counted_by_phase_also_after_a_restart() -> Resul
         client.until("/metrics", counts(line)).await?;
     }
 
-    // It waits for a person: after a restart nobody drives it, and it is there.
+    // It waits for a person: after a restart no worker drives it, and it is there.
     hub.kill().await?;
     hub.restart().await?;
     client.until("/metrics", counts(one)).await?;

@@ -1,5 +1,5 @@
-//! Flows with providers and keys of their own: who is asked with which key, and that no secret, wherever it comes from, is in
-//! anything that the hub says or writes down (spec 002 §10.6, §10.11).
+//! Flows with providers and keys of their own: the key that each provider gets, and that no secret, of any origin, is in anything that the hub tells
+//! or writes down (spec 002 §10.6, §10.11).
 
 use crate::support::{LOG, Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};
@@ -77,7 +77,7 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
     let history = client.get(&format!("{api}/tasks/{id}/history")).await?;
     let thought = history["stages"].as_array().into_iter().flatten().find(|stage| stage["node"] == "think").cloned();
     assert_eq!(thought.ok_or("no stage")?["output"], "Your key is [redacted]!");
-    // Which adapter it was, and in which version, is part of what the run was made with; the key is not.
+    // The adapter and its version are part of the run's metadata; the key is not.
     let metadata = client.get(&format!("{api}/tasks/{id}/metadata")).await?;
     let adapters = metadata["adapters"].as_array().cloned().unwrap_or_default();
     let house = adapters.iter().find(|adapter| adapter["id"] == "house").ok_or("no fingerprint")?;
@@ -133,7 +133,7 @@ async fn s10_11_a_key_that_is_missing_is_found_before_any_agent_is_asked() -> Re
     let failed = client.run(&api, "chain", json!("x")).await?;
     let error = failed["error"]["message"].as_str().unwrap_or_default();
     assert!(error.contains("the provider other") && error.contains("no-such-secret"), "{failed}");
-    assert_eq!(stub.keys(), Vec::<String>::new(), "nobody was asked, and nothing was paid");
+    assert_eq!(stub.keys(), Vec::<String>::new(), "no provider was asked, and nothing was paid");
     Ok(())
 }
 
@@ -249,11 +249,11 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
         ("plugins.yaml", "plugins:\n  - {id: lines, type: json_lines, config: {path: lines.jsonl}}\n"),
     ];
     client.flow(&api, "leaky", &files).await?;
-    // The provider is asked once, so that the reference is looked up before somebody says what it leads to.
+    // The provider is asked once, so that the reference is looked up before a message contains its value.
     client.run(&api, "leaky", json!("first")).await?;
     assert_eq!(stub.keys(), ["pl4nted-by-reference"]);
 
-    // One that nobody has said: the flow puts it together. It is not remembered either.
+    // A secret that was never said: the flow puts it together. It is not remembered either.
     let make = "{id: think, kind: deterministic, role: linear, context: none, remember: {store: project, key: made}, \
                 op: {expr: '\"pl4nted-\" + \"in-the-file\"'}}";
     let workflow: String = WORKFLOW
@@ -271,7 +271,7 @@ async fn s10_11_a_secret_of_no_origin_is_in_anything_that_is_said_or_written() -
         said.push((part, text));
     }
 
-    // What people say, what a model says, what a tool's error repeats, what a refusal repeats.
+    // Secrets in messages of people and of a model, in a tool's error, and in a refusal.
     let all = PLANTED.map(|(_, secret)| secret).join(" ");
     let task = client.run(&api, "leaky", json!(all)).await?;
     let id = task["task_id"].as_str().ok_or("no task_id")?.to_owned();

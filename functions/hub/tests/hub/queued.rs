@@ -1,5 +1,5 @@
-//! More commands than a hub has places for: they wait, and each runs once. Somebody outside of the hub counts them, so that what
-//! the hub says of them can be held against what they did.
+//! More commands than a hub has places for: they wait, and each runs once. An observer outside the hub counts them, so that the hub's words can be
+//! held against the facts.
 
 use crate::support::{Hub, PATIENCE, Result, start};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ nodes:
 edges: [{from: begin, to: say}, {from: say, to: show}, {from: show, to: done}]
 ";
 
-/// Whoever counts: each command says its number, and goes on when it is told to.
+/// The counter: each command sends its number, and goes on when it is told to.
 struct Outside {
     port: u16,
     counted: watch::Receiver<BTreeMap<u64, usize>>,
@@ -140,7 +140,7 @@ async fn a_queue_of_commands_holds_up_no_other_tenant_and_outlives_the_hub() -> 
     outside.may_go_on.send_replace(true);
     hub.restart().await?;
     let ended = hub.client().until(&task, |task| task["phase"] == "finished").await?;
-    // What had begun was interrupted, and is no success; what waited runs once.
+    // The running command was interrupted, and is no success; the waiting ones run once.
     let message = ended["error"]["message"].as_str().unwrap_or_default();
     assert!(ended["status"] == "failure" && message.starts_with("24 of those that it joins failed"), "{ended}");
     assert_eq!(*outside.counted.borrow(), once(COMMANDS));

@@ -1,4 +1,4 @@
-//! What nothing leads to any more is found at the next start: the hub sweeps then, and not only at intervals.
+//! Stranded work is found at the next start: the hub sweeps then, and not only at intervals.
 
 use crate::support::{Result, start};
 use embedded::{Durability, Options, Store};
@@ -11,8 +11,7 @@ use testkit::{age_indexed, age_log};
 /// Longer than the trash is kept, and than anything may lie about before it is looked after.
 const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
 
-/// A month passes while the hub is away: whatever this actor and the trash have, they have had for that long. If `purges`, somebody
-/// takes all messages away meanwhile.
+/// A month passes while the hub is away: everything of this actor and in the trash is that old. If `purges`, all messages are taken away meanwhile.
 async fn a_month_later(data: &Path, actor: &str, purges: bool) -> Result {
     let options = Options { durability: Durability::Normal, max_attempts: 1_000, ..Options::default() };
     let store = Store::open(data.join("buildscale.sqlite3"), Arc::new(SystemClock), options)?;
@@ -35,7 +34,7 @@ async fn a_month_later(data: &Path, actor: &str, purges: bool) -> Result {
 }
 
 #[tokio::test]
-async fn what_was_left_behind_goes_on_at_the_next_start() -> Result {
+async fn stranded_work_goes_on_at_the_next_start() -> Result {
     let folder = tempfile::tempdir()?;
     let mut hub = start(folder.path(), &[]).await?;
     let client = hub.client();
@@ -59,7 +58,7 @@ async fn what_was_left_behind_goes_on_at_the_next_start() -> Result {
     client.post(&format!("{chat}/stop"), Value::Null).await?;
     watch.until_event("stopped").await?;
 
-    // What has ended is left alone, however long ago that was.
+    // An ended task is left alone, however long ago that was.
     assert!(hub.terminate().await?.success());
     a_month_later(folder.path(), actor.as_str(), false).await?;
     hub.restart().await?;

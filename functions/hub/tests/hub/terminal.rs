@@ -33,7 +33,7 @@ const CTRL_D: &str = "\x04";
 struct Screen {
     pty: Pty,
     child: tokio::process::Child,
-    /// What was shown and not looked at yet.
+    /// The text that was shown and not looked at yet.
     shown: String,
 }
 
@@ -56,7 +56,7 @@ impl Screen {
         Ok(self.pty.write_all(keys.as_bytes()).await?)
     }
 
-    /// Waits until this is shown, and forgets what was shown up to its end; gives what was before it.
+    /// Waits until this is shown, and forgets the text up to its end; gives the text before it.
     async fn until(&mut self, text: &str) -> Result<String> {
         let looking = async {
             loop {
@@ -66,7 +66,7 @@ impl Screen {
                 }
                 let mut bytes = [0; 4096];
                 match self.pty.read(&mut bytes).await {
-                    // That is how a terminal says that nobody is at its other end.
+                    // That is how a terminal reports that its other end is closed.
                     Ok(0) | Err(_) => return Err(format!("it ended before {text:?}")),
                     Ok(read) => self.shown.push_str(&String::from_utf8_lossy(bytes.get(..read).unwrap_or_default())),
                 }
@@ -114,7 +114,7 @@ async fn s10_9_lines_are_edited_recalled_and_completed_on_a_terminal() -> Result
     screen.until("it is 1").await?;
     screen.prompt("usual> ").await?;
 
-    // Commands, and what may come after them.
+    // Commands, and the words that may come after them.
     screen.keys("/tel\ton\r").await?;
     screen.prompt("usual> ").await?;
     screen.keys("/telemetry\r").await?;
@@ -130,14 +130,14 @@ async fn s10_9_lines_are_edited_recalled_and_completed_on_a_terminal() -> Result
     screen.keys("/fl\tappr\t\r").await?;
     screen.prompt("default> ").await?;
 
-    // Ctrl-C drops what was typed, Ctrl-D leaves.
+    // Ctrl-C drops the typed line, Ctrl-D leaves.
     screen.keys(&format!("{{half a line{CTRL_C}")).await?;
     screen.until("(Ctrl-D leaves)").await?;
     screen.prompt("default> ").await?;
     screen.keys(CTRL_D).await?;
     assert_eq!(screen.ended().await?, Some(0));
 
-    // What was run is kept for the next session, for nobody else to read.
+    // The lines are kept for the next session, unreadable for other users.
     let file = state.join("buildscale/repl_history");
     assert_eq!(std::fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(&file)?, "{\"good\": true}\n{\"good\": 1}\n");
@@ -201,7 +201,7 @@ async fn a_plan_is_read_approved_and_left_on_a_terminal() -> Result {
     screen.until("/approve 1 approves this version and starts the work").await?;
     screen.keys("/approve\r").await?;
     screen.until("which version?").await?;
-    // The approval starts the turn that carries the plan out, and its command is asked about by nobody.
+    // The approval starts the turn that carries the plan out, and its command runs unasked.
     screen.keys("/approve 1\r").await?;
     screen.until("It said").await?;
     screen.until("built").await?;

@@ -20,10 +20,10 @@ use tokio::{
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What stands between a worker and a sandbox.
+/// A proxy between a worker and a sandbox, which breaks connections.
 struct Between {
     address: SocketAddr,
-    /// Where it leads to now.
+    /// The address that it leads to now.
     to: Arc<Mutex<SocketAddr>>,
     connections: Arc<AtomicUsize>,
     /// Ends all connections that there are.
@@ -61,7 +61,7 @@ impl Between {
     }
 }
 
-/// What a command wrote, as it is heard over `sandbox`; it is granted its place over a connection that holds.
+/// The output of a command as heard over `sandbox`; its place is granted over a connection that holds.
 async fn output(served: &Served, sandbox: &dyn Sandbox, command: ports::Exec) -> (String, Option<i32>) {
     let asked = ports::Reserve { call: command.call, direct: false, wait: PATIENCE };
     let Place::Granted(grant) = served.remote().reserve(asked).await.unwrap() else { panic!("there are places") };
@@ -80,7 +80,7 @@ async fn output(served: &Served, sandbox: &dyn Sandbox, command: ports::Exec) ->
 #[tokio::test]
 async fn a_command_is_followed_over_connections_that_break() {
     let served = Served::new().await;
-    // In the head, at the first event, in the middle of lines. What never arrived is another matter: it is not known whether it did.
+    // In the head, at the first event, in the middle of lines. A request that never arrived is another matter: its effect is unknown.
     let between = Between::new(served.address, &[1, 20, 400, 5_000, 30_000]).await;
     let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     let (found, code) = output(&served, &at(between.address), command(&["seq", "1", "20000"])).await;
@@ -95,7 +95,7 @@ async fn a_command_is_followed_over_connections_that_break() {
 }
 
 #[tokio::test]
-async fn what_was_dropped_is_told_once() {
+async fn dropped_output_is_reported_once() {
     let served = Served::new().await;
     let asked = ports::Exec { max_output: 20_000, ..command(&["seq", "1", "20000"]) };
     let whole = output(&served, &served.remote(), asked.clone()).await;

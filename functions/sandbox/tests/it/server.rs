@@ -109,7 +109,7 @@ pub async fn execution(sandbox: &dyn Sandbox, command: Exec) -> ports::Result<Ex
     }
 }
 
-/// A client of nobody in particular.
+/// A client without a token.
 pub fn http() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()

@@ -1,4 +1,4 @@
-//! Who comes in, and when it ends.
+//! Access to the server, and its end.
 
 use crate::server::{Served, TOKEN, WORKSPACE, at, command, execution, http};
 use domain::{Sha256, WorkspaceId};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
-async fn nobody_comes_in_without_the_token_of_the_task() {
+async fn every_request_needs_the_token_of_the_task() {
     let served = Served::new().await;
     let (own, other) = (format!("/workspaces/{WORKSPACE}"), format!("/workspaces/{}", Uuid::from_u128(7)));
     let routes = [
@@ -46,7 +46,7 @@ async fn nobody_comes_in_without_the_token_of_the_task() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_in_one_envelope() {
+async fn errors_come_in_one_envelope() {
     let served = Served::new().await;
     let http = http();
     let inside = format!("/workspaces/{WORKSPACE}");
@@ -83,10 +83,10 @@ async fn another_sandbox_at_the_address_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn one_that_nobody_uses_ends_itself() {
+async fn an_idle_sandbox_ends_itself() {
     let mut served = Served::idle(Duration::from_millis(200)).await;
     timeout(PATIENCE, &mut served.serving).await.unwrap().unwrap().unwrap();
-    assert!(matches!(served.remote().mark().await, Err(Error::Unavailable { .. })), "nobody is there");
+    assert!(matches!(served.remote().mark().await, Err(Error::Unavailable { .. })), "the server is gone");
 }
 
 #[tokio::test]
@@ -97,13 +97,13 @@ async fn one_that_runs_something_is_in_use() {
     let Ok(events) = execution(&served.remote(), running.clone()).await else { return };
     drop(events);
     let ended = timeout(Duration::from_secs(4), &mut served.serving).await;
-    assert!(ended.is_err(), "it ended under a command that runs, though nobody listens");
+    assert!(ended.is_err(), "it ended under a command that runs, though its listener is gone");
     served.remote().kill(running.call).await.unwrap();
     timeout(PATIENCE, &mut served.serving).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn when_it_is_ended_so_is_what_runs() {
+async fn its_end_ends_running_commands() {
     let mut served = Served::new().await;
     let begun = execution(&served.remote(), command(&["sh", "-c", "echo $$; sleep 1000"])).await.unwrap();
     let Execution::Begun(mut events) = begun else { panic!("it is begun") };

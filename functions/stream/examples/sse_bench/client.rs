@@ -1,4 +1,4 @@
-//! The client's side: processes to measure, and many sockets that count what they get.
+//! The client's side: processes to measure, and many sockets that count their events.
 
 use crate::Result;
 use std::{
@@ -63,7 +63,7 @@ impl Drop for Child {
 struct Client {
     socket: TcpStream,
     sent: Instant,
-    /// The end of what came before, while the head and the opening are awaited.
+    /// The last bytes received, while the head and the opening are awaited.
     opening: Vec<u8>,
     opened: bool,
     lines: u64,

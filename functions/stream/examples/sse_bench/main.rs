@@ -1,4 +1,4 @@
-//! What event streams cost: one JSON line a figure, each with its floor or its target, measured in the same run.
+//! The costs of event streams: one JSON line per figure, each with its floor or its target, measured in the same run.
 //!
 //! ```text
 //! cargo run --release -p stream --example sse_bench            every figure
@@ -122,7 +122,7 @@ async fn idle() -> Result<()> {
     for (kind, path) in [("hold", "one"), ("server", "one"), ("server", "")] {
         let child = Child::start(kind)?;
         let name = |index: usize| if path.is_empty() { index.to_string() } else { path.to_owned() };
-        // The first connections pay for what the process sets up once.
+        // The first connections pay for one-time set-up of the process.
         let mut first = Clients::open(child.port, 100, |_| "/events?chat=warm".into()).await?;
         first.opened().await?;
         let before = child.resident()?;

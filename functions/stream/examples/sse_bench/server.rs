@@ -36,7 +36,7 @@ fn entry(number: u64) -> String {
     json!({ "first": number, "next": number + 1, "at": at, "step": step, "events": [event] }).to_string()
 }
 
-/// Logs that take no memory, since their entries follow from their numbers; so what grows is the server's own.
+/// Logs that take no memory, since their entries follow from their numbers; so growth is the server's own.
 #[derive(Default)]
 struct Logs {
     ends: Mutex<HashMap<String, u64>>,

@@ -1,4 +1,4 @@
-//! A log in memory and a bus that loses, doubles and reorders what it carries, chosen by seed.
+//! A log in memory and a bus that loses, doubles and reorders messages, chosen by seed.
 #![allow(dead_code, reason = "each test and the bench use a part of it")]
 
 use actor::{ActorId, Entry};
@@ -95,7 +95,7 @@ pub struct Faults {
     pub doubled: u64,
     pub late: u64,
     pub garbled: u64,
-    /// Nobody can subscribe.
+    /// Subscribing fails.
     pub away: bool,
 }
 
@@ -214,7 +214,7 @@ impl Log {
         skipped: u64,
     ) {
         let (first, next) = (self.next, self.next + (events.len() as u64).max(1) + skipped);
-        // As JSON, so that what the runtime keeps in an entry for itself is none of our business here.
+        // As JSON, because this test does not depend on the runtime's own part of an entry.
         let (at, step) = (Timestamp::default(), Uuid::nil());
         let body = json!({ "first": first, "next": next, "at": at, "step": step, "events": events }).to_string();
         let entry: Entry<E> = serde_json::from_str(&body).unwrap();

@@ -20,7 +20,7 @@ use std::{collections::HashSet, time::Duration};
 const ROUNDS: u32 = 10;
 const CONDITION: &str = "ConditionalCheckFailedException";
 
-/// What became of one round.
+/// The outcome of one round.
 enum Round {
     Done,
     /// The expectation of the write at this position did not hold.
@@ -32,7 +32,7 @@ enum Round {
 }
 
 impl DynamoTable {
-    /// Writes what has been validated.
+    /// Writes a validated commit.
     pub(super) async fn write(&self, writes: &[Write]) -> Result<()> {
         let says_something = |write: &&Write| !matches!(write, Write::Check { expect: Expect::Any, .. });
         let asked = writes.iter().filter(says_something).count();
@@ -200,7 +200,7 @@ where
     }
 }
 
-/// What the reasons of a cancelled transaction come to; there is one for each write.
+/// The verdict over the reasons of a cancelled transaction; there is one for each write.
 fn verdict(reasons: &[CancellationReason], planned: &[Planned]) -> Result<Round> {
     let failed = |reason: &CancellationReason| reason.code() == Some("ConditionalCheckFailed");
     let conditions: Vec<&Planned> =
@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(outcome(&["ThrottlingError", "None"], &[absent; 2]).unwrap(), Round::Busy(_)));
         match outcome(&[failed, "None", failed], &[any, absent, any]).unwrap() {
             Round::Misjudged(positions) => assert_eq!(positions, [0, 2]),
-            _ => panic!("nobody expected anything"),
+            _ => panic!("no write had a condition"),
         }
         assert!(matches!(outcome(&["None", "ValidationError"], &[absent; 2]), Err(Error::Invalid(_))));
         assert!(matches!(outcome(&["None", "None"], &[absent; 2]), Err(Error::Unavailable { .. })));

@@ -7,7 +7,7 @@ use ports::{Error, Query, Result};
 /// Hexadecimal digits of the seal in front of the position.
 const SEAL: usize = 16;
 
-/// The cursor after `last` in the range of `query`; `of` names what is queried, `names` the attributes of a position.
+/// The cursor after `last` in the range of `query`; `of` names the table or index, `names` the attributes of a position.
 pub(super) fn write(of: &str, query: &Query, names: &[&str], last: &Attributes) -> Result<String> {
     let part = |name: &&str| last.get(*name).and_then(|value| value.as_s().ok());
     let parts: Option<Vec<&String>> = names.iter().map(part).collect();
@@ -27,7 +27,7 @@ pub(super) fn read(of: &str, query: &Query, names: &[&str]) -> Result<Option<Att
     }
 }
 
-/// Not a secret: it finds mistakes, and a caller who forges a cursor only reads what its range allows anyway.
+/// Not a secret: it finds mistakes, and a caller who forges a cursor only reads items of its own range.
 fn seal(of: &str, Query { pk, from, to, descending, .. }: &Query, position: &str) -> String {
     let range = serde_json::json!([of, pk, from, to, descending, position]).to_string();
     let mut seal = Sha256::of(range.as_bytes()).to_string();

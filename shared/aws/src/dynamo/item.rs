@@ -14,12 +14,12 @@ pub(super) const IPK: &str = "ipk";
 pub(super) const ISK: &str = "isk";
 /// When DynamoDB may delete it, in whole seconds, rounded up. It does so at its leisure, within days.
 pub(super) const EXPIRES: &str = "expires";
-/// From when on nobody sees it, in milliseconds.
+/// The time from which readers do not see it, in milliseconds.
 pub(super) const EXPIRES_MS: &str = "expires_ms";
 
-/// The condition under which an item that is there has not expired. Where there is none, it holds as well.
+/// The condition under which an item has not expired. It holds for an absent item as well.
 pub(super) const ALIVE: &str = "(attribute_not_exists(expires_ms) OR expires_ms > :now)";
-/// What stands between an index key and the item's own key in [`ISK`]: nothing sorts below it.
+/// The separator between an index key and the item's own key in [`ISK`]: nothing sorts below it.
 const APART: char = '\0';
 
 pub(super) fn text(text: impl Into<String>) -> AttributeValue {
@@ -34,7 +34,7 @@ pub(super) fn key(key: &Key) -> Attributes {
     HashMap::from([(PK.to_owned(), text(&key.pk)), (SK.to_owned(), text(&key.sk))])
 }
 
-/// What a put sets beside key and revision.
+/// The attributes that a put sets beside key and revision.
 ///
 /// In the index, items under one key have no order of their own in DynamoDB, and a page could not be continued between
 /// them as the port promises; so the sort key there is made distinct by the item's own key behind it.

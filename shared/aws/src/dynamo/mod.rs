@@ -41,8 +41,8 @@ impl DynamoTable {
 
     /// One page of `range`, from the table or from the index.
     ///
-    /// DynamoDB counts what expired against the limit, and hides it after that, so a page may come out empty with more
-    /// behind it: then the next one is asked for, so that whoever reads pages of one gets one.
+    /// DynamoDB counts expired items against the limit, and hides them after that, so a page may come out empty with more behind it: then the next
+    /// one is asked for, so that a reader with pages of one gets one.
     async fn page(&self, query: &Query, range: &Range) -> Result<Page> {
         let mut start = cursor::read(range.of, query, &range.position)?;
         if query.to.as_deref().is_some_and(|to| to <= query.from.as_deref().unwrap_or_default()) {
@@ -110,9 +110,9 @@ impl Table for DynamoTable {
     }
 }
 
-/// What a query runs over.
+/// The range of a query.
 struct Range {
-    /// What cursors call it.
+    /// Its name in cursors.
     of: &'static str,
     index: Option<&'static str>,
     pk: &'static str,

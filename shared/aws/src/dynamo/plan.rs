@@ -1,4 +1,4 @@
-//! A write as DynamoDB does it: what it sets, and on what condition.
+//! A write as DynamoDB does it: its attributes, and its condition.
 
 use super::{
     Attributes,
@@ -10,11 +10,11 @@ use std::collections::HashMap;
 
 /// One write of a commit.
 pub(super) struct Planned {
-    /// Where it is in the commit.
+    /// Its place in the commit.
     pub(super) position: usize,
     pub(super) key: Key,
     pub(super) action: Action,
-    /// What must hold; the values that it and the action name.
+    /// The condition; the values that it and the action name.
     pub(super) condition: Option<String>,
     pub(super) values: Option<Attributes>,
     /// Whether the caller expects something. If not, a condition that fails says no more than that the plan was wrong.
@@ -89,7 +89,7 @@ fn expectation(expect: Expect, values: &mut Attributes) -> Option<String> {
     }
 }
 
-/// Sets all that a put sets, removes what it does not, and counts the revision.
+/// Sets all attributes of a put, removes the others, and counts the revision.
 fn update(mut contents: Attributes, values: &mut Attributes) -> Action {
     values.insert(":none".to_owned(), number(0));
     values.insert(":one".to_owned(), number(1));
@@ -130,7 +130,7 @@ mod tests {
                 _ => None,
             };
             assert_eq!(found, rev.map(number), "{expect:?}");
-            assert!(planned.condition.is_some_and(|condition| condition.contains(":now")), "what expired is absent");
+            assert!(planned.condition.is_some_and(|condition| condition.contains(":now")), "an expired item is absent");
         }
         assert!(matches!(plan(&Write::put(key, "1", Expect::Any), true).action, Action::Put(_)));
     }

@@ -1,12 +1,12 @@
-//! Sandboxes on ECS: a task a workspace, and an item of the table that says which one it is.
+//! Sandboxes on ECS: one task per workspace, and an item of the table that says which one it is.
 //!
-//! The item decides. Who asks for a sandbox first writes an item with an attempt of its own, on condition that there is none, and then
-//! asks ECS for a task under that attempt, which ECS takes for a client token: however often it is asked, by whomever, and whichever
-//! answers are lost, there is one task. Nobody waits for it: whoever looks next asks ECS how it is, and moves the item on
-//! ([`settle`]). What nobody looks at is moved on by the [sweep](EcsSandboxes::sweep), which also ends tasks that no item wants.
+//! The item decides. A worker that wants a sandbox first writes an item with an attempt of its own, on condition that there is none, and then asks
+//! ECS for a task under that attempt, which ECS takes for a client token: however often it is asked, by any worker, and with any answers lost, there
+//! is one task. No process waits for it: the next look asks ECS how it is, and moves the item on ([`settle`]). Items without a look are moved on by
+//! the [sweep](EcsSandboxes::sweep), which also ends tasks that no item wants.
 //!
-//! A sandbox is ready when it answers to its token, at the address of its own network interface. ECS is asked only when it does not
-//! answer. Looking at one (`look`, the sweep) never calls it, because a sandbox that nobody calls ends itself.
+//! A sandbox is ready when it answers to its token, at the address of its own network interface. ECS is asked only when it does not answer. Looking
+//! at one (`look`, the sweep) never calls it, because an idle sandbox ends itself.
 
 mod record;
 mod settle;
@@ -30,7 +30,7 @@ use tasks::Tasks;
 use tokio::time::Instant;
 
 const WHAT: &str = "ECS";
-/// A machine with NVMe takes two to three minutes to come, the image another; what takes twice as long does not come.
+/// A machine with NVMe takes two to three minutes to come, the image another; one that takes twice as long is given up.
 const DEADLINE: Duration = Duration::from_secs(6 * 60);
 /// How long a sandbox that answered is taken for ready. Then it is asked itself once more, which costs a millisecond, and ECS only if
 /// it does not answer: it may be gone at any moment, and a command should find that out before it begins.
@@ -39,12 +39,12 @@ const READY_FOR: Duration = Duration::from_secs(1);
 const ABSENT_FOR: Duration = Duration::from_secs(10);
 /// How long one that starts is: somebody waits for it.
 const COMES_FOR: Duration = Duration::from_secs(1);
-/// How long connections are kept for who does not use them.
+/// How long idle connections are kept.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 /// How often a lost race is run again.
 const TRIES: usize = 4;
 
-/// Makes what speaks with the sandbox at a URL such as `http://10.80.12.7:8080`, with its token.
+/// Makes the client of the sandbox at a URL such as `http://10.80.12.7:8080`, with its token.
 pub type Connect = Arc<dyn Fn(&str, &Secret, WorkspaceId) -> Result<Arc<dyn Sandbox>> + Send + Sync>;
 
 /// Sandboxes as tasks of ECS.
@@ -57,10 +57,10 @@ pub struct EcsSandboxes {
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
 
-/// What this process last found.
+/// The state that this process last found.
 struct Known {
     until: Instant,
-    /// What it speaks with, and of which attempt that is; it is kept for its connections.
+    /// Its client, and the attempt that the client belongs to; kept for its connections.
     sandbox: Option<(String, Arc<dyn Sandbox>)>,
     is_ready: bool,
 }
@@ -92,7 +92,7 @@ impl EcsSandboxes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What speaks with a sandbox: the one from before, where it is the same sandbox.
+    /// The client of a sandbox: the one from before, if it is the same sandbox.
     fn speaker(&self, kept: &Kept, url: &str) -> Result<Arc<dyn Sandbox>> {
         let before = self.known().get(&kept.workspace).and_then(|known| known.sandbox.clone());
         match before {
@@ -106,7 +106,7 @@ impl EcsSandboxes {
         let sandbox = standing.sandbox.clone().map(|sandbox| (attempt, sandbox));
         let now = Instant::now();
         let mut known = self.known();
-        // Those that nobody has asked for since are forgotten.
+        // Those without a request for a while are forgotten.
         known.retain(|_, known| known.until + FORGOTTEN_AFTER > now);
         let is_ready = sandbox.is_some();
         let until = now
@@ -127,7 +127,7 @@ impl Sandboxes for EcsSandboxes {
             Some(kept) => self.settle(kept, Call::UntilReady).await?,
             None => Standing::default(),
         };
-        // What this process took it for until now is not what it is.
+        // The state that this process has cached may be out of date.
         let is_new = self.known().get(&workspace).is_some_and(|known| known.is_ready != standing.is_ready());
         if is_new {
             self.known().remove(&workspace);
@@ -144,7 +144,7 @@ impl Sandboxes for EcsSandboxes {
                 Some(kept) => {
                     let standing = self.settle(kept, Call::UntilReady).await?;
                     match &standing.kept {
-                        // It has ended since, and nobody has noticed.
+                        // It has ended since, unnoticed.
                         Some(Kept { record: Record { phase: Phase::Ended { .. }, .. }, .. }) | None => continue,
                         Some(_) => return Ok(standing.view()),
                     }
@@ -172,7 +172,7 @@ impl Sandboxes for EcsSandboxes {
                 let stopped = self.tasks.stop(task, "released").await;
                 stopped.map_err(|fault| fault.into_error(WHAT))?;
             }
-            // Whoever is just asking for it finds it gone, and ends the task again.
+            // A worker that is just asking for it finds it gone, and ends the task again.
             match self.table.commit(vec![Write::delete(Record::key(workspace), Expect::Rev(kept.rev))]).await {
                 Err(Error::Conflict { .. }) => {}
                 other => return other,

@@ -1,4 +1,4 @@
-//! What the table knows of a workspace's sandbox: one item a workspace. Whoever wins its conditional write decides what happens.
+//! The table's record of a workspace's sandbox: one item per workspace. The winner of its conditional write decides the next step.
 
 use domain::{Sha256, Timestamp, WorkspaceId};
 use ports::{Error, Expect, Item, Key, Result, SandboxState, Secret, Write};
@@ -10,13 +10,13 @@ pub(super) const PARTITION: &str = "sandboxes";
 /// For how long the table remembers why one failed or ended.
 const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A sandbox from when it is asked for until what became of it is forgotten.
+/// A sandbox, from the request for it until its end is forgotten.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Names this sandbox among all that the workspace has ever had. It is the token by which ECS knows that it was asked before, and
-    /// part of what its task says of who started it.
+    /// Names this sandbox among all that the workspace has ever had. It is the token by which ECS knows that it was asked before, and part of the
+    /// `startedBy` of its task.
     pub attempt: String,
-    /// What it is called with. The task itself only knows its digest.
+    /// The token of its callers. The task itself only knows its digest.
     #[serde(serialize_with = "exposed")]
     pub token: Secret,
     /// When it was asked for.
@@ -47,7 +47,7 @@ pub(super) enum Phase {
     Ready {
         /// Its ARN.
         task: String,
-        /// Where it answers, such as `http://10.80.12.7:8080`.
+        /// Its address, such as `http://10.80.12.7:8080`.
         url: String,
         /// Since when it runs and does not answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,12 +71,12 @@ impl Record {
         Self { attempt, token, asked_at: now, since: now, phase: Phase::Asked { trouble: None } }
     }
 
-    /// What a task says of who started it: by this the sweep knows whose it is.
+    /// The `startedBy` of a task: by this the sweep knows the workspace and the attempt.
     pub fn started_by(workspace: WorkspaceId, attempt: &str) -> String {
         format!("{workspace}/{attempt}")
     }
 
-    /// What the task compares a caller's token with.
+    /// The digest that the task compares a caller's token with.
     pub fn token_sha256(&self) -> Sha256 {
         Sha256::of(self.token.expose().as_bytes())
     }
@@ -94,7 +94,7 @@ impl Record {
         !matches!(self.phase, Phase::Failed { .. } | Phase::Ended { .. })
     }
 
-    /// What people see, and why, as far as the table knows.
+    /// The state that people see, and the reason, as far as the table knows.
     pub fn state(&self) -> (SandboxState, Option<&str>) {
         match &self.phase {
             Phase::Asked { trouble } => (SandboxState::Starting, trouble.as_deref()),
@@ -132,7 +132,7 @@ pub(super) struct Kept {
 
 impl Kept {
     pub fn read(item: &Item) -> Result<Self> {
-        // Not what it says: the token may be in it.
+        // Not its text: the token may be in it.
         let damaged = || Error::Damaged(format!("the item of the sandbox {} cannot be read", item.key.sk));
         let workspace = item.key.sk.parse().map_err(|_| damaged())?;
         let record = serde_json::from_str(&item.body).map_err(|_| damaged())?;
@@ -152,7 +152,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
     const ID: &str = "019bf537-f228-7cd3-aa1c-3da8af302e12";
 
-    /// What older workers have written stays readable: these texts never change.
+    /// Items of older workers stay readable: these texts never change.
     #[test]
     fn records_are_read_as_they_were_written() {
         let (task, url) = ("arn:task/1".to_owned(), "http://10.0.0.1:8080".to_owned());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten_and_what_cannot_be_read_is_not_shown() {
+    fn ended_records_are_forgotten_and_unreadable_ones_are_not_shown() {
         let workspace: WorkspaceId = ID.parse().unwrap();
         let record = Record::new("a".into(), Secret::new("t0k3n"), NOW);
         let expires = |record: &Record| match record.put(workspace, Expect::Absent).unwrap() {

@@ -1,4 +1,4 @@
-//! How a sandbox is now: what ECS and the sandbox itself say of it, and what that makes of its item.
+//! The current state of a sandbox: from ECS and the sandbox itself, and its effect on the item.
 
 use super::{
     EcsSandboxes, Kept, cold,
@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 /// ECS may know nothing of a task for a moment after it made it.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
-/// After this time somebody else asks again on behalf of who asked: it may be dead.
+/// After this time another worker repeats the request: the first one may be dead.
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 /// A sandbox that runs and does not answer for so long never will.
 const SILENT_FOR: Duration = Duration::from_secs(2 * 60);
@@ -32,9 +32,9 @@ pub(super) enum Call {
 pub(super) struct Standing {
     /// Its item; none when it is gone.
     pub kept: Option<Kept>,
-    /// What the item does not say.
+    /// A remark that is not in the item.
     pub note: Option<String>,
-    /// What speaks with it, where it has just answered.
+    /// Its client, if it has just answered.
     pub sandbox: Option<Arc<dyn Sandbox>>,
 }
 
@@ -103,11 +103,11 @@ impl EcsSandboxes {
         }
     }
 
-    /// Asks again for what was asked for and not answered.
+    /// Repeats a request that was not answered.
     async fn press(&self, kept: Kept) -> Result<Standing> {
         if self.is_late(&kept.record) {
             let Phase::Asked { trouble } = &kept.record.phase else { return Ok(Standing::of(kept)) };
-            let reason = self.too_late(trouble.as_deref().unwrap_or("whoever asked for it came to no end"));
+            let reason = self.too_late(trouble.as_deref().unwrap_or("the worker that asked for it did not finish"));
             // A task that ECS made all the same is ended by the sweep.
             return self.enter(kept, Phase::Failed { reason }).await;
         }
@@ -129,7 +129,7 @@ impl EcsSandboxes {
         self.judge(kept, tasks.remove(&task), call).await
     }
 
-    /// Draws the conclusion from what ECS says of the item's task; nothing when it knows none.
+    /// Draws the conclusion from the state of the item's task in ECS; nothing when ECS knows none.
     pub(super) async fn judge(&self, kept: Kept, seen: Option<Seen>, call: Call) -> Result<Standing> {
         let is_ready = matches!(kept.record.phase, Phase::Ready { .. });
         match seen.map(|seen| seen.status) {
@@ -205,7 +205,7 @@ impl EcsSandboxes {
         self.write(kept, record).await
     }
 
-    /// Writes an item on; where somebody else has, what they wrote.
+    /// Writes an item on; after a lost race, returns the winner's.
     async fn write(&self, kept: Kept, record: Record) -> Result<Standing> {
         match self.table.commit(vec![record.put(kept.workspace, Expect::Rev(kept.rev))?]).await {
             Ok(()) => Ok(Standing::of(Kept { rev: kept.rev + 1, record, ..kept })),
@@ -245,7 +245,7 @@ async fn answers(sandbox: &dyn Sandbox) -> bool {
     matches!(tokio::time::timeout(PATIENCE, mirror.mark()).await, Ok(Ok(_)))
 }
 
-/// What a fault means for people; the log has the rest.
+/// The meaning of a fault for people; the log has the rest.
 fn in_words(fault: &Fault) -> String {
     match (fault.class, &fault.code) {
         (Class::Throttled, _) => "ECS is asked too often".into(),

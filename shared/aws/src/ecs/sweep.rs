@@ -1,4 +1,4 @@
-//! The sweep: moves on what nobody looks at, and ends tasks that nobody wants.
+//! The sweep: moves on items without a look, and ends tasks that no item wants.
 
 use super::{
     EcsSandboxes, Kept, WHAT,
@@ -10,26 +10,26 @@ use domain::WorkspaceId;
 use ports::{Query, Result};
 use std::collections::HashMap;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Items that were looked at.
     pub seen: usize,
     /// Sandboxes that could not be had in time, or at all.
     pub failed: usize,
-    /// Sandboxes that had ended, and nobody had noticed.
+    /// Sandboxes whose end had not been noticed.
     pub ended: usize,
     /// Tasks that no item wanted, stopped.
     pub stopped: usize,
 }
 
 impl EcsSandboxes {
-    /// Goes once through all items and through all tasks: starts nothing that was not asked for, fails what is past its deadline,
-    /// notices what has ended, and stops every task whose item is gone, replaced or over. To be called every few minutes; two at
-    /// once do no harm. Items of what is over go by themselves after a day.
+    /// Goes once through all items and through all tasks: starts nothing that was not asked for, fails requests past their deadline, notices ended
+    /// tasks, and stops every task whose item is gone, replaced or over. To be called every few minutes; two at once do no harm. Items that are over
+    /// expire by themselves after a day.
     ///
     /// # Errors
-    /// When the table or ECS does not answer. What was done until then is done; the next one goes on.
+    /// When the table or ECS does not answer. Finished parts stay done; the next sweep goes on.
     pub async fn sweep(&self) -> Result<Swept> {
         let mut swept = Swept::default();
         let mut wanted = HashMap::new();
@@ -104,13 +104,13 @@ impl EcsSandboxes {
                 tracing::warn!(task, started_by = seen.started_by, "somebody has started a sandbox by hand");
                 continue;
             };
-            // What was asked for since the items were read is in the table before it is in ECS.
+            // A request made since the items were read is in the table before it is in ECS.
             let is_wanted = wanted.get(&workspace) == Some(&seen.started_by)
                 || self.kept(workspace).await?.is_some_and(|kept| {
                     kept.record.is_wanted() && Record::started_by(workspace, &kept.record.attempt) == seen.started_by
                 });
             if !is_wanted {
-                tracing::info!(task, %workspace, "a task that nobody wants is stopped");
+                tracing::info!(task, %workspace, "a task that no item wants is stopped");
                 let reason = "its workspace has let it go";
                 self.tasks.stop(&task, reason).await.map_err(|fault| fault.into_error(WHAT))?;
                 stopped += 1;

@@ -1,4 +1,4 @@
-//! What is asked of ECS.
+//! The requests to ECS.
 
 use super::{record::Record, why};
 use crate::{
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 const CONTAINER: &str = "sandbox";
 const WORKSPACE: &str = "BUILDSCALE__SANDBOX__WORKSPACE";
 const TOKEN_SHA256: &str = "BUILDSCALE__SANDBOX__TOKEN_SHA256";
-/// What `DescribeTasks` takes at once.
+/// The limit of tasks per `DescribeTasks`.
 pub(super) const DESCRIBED_AT_ONCE: usize = 100;
 
 pub(super) type Result<T> = std::result::Result<T, Fault>;
@@ -31,7 +31,7 @@ pub(super) struct Tasks {
     deployed: Sandbox,
 }
 
-/// What became of a request for a task.
+/// The outcome of a request for a task.
 pub(super) enum Run {
     /// There is one, with this ARN.
     Task(String),
@@ -43,13 +43,13 @@ pub(super) enum Run {
 #[derive(Debug)]
 pub(super) struct Seen {
     pub status: Status,
-    /// What it says of who started it.
+    /// Its `startedBy`.
     pub started_by: String,
 }
 
 #[derive(Debug)]
 pub(super) enum Status {
-    /// It does not run yet: what it waits for.
+    /// It does not run yet: the thing that it waits for.
     Coming(&'static str),
     /// It runs, at this address of its own.
     Runs(Option<String>),
@@ -66,7 +66,7 @@ impl Tasks {
         Self { client, deployed }
     }
 
-    /// Where a task at this address answers.
+    /// The URL of a task at this address.
     pub fn url(&self, address: &str) -> String {
         format!("http://{address}:{}", self.deployed.port)
     }
@@ -101,7 +101,7 @@ impl Tasks {
             .network_configuration(NetworkConfiguration::builder().awsvpc_configuration(network).build())
             .overrides(TaskOverride::builder().container_overrides(container).build())
             .propagate_tags(PropagateTags::TaskDefinition)
-            // Who sees the bill can tell whose it is.
+            // So that a bill shows the workspace.
             .tags(tag("buildscale:workspace", workspace.to_string()));
         let request = match &deployed.capacity_provider {
             Some(provider) => {

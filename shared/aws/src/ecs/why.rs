@@ -16,7 +16,7 @@ pub(super) fn over(task: &Task) -> (String, bool) {
         "it used more memory than it may have"
     } else if task.stop_code() == Some(&TaskStopCode::EssentialContainerExited) {
         return match code {
-            Some(0) => ("nobody used it for a while, so it ended itself".into(), true),
+            Some(0) => ("it was unused for a while, so it ended itself".into(), true),
             // 128 and a signal's number.
             Some(137) => (format!("it was killed (SIGKILL): {quoted}"), false),
             Some(143) => (format!("it was told to end: {quoted}"), false),
@@ -39,7 +39,7 @@ pub(super) fn over(task: &Task) -> (String, bool) {
     (format!("{what}: {quoted}"), false)
 }
 
-/// What `RunTask` names as the reason for starting none.
+/// The reason of `RunTask` for starting none, in words.
 pub(super) fn not_placed(reason: &str) -> String {
     match reason.split(':').next().unwrap_or_default() {
         "RESOURCE" => format!("no machine has room for it ({reason})"),
@@ -49,7 +49,7 @@ pub(super) fn not_placed(reason: &str) -> String {
     }
 }
 
-/// What a task that does not run yet waits for.
+/// The thing that a task that does not run yet waits for.
 pub(super) fn coming(status: &str, has_machine: bool) -> &'static str {
     match status {
         "PROVISIONING" if !has_machine => {
@@ -70,7 +70,7 @@ mod tests {
         let ended = TaskStopCode::EssentialContainerExited;
         let exited = "Essential container in task exited";
         for (code, stopped, exit, reason, expected, in_order) in [
-            (ended.clone(), exited, Some(0), None, "nobody used it for a while, so it ended itself", true),
+            (ended.clone(), exited, Some(0), None, "it was unused for a while, so it ended itself", true),
             (
                 ended.clone(),
                 exited,

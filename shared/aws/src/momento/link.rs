@@ -36,7 +36,7 @@ struct Standing {
     pubsub: Pubsub,
 }
 
-/// What a key says.
+/// The content of a key.
 #[derive(Deserialize)]
 struct Parsed {
     api_key: String,
@@ -52,7 +52,7 @@ impl Link {
         if self.rest.is_on() {
             return Err(Error::unavailable(WHAT, Fault::unknown("it took nothing a moment ago")));
         }
-        // Also where it answered: who has no right to publish would ask for the key again with every message.
+        // Also after an answer: without the right to publish, it would ask for the key again with every message.
         self.send(cache, topic, content).await.inspect_err(|_| self.rest.begin())
     }
 
@@ -89,7 +89,7 @@ impl Link {
 
     /// The connection; made anew when the key of the one that stands was refused.
     async fn standing(&self, refused: Option<&Secret>) -> Result<Standing> {
-        // Held while the key is fetched: whoever else needs it waits for the same one.
+        // Held while the key is fetched: other tasks that need it wait for the same one.
         let mut standing = self.standing.lock().await;
         if let Some(standing) = standing.as_ref().filter(|standing| refused != Some(&standing.key)) {
             return Ok(standing.clone());
@@ -136,7 +136,7 @@ async fn in_time<T>(answer: impl Future<Output = std::result::Result<T, Status>>
 
 /// Without asking anybody: the connection is made with the first request.
 fn connect(key: Secret) -> Result<Standing> {
-    // Whatever is wrong with it, the key is not shown.
+    // For any fault of it, the key is not shown.
     let wrong =
         || Error::unavailable(WHAT, refused("the key of the bus is neither a token of Momento nor a JSON object"));
     let text = key.expose().trim();

@@ -15,7 +15,7 @@ use tonic::Streaming;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Where a topic was: its page, and the number in it.
+/// A place in a topic: its page, and the number in it.
 type Place = (u64, u64);
 
 impl Shared {
@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Gives on what comes until nothing does. Returns whether anything did.
+    /// Passes on messages until the stream ends. Returns whether any came.
     async fn follow(&self, topic: &str, mut stream: Streaming<SubscriptionItem>) -> bool {
         let (mut heard, mut asked, mut place) = (false, false, None);
         loop {
@@ -90,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// A message that nobody subscribes to, which comes back to all who listen to the topic.
+    /// A message without a channel, which comes back to all listeners of the topic.
     async fn ask(&self, topic: &str) {
         let asked = async { self.link.send(&self.cache, topic.to_owned(), wrap("", &[])?).await };
         if let Err(error) = asked.await {

@@ -1,9 +1,9 @@
 //! The bus on Momento Topics: channels share a few topics, and each topic with subscribers here has one long-lived
 //! subscription.
 //!
-//! It speaks the protocol itself ([`wire`]) rather than by Momento's own client. That one hides what a bus has to know: it
-//! swallows discontinuities and heartbeats, asks again without a pause when a subscription breaks or the key is refused, and
-//! never gives the place of a dropped subscription back, so that after a few hundred it subscribes to nothing any more.
+//! It speaks the protocol itself ([`wire`]) rather than by Momento's own client. That one hides facts that a bus has to know: it swallows
+//! discontinuities and heartbeats, asks again without a pause when a subscription breaks or the key is refused, and never gives the place of a
+//! dropped subscription back, so that after a few hundred it subscribes to nothing any more.
 
 mod link;
 mod listen;
@@ -24,39 +24,37 @@ use std::{
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
 
 const WHAT: &str = "the bus";
-/// The topics that logs share, and those that requests to running actors share. The second kind carries little, so that a
-/// worker that listens for one actor's does not receive what all the others stream.
+/// The topics that logs share, and those that requests to running actors share. The second kind carries little, so that a worker that listens for one
+/// actor's does not receive the streams of all the others.
 const LOGS: u32 = 16;
 const CONTROLS: u32 = 4;
-/// The longest message, in bytes. What is longer goes without its content: look at the log.
+/// The longest message, in bytes. A longer one goes without its content: look at the log.
 const MOST_BYTES: usize = 4096;
 /// How long a subscription may take, connecting included.
 const SUBSCRIBING: Duration = Duration::from_secs(5);
-/// How long it may take while Momento is left alone: what is there again answers at once.
+/// How long it may take while Momento is left alone: a Momento that is back answers at once.
 const BRIEFLY: Duration = Duration::from_millis(100);
-/// How long a topic may be quiet before somebody asks by a message of their own whether it works. One message is enough for
-/// all who listen to it.
+/// How long a topic may be quiet before a listener tests by a message of its own whether it works. One message is enough for all listeners of it.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Where the key comes from, each time that it is needed: it may have been rotated.
+/// The source of the key, asked each time that it is needed: it may have been rotated.
 pub type Keys = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret>> + Send + Sync>;
 
 /// A bus on Momento Topics.
 ///
-/// A gap that Momento tells of, or that shows in a topic's numbers, and every new subscription after a broken one, reach the
-/// subscribers of all channels of that topic as an empty message. Keys are asked for again when one is refused. While Momento
-/// is away, publishing fails within seconds, and so does subscribing to a topic that nobody listens to yet; for a moment after
-/// that, they fail at once.
+/// A gap that Momento tells of, or that shows in a topic's numbers, and every new subscription after a broken one, reach the subscribers of all
+/// channels of that topic as an empty message. Keys are asked for again when one is refused. While Momento is away, publishing fails within seconds,
+/// and so does subscribing to a topic without listeners; for a moment after that, they fail at once.
 ///
-/// A key is what Momento's console gives: a token that holds its endpoint, or, for keys that do not, the JSON object
-/// `{"api_key": …, "endpoint": …}`.
+/// A key is the text that Momento's console gives: a token that holds its endpoint, or, for keys that do not, the JSON object `{"api_key": …,
+/// "endpoint": …}`.
 pub struct MomentoBus {
     shared: Arc<Shared>,
     /// The topics with a subscription, and whether it stands.
     topics: Mutex<HashMap<String, (watch::Receiver<bool>, AbortHandle)>>,
 }
 
-/// What the tasks that listen share with the bus.
+/// The parts that the listening tasks share with the bus.
 struct Shared {
     link: Link,
     cache: String,
@@ -140,7 +138,7 @@ fn wrap(channel: &str, message: &[u8]) -> Result<Bytes> {
     Ok(content.into())
 }
 
-/// The channel and the message; none for what nobody here sent.
+/// The channel and the message; none for a foreign message.
 fn unwrap(content: Bytes) -> Option<(String, Bytes)> {
     let (length, _) = content.split_first_chunk::<2>()?;
     let begin = 2 + usize::from(u16::from_be_bytes(*length));

@@ -1,5 +1,5 @@
-//! What is said to Momento: of its `cachepubsub.proto`, package `cache_client.pubsub` (momentohq/client_protos), the two methods and the
-//! fields that a bus needs.
+//! The messages to Momento: of its `cachepubsub.proto`, package `cache_client.pubsub` (momentohq/client_protos), the two methods and the fields that
+//! a bus needs.
 //!
 //! Written by hand, because Momento publishes one crate for all of its services, which brings a protocol of its own and a second
 //! provider of TLS with it. Fields that are not here, such as the identity of a publisher, are skipped when they are read.
@@ -11,7 +11,7 @@ use prost::{Message, Oneof};
 use tonic::{Request, Status, Streaming, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 
-/// A value for all who listen to a topic.
+/// A value for all listeners of a topic.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct PublishRequest {
     /// The cache that has the topic.
@@ -20,20 +20,20 @@ pub struct PublishRequest {
     /// The topic.
     #[prost(string, tag = "2")]
     pub topic: String,
-    /// What it is told.
+    /// The value.
     #[prost(message, optional, tag = "3")]
     pub value: Option<TopicValue>,
 }
 
-/// What a topic carries: bytes, for us. The protocol has a text as the other kind, with tag 1.
+/// The content of a message of a topic: bytes, for us. The protocol has a text as the other kind, with tag 1.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct TopicValue {
-    /// The bytes; none in what is a text.
+    /// The bytes; none in a text.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub binary: Option<Bytes>,
 }
 
-/// Asks for what a topic carries from now on. Without the fields that say where to go on: what was missed is in the log.
+/// Asks for the messages of a topic from now on. Without the fields that say where to go on: missed messages are in the log.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct SubscriptionRequest {
     /// The cache that has the topic.
@@ -44,7 +44,7 @@ pub struct SubscriptionRequest {
     pub topic: String,
 }
 
-/// What a subscription brings.
+/// A message of a subscription.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct SubscriptionItem {
     /// None of a kind that was added to the protocol later.
@@ -52,7 +52,7 @@ pub struct SubscriptionItem {
     pub kind: Option<Kind>,
 }
 
-/// The kinds of what a subscription brings. What the second and the third say beyond being there is not needed.
+/// The kinds of messages of a subscription. The fields of the second and the third are not needed.
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub enum Kind {
     /// Somebody published.
@@ -66,13 +66,13 @@ pub enum Kind {
     Heartbeat(()),
 }
 
-/// What somebody published.
+/// A published value, with its place.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct TopicItem {
     /// One more than that of the item before, on the same page.
     #[prost(uint64, tag = "1")]
     pub topic_sequence_number: u64,
-    /// What was published.
+    /// The value.
     #[prost(message, optional, tag = "2")]
     pub value: Option<TopicValue>,
     /// Another one when the topic has lost its count.

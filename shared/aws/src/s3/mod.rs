@@ -1,13 +1,13 @@
 //! Blobs on S3: `{space}/archive/ab/cd/abcd…`, as spec 001 §3A lays the archive out.
 //!
-//! S3 itself checks each content against its digest before it takes it, and writes it only if it is absent. It keeps that digest
-//! beside the content, so that whether what lies under a name was ever sent as that content is known without reading it: something
-//! else that was put there has another digest, or none. A content that is read whole is compared here, too. A part of one is read
-//! under the ETag of an object that was compared whole: S3 gives every overwritten object another one.
+//! S3 itself checks each content against its digest before it takes it, and writes it only if it is absent. It keeps that digest beside the content,
+//! so that a look without reading shows whether the object under a name was sent as that content: a foreign object has another digest, or none. A
+//! content that is read whole is compared here, too. A part of one is read under the ETag of an object that was compared whole: S3 gives every
+//! overwritten object another one.
 //!
-//! A large content ([`LARGE`]) is not read whole for that. Its parts are read under the ETag of an object for which S3 keeps the
-//! content's own SHA-256, which it computed itself when it took the object; that its disks give back the same bytes is S3's promise.
-//! Where S3 keeps no such digest, the object is read once as a stream and compared.
+//! A large content ([`LARGE`]) is not read whole for that. Its parts are read under the ETag of an object for which S3 keeps the content's own
+//! SHA-256, which it computed itself when it took the object; that its disks give back the same bytes is S3's promise. If S3 keeps no such digest,
+//! the object is read once as a stream and compared.
 
 mod large;
 mod multipart;
@@ -39,7 +39,7 @@ const WHAT: &str = "the archive";
 const WORTH_ASKING: usize = 256 * 1024;
 /// Above this size a content is sent in parts.
 const MULTIPART_ABOVE: usize = 16 * 1024 * 1024;
-/// How often a content is sent or read again after what the SDK does not repeat: two writers at once, and a break in the middle.
+/// How often a content is sent or read again after failures that the SDK does not repeat: two writers at once, and a break in the middle.
 const TRIES: u32 = 5;
 /// How many objects that were compared whole are known again by their ETag; beyond, all are forgotten.
 const KNOWN: usize = 16 * 1024;
@@ -54,7 +54,7 @@ pub struct S3Blobs {
     intact: Mutex<HashMap<String, String>>,
 }
 
-/// What S3 says of a content without handing it over.
+/// The state of a content by S3's metadata, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
     Absent,
@@ -89,7 +89,7 @@ impl S3Blobs {
         Self { large_above: bytes, ..self }
     }
 
-    /// What lies under a content's key. `in_parts` is the digest that S3 has of it when it was sent in parts, where it is known.
+    /// The state of the object under a content's key. `in_parts` is the digest that S3 has of it when it was sent in parts, if it is known.
     async fn stored(&self, key: &str, digest: Sha256, in_parts: Option<&str>) -> Result<(Stored, Head)> {
         let head = self.client.head_object().bucket(&self.bucket).key(key).checksum_mode(ChecksumMode::Enabled);
         match head.send().await {
@@ -135,8 +135,8 @@ impl S3Blobs {
         Ok((found, head))
     }
 
-    /// Writes a content: if it is absent, or whatever is there. It does not matter who does: the bytes are the same. Says whether
-    /// something was there, which stays.
+    /// Writes a content: if it is absent, or with `replace` in any case. Concurrent writers do no harm: the bytes are the same. Says whether an
+    /// object was there, which stays.
     async fn put_whole(&self, key: &str, digest: Sha256, content: &Bytes, replace: bool) -> Result<bool> {
         let mut last = Fault::unknown("nothing was tried");
         for round in 0..TRIES {
@@ -162,7 +162,7 @@ impl S3Blobs {
         }
     }
 
-    /// What S3 has under a key, or a part of it, with the head of its answer; none when it is absent.
+    /// The object under a key, or a part of it, with the head of its answer; none when it is absent.
     async fn fetch(&self, key: &str, range: Option<&str>, etag: Option<&str>) -> Result<Fetched> {
         let mut last = Fault::unknown("nothing was tried");
         for round in 0..TRIES {
@@ -195,7 +195,7 @@ impl S3Blobs {
             }
             Fetched::Absent => Ok(None),
             Fetched::Nothing | Fetched::Replaced => {
-                Err(Error::unavailable(WHAT, Fault::unknown("S3 answered a condition that nobody made")))
+                Err(Error::unavailable(WHAT, Fault::unknown("S3 answered a condition that was not asked")))
             }
         }
     }
@@ -245,7 +245,7 @@ impl S3Blobs {
     }
 }
 
-/// What a request for a content brought.
+/// The result of a request for a content.
 enum Fetched {
     Absent,
     /// The range begins behind the end.
@@ -255,7 +255,7 @@ enum Fetched {
     Content(Bytes, Box<GetObjectOutput>),
 }
 
-/// What is known of an object without reading it.
+/// The metadata of an object.
 #[derive(Default)]
 struct Head {
     length: u64,
@@ -362,7 +362,7 @@ impl Blobs for S3Blobs {
     async fn delete_space(&self, space: &str) -> Result<()> {
         validate::space(space)?;
         loop {
-            // Always the first page: what was on it is gone.
+            // Always the first page: the objects on it are gone.
             let list = self.client.list_objects_v2().bucket(&self.bucket).prefix(format!("{space}/"));
             let page = list.send().await.map_err(|error| unavailable(WHAT, &error))?;
             let keys = page.contents().iter().filter_map(|object| object.key());
@@ -409,9 +409,9 @@ fn status<E>(error: &SdkError<E, HttpResponse>) -> Option<u16> {
     error.raw_response().map(|answer| answer.status().as_u16())
 }
 
-/// What became of a conditional write.
+/// The outcome of a conditional write.
 enum Outcome {
-    /// The content is there: somebody was first, or an earlier attempt of ours whose answer was lost.
+    /// The content is there: another writer was first, or an earlier attempt of ours whose answer was lost.
     Exists,
     /// Somebody is writing it right now.
     Racing,

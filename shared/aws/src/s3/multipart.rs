@@ -16,15 +16,15 @@ const PART: usize = 8 * 1024 * 1024;
 /// How many of them travel at the same time.
 const TOGETHER: usize = 4;
 
-/// What S3 keeps as the digest of a content that was sent in parts: the digest of their digests, and how many there are.
+/// The digest that S3 keeps of a content sent in parts: the digest of their digests, and how many there are.
 pub(super) fn checksum_of_parts(content: &[u8]) -> String {
     let digests: Vec<u8> = content.chunks(PART).flat_map(|part| *Sha256::of(part).as_bytes()).collect();
     format!("{}-{}", checksum(Sha256::of(&digests)), content.len().div_ceil(PART))
 }
 
 impl S3Blobs {
-    /// Writes a content in parts: if it is absent, or whatever is there. What was sent of one that fails is removed, or by the
-    /// bucket's lifecycle rule when this process dies. Says whether something was there, which stays.
+    /// Writes a content in parts: if it is absent, or with `replace` in any case. The parts of a failed upload are removed, or by the bucket's
+    /// lifecycle rule when this process dies. Says whether an object was there, which stays.
     pub(super) async fn put_parts(&self, key: &str, content: &Bytes, replace: bool) -> Result<bool> {
         let begin = self.client.create_multipart_upload().bucket(&self.bucket).key(key);
         let begun = begin.checksum_algorithm(ChecksumAlgorithm::Sha256).send().await;

@@ -16,8 +16,8 @@ impl S3Blobs {
         signed.map(presigned).map_err(|error| unavailable(WHAT, &error))
     }
 
-    /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses what does not match,
-    /// and what is there already (412), which is as good.
+    /// A request that writes the content with this digest and length in bytes, and no other: S3 refuses other contents, and one that is there already
+    /// (412), which is as good.
     pub async fn presigned_put(
         &self,
         space: &str,

@@ -1,8 +1,8 @@
-//! What this process has in flight: whose turn it is inside it, and which receipts still settle something.
+//! The messages that this process has in flight: their turns inside it, and the receipts that still settle something.
 //!
-//! SQS locks a group while messages of it are in flight, and no more. What the port promises beyond that is kept here: that a
-//! message given back takes those behind it along, that a receipt settles once, that a receive that was dropped loses
-//! nothing. A process holds tens of messages, so everything is a search through a list.
+//! SQS locks a group while messages of it are in flight, and no more. This module keeps the further promises of the port: that a message given back
+//! takes those behind it along, that a receipt settles once, that a receive that was dropped loses nothing. A process holds tens of messages, so
+//! everything is a search through a list.
 
 use ports::{Delivery, Receipt};
 use std::collections::VecDeque;
@@ -30,11 +30,11 @@ pub(super) struct Held {
 }
 
 impl Flights {
-    /// Takes in what SQS gave.
+    /// Takes in messages from SQS.
     pub(super) fn land(&mut self, deliveries: Vec<Delivery>, until: Instant, now: Instant) {
         self.drop_expired(now);
         for delivery in deliveries {
-            // What comes again was given back, or timed out: nothing of its old batch is in flight any more.
+            // A message that comes again was given back, or timed out: its old batch is not in flight any more.
             let comes_again = |held: &Held| held.delivery.id == delivery.id && held.until != until;
             self.0.retain(|flight| flight.group != delivery.group || !flight.all().any(comes_again));
             let flight = match self.0.iter_mut().position(|flight| flight.group == delivery.group) {
@@ -71,7 +71,7 @@ impl Flights {
         receipts.iter().filter(is_out).cloned().collect()
     }
 
-    /// Forgets what was settled.
+    /// Forgets settled messages.
     pub(super) fn settle(&mut self, receipts: &[Receipt]) {
         for flight in &mut self.0 {
             flight.out.retain(|held| !receipts.contains(&held.delivery.receipt));
@@ -109,7 +109,7 @@ impl Flights {
         }
     }
 
-    /// Begins anew with what a caller was given by somebody else: all of it is out.
+    /// Begins anew with messages that a caller got elsewhere: all of them are out.
     pub(super) fn adopt(&mut self, deliveries: Vec<Delivery>, until: Instant, now: Instant) {
         self.0.clear();
         self.land(deliveries, until, now);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_takes_those_behind_it_along_and_what_was_tried_goes_alone() {
+    fn a_message_given_back_takes_those_behind_it_along_and_a_tried_one_goes_alone() {
         let (mut flights, now) = (Flights::default(), Instant::now());
         flights.land((1..=4).map(|id| delivery("g", id, 1)).collect(), now + LONG, now);
         assert_eq!(flights.take(3, now).len(), 3);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_times_out_is_stale_and_what_comes_again_makes_its_old_batch_stale() {
+    fn a_timed_out_message_is_stale_and_a_repeated_one_makes_its_old_batch_stale() {
         let (mut flights, now) = (Flights::default(), Instant::now());
         flights.land((1..=2).map(|id| delivery("g", id, 1)).collect(), now + LONG, now);
         assert_eq!(flights.take(1, now).len(), 1);

@@ -1,4 +1,4 @@
-//! What was put aside: the FIFO dead-letter queue, which the queue's redrive policy names.
+//! Dead letters: the FIFO dead-letter queue, which the queue's redrive policy names.
 
 use super::{Inner, WHAT, message};
 use crate::fault::unavailable;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long a look at the dead letters may take, before they are visible to the next one again.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Where dead letters are, and after how many deliveries.
+/// The queue of dead letters, and the number of deliveries before a message goes there.
 #[derive(Clone, Debug)]
 pub(super) struct Aside {
     url: String,
@@ -23,7 +23,7 @@ pub(super) struct Aside {
 #[serde(rename_all = "camelCase")]
 struct RedrivePolicy {
     dead_letter_target_arn: String,
-    /// A number, or one in quotes: SQS returns what it was given.
+    /// A number, or one in quotes: SQS returns it as it was given.
     max_receive_count: Value,
 }
 
@@ -87,8 +87,8 @@ impl Inner {
         Ok(letters.into_iter().map(|(_, letter)| letter).take(limit).collect())
     }
 
-    /// Sends what was put aside of `group` again. What is sent and not yet removed when this fails is sent once more, within
-    /// five minutes without effect.
+    /// Sends the dead letters of `group` again. Those sent and not yet removed when this fails are sent once more, within five minutes without
+    /// effect.
     pub(super) async fn send_again(&self, group: &str) -> Result<usize> {
         let aside = self.aside().await?;
         let (mut count, mut others) = (0, Vec::new());

@@ -14,7 +14,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// A schedule fires within a minute after its time. So it is set a minute early, and the delay queue waits the rest.
 const SCHEDULE_AHEAD: Duration = Duration::from_secs(60);
 
-/// What to do with a message now.
+/// The way to deliver a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Send it to its group.
@@ -25,8 +25,8 @@ pub enum Due {
     Schedule(Timestamp),
 }
 
-/// When `message` is due, as of `now`: what a sender decides, and the timer again for each message from the delay queue.
-/// What is too long for a schedule goes round the delay queue until it is due.
+/// The way to deliver `message`, as of `now`: decided by a sender, and again by the timer for each message from the delay queue. One too long
+/// for a schedule goes round the delay queue until it is due.
 pub fn due(message: &Outgoing, now: Timestamp) -> Due {
     let wait = message.deliver_at.map_or(Duration::ZERO, |at| at.since(now));
     if wait.is_zero() {
@@ -57,7 +57,7 @@ pub(super) fn received(body: Option<&str>, handle: Option<&str>, count: Option<&
     Ok(Delivery { group, id, body, attempt, receipt: Receipt(handle.to_owned()) })
 }
 
-/// The body of the message in SQS, which takes what XML takes: JSON escapes the control characters, and here the two others.
+/// The body of the message in SQS, which takes the characters of XML: JSON escapes the control characters, and here the two others.
 pub(super) fn write(message: &Outgoing) -> String {
     let mut body = serde_json::json!(message).to_string();
     for (character, escaped) in [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uffff")] {
@@ -68,7 +68,7 @@ pub(super) fn write(message: &Outgoing) -> String {
     body
 }
 
-/// What SQS orders by: the group itself where it can be, which shows in consoles; what else stands for it.
+/// The message group in SQS: the group itself if SQS takes it, which shows in consoles; else its digest.
 pub(super) fn group_id(group: &str) -> String {
     match group.len() <= 128 && group.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => group.to_owned(),
@@ -76,7 +76,7 @@ pub(super) fn group_id(group: &str) -> String {
     }
 }
 
-/// What SQS knows repetitions by, and a schedule's name: ids are distinct in a group, and SQS compares across groups.
+/// The deduplication id in SQS, and a schedule's name: ids are distinct in a group, and SQS compares across groups.
 pub(super) fn identity(message: &Outgoing, again: Option<&str>) -> String {
     let parts = serde_json::json!([message.group, message.id, again]).to_string();
     Sha256::of(parts.as_bytes()).to_string()
@@ -123,7 +123,7 @@ mod tests {
         assert!(matches!(outgoing("{}"), Err(Error::Damaged(_))));
     }
 
-    /// What a queue holds while a deploy goes on was written by the version before; see "Upgrading" in ARCHITECTURE.md.
+    /// While a deploy goes on, a queue holds messages of the version before; see "Upgrading" in ARCHITECTURE.md.
     #[test]
     fn messages_are_read_for_ever() {
         let golden = include_str!("../../tests/golden/messages/1.json");
@@ -143,7 +143,7 @@ mod tests {
         let mut record = sqs::SqsMessage::default();
         assert!(delivery(&record).is_err());
         record.body = Some(write(&message("body", None)));
-        assert!(delivery(&record).is_err(), "without a receipt nobody can settle it");
+        assert!(delivery(&record).is_err(), "without a receipt it cannot be settled");
         record.receipt_handle = Some("handle".into());
         record.attributes.insert("ApproximateReceiveCount".into(), "3".into());
         let expected = Delivery {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_sqs_takes() {
+    fn sqs_takes_the_names() {
         assert_eq!(group_id("chat/w/c"), "chat/w/c");
         for odd in ["é", "a b", &"x".repeat(129)] {
             assert!(group_id(odd).len() <= 128 && group_id(odd).is_ascii(), "{odd}");

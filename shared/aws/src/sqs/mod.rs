@@ -1,10 +1,10 @@
 //! The queue on SQS.
 //!
-//! Commands wait in a FIFO queue, a message group for each actor. Delays of up to 15 minutes wait in a standard queue, longer
-//! ones in one-time schedules that send there; the timer sends on what is due. All of them carry the whole [`Outgoing`].
+//! Commands wait in a FIFO queue, a message group for each actor. Delays of up to 15 minutes wait in a standard queue, longer ones in one-time
+//! schedules that send there; the timer sends on due messages. All of them carry the whole [`Outgoing`].
 //!
-//! In Lambda nobody receives: Lambda does, and hands records to [`SqsQueue::adopt`], after which they are settled here like
-//! received ones, or by what the function returns.
+//! In Lambda this adapter does not receive: Lambda does, and hands records to [`SqsQueue::adopt`], after which they are settled here like received
+//! ones, or by the function's answer.
 
 mod delays;
 mod flights;
@@ -43,10 +43,10 @@ const WHAT: &str = "the queue";
 const BATCH: usize = 10;
 /// The longest that SQS keeps a message invisible.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
-/// How long a count of what waits is good for. Who asks wants to know about how much it is.
+/// How long a count of waiting messages is cached. Its callers need only an estimate.
 const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(5);
 
-/// What the queue is made of.
+/// The names of the queue's parts.
 #[derive(Clone, Debug)]
 pub struct QueueNames {
     /// The URL of the FIFO queue. Its redrive policy names the dead-letter queue.
@@ -63,10 +63,9 @@ pub struct QueueNames {
 
 /// The queue on SQS.
 ///
-/// Beside what the port leaves open: every delivery counts as an attempt; a message for later comes when it is due behind
-/// what waits in its group by then; a message that has used up its attempts is put aside when somebody next asks for
-/// messages; and `send` takes all of ten messages or tells of failure when SQS took some of them, so that the caller sends
-/// them again, within five minutes without effect for those that were taken.
+/// Details that the port leaves open: every delivery counts as an attempt; a delayed message comes when it is due, behind the messages that wait in
+/// its group by then; a message that has used up its attempts is put aside at the next request for messages; and `send` takes all of ten messages or
+/// tells of failure when SQS took some of them, so that the caller sends them again, within five minutes without effect for those that were taken.
 pub struct SqsQueue(Arc<Inner>);
 
 struct Inner {
@@ -101,14 +100,14 @@ impl SqsQueue {
         }))
     }
 
-    /// Takes the records of a Lambda event as what is in flight here, and nothing else is: a function has one batch at a
-    /// time. Their receipts can then be settled, extended and rejected as if they had been received. A record that cannot be
-    /// read is an error at its place; it should be reported as failed, so that it is put aside in the end.
+    /// Takes the records of a Lambda event as the messages in flight, in place of all others: a function has one batch at a time. Their receipts can
+    /// then be settled, extended and rejected as if they had been received. A record that cannot be read is an error at its place; it should be
+    /// reported as failed, so that it is put aside in the end.
     pub fn adopt(&self, records: &[SqsMessage]) -> Vec<Result<Delivery>> {
         let deliveries: Vec<Result<Delivery>> = records.iter().map(delivery).collect();
         let now = Instant::now();
         let adopted = deliveries.iter().flatten().cloned().collect();
-        // How long they are invisible, only SQS knows. It refuses what comes too late.
+        // Only SQS knows how long they are invisible. It refuses late requests.
         self.0.flights().adopt(adopted, now + LONGEST_VISIBILITY, now);
         deliveries
     }

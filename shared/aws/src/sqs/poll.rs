@@ -1,5 +1,5 @@
-//! Receiving. A request for messages is a task of its own: who waits for it may be dropped while SQS is answering, and what
-//! came then goes to whoever asks next, instead of being invisible until it times out.
+//! Receiving. A request for messages is a task of its own: its waiter may be dropped while SQS is answering, and the messages then go to the next
+//! receiver, instead of being invisible until they time out.
 
 use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, flights::Held, message, seconds};
 use crate::{cloud::timeouts, fault::unavailable};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 const WAIT: Duration = Duration::from_secs(20);
 /// How much later its answer may come.
 const LATE: Duration = Duration::from_secs(10);
-/// What came for somebody else is given on as it is when its visibility is about what was asked for.
+/// Messages fetched for another receiver are given on as they are when their visibility is about the wanted one.
 const ABOUT: Duration = Duration::from_secs(1);
 
 impl Inner {
@@ -29,7 +29,7 @@ impl Inner {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
-            // Before looking: what moves in between wakes.
+            // Before looking: a move in between wakes.
             moved.as_mut().enable();
             let taken = self.flights().take(max, Instant::now());
             if !taken.is_empty() {
@@ -53,7 +53,7 @@ impl Inner {
                 tokio::select! {
                     ended = &mut polled => match ended {
                         Ok(Err(error)) => return Err(error),
-                        // A look at what came, before giving up.
+                        // A look at the fetched messages, before giving up.
                         _ if Instant::now() < deadline => continue,
                         _ => {}
                     },
@@ -67,13 +67,13 @@ impl Inner {
         }
     }
 
-    /// One request; what it brings is in flight here.
+    /// One request; its messages are in flight here.
     async fn poll(&self, max: usize, visibility: Duration) -> Result<()> {
         let request = self.client.receive_message().queue_url(&self.names.queue_url);
         let request = request.max_number_of_messages(i32::try_from(max.min(BATCH)).unwrap_or(1));
         let request = request.visibility_timeout(seconds(visibility)).wait_time_seconds(seconds(WAIT));
         let request = request.message_system_attribute_names(Attribute::ApproximateReceiveCount);
-        // An attempt that the SDK repeats gets what the one before took, and need not wait until that is visible again.
+        // An attempt that the SDK repeats gets the messages that the one before took, and need not wait until they are visible again.
         let request = request.receive_request_attempt_id(self.clock.id().to_string());
         let patient = aws_sdk_sqs::config::Builder::new().timeout_config(timeouts(WAIT + LATE, 2 * (WAIT + LATE)));
         let answer = request.customize().config_override(patient).send().await;
@@ -92,7 +92,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives messages the visibility that is asked for now, where they came for somebody who asked for another, or a while ago.
+    /// Gives messages the visibility that is asked for now, if they were fetched for another one, or a while ago.
     async fn freshen(&self, taken: Vec<Held>, visibility: Duration) -> Result<Vec<Delivery>> {
         let now = Instant::now();
         let until = now + visibility;
@@ -103,7 +103,7 @@ impl Inner {
             let kept = match self.change_visibility(&self.names.queue_url, &receipts, visibility).await {
                 Ok(kept) => kept,
                 Err(error) => {
-                    // Nobody has them, so nobody may settle them: they come again when SQS lets them.
+                    // No caller has them, so none may settle them: they come again when SQS lets them.
                     self.flights().settle(&receipts);
                     return Err(error);
                 }

@@ -1,4 +1,4 @@
-//! What a request must say, and must not.
+//! The fields that a request must have, and those that it must not.
 
 use super::{CLUSTER, Deployed, FAMILY, REVISION, Refusal};
 use crate::account::{ACCOUNT, REGION};
@@ -22,7 +22,7 @@ fn invalid(message: impl Into<String>) -> Refusal {
     ("InvalidParameterException", message.into())
 }
 
-/// What holds for every operation.
+/// The rules of every operation.
 pub(super) fn request(operation: &str, body: &Value) -> Result<(), Refusal> {
     let known: &[&str] = match operation {
         "RunTask" => RUN,
@@ -51,7 +51,7 @@ pub(super) fn request(operation: &str, body: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// What holds for `RunTask`.
+/// The rules of `RunTask`.
 pub(super) fn run(deployed: &Deployed, body: &Value) -> Result<(), Refusal> {
     let name = format!("{FAMILY}:{REVISION}");
     let definition = body["taskDefinition"].as_str().unwrap_or_default();

@@ -1,17 +1,17 @@
-//! What is deployed of sandboxes: what `template.yaml` says of their task.
+//! The deployment of sandboxes: their task as in `template.yaml`.
 
 use crate::account;
 
 /// The folder of a task's own in which its commands write.
 pub(super) const SCRATCH: &str = "tmp";
 
-/// What is deployed.
+/// The deployment of sandboxes.
 #[derive(Clone, Debug)]
 pub struct Deployed {
-    /// What a task runs, with its arguments.
+    /// The program of a task, with its arguments.
     pub program: Vec<String>,
-    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. What `RunTask` overrides, and
-    /// where to listen, come on top.
+    /// The environment of the task definition, where `{task}` stands for a folder of the task's own. The overrides of `RunTask`, and the address to
+    /// listen on, come on top.
     pub environment: Vec<(String, String)>,
     /// The capacity provider; Fargate where there is none.
     pub capacity_provider: Option<String>,

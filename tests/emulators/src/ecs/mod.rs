@@ -1,8 +1,8 @@
-//! ECS, as far as sandboxes go, and stricter than the real one: `RunTask` starts a process that is ours to start, on an address of its
-//! own, and `DescribeTasks` says what became of it. Moto has the shapes of it and starts nothing; a test compares the two.
+//! ECS, as far as sandboxes go, and stricter than the real one: `RunTask` starts a process of the test's own, on an address of its own, and
+//! `DescribeTasks` reports its state. Moto has the shapes of it and starts nothing; a test compares the two.
 //!
-//! What is stricter: a task is unknown to the first look after it was made, since ECS's reads may be old; it comes step by step,
-//! one step a look, and with nobody looking it never comes; pages can be of one; what a request must not say is refused.
+//! Stricter parts: a task is unknown to the first look after it was made, since ECS's reads may be old; it comes step by step, one step per look, and
+//! without looks it never comes; pages can be of one; requests with unknown fields are refused.
 
 mod check;
 mod deployed;
@@ -47,16 +47,16 @@ pub enum Hold {
     Fails(String),
 }
 
-/// A task, for those who look on.
+/// A task, for tests that look on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Its ARN.
     pub task: String,
     /// Its last status.
     pub status: String,
-    /// Whether it is there or coming, and nobody has told it to stop.
+    /// Whether it is there or coming, and has not been told to stop.
     pub lives: bool,
-    /// What was said of who started it.
+    /// Its `startedBy`.
     pub started_by: String,
 }
 
@@ -75,11 +75,11 @@ struct State {
     port: u16,
     hold: Hold,
     tasks: BTreeMap<String, Task>,
-    /// What was asked for under a client token, and what came of it.
+    /// The requests by client token, with their results.
     asked: BTreeMap<String, (Value, String)>,
     made: u16,
     role: Role,
-    /// The folders of tasks, and what they say.
+    /// The folders of tasks, with their output.
     folder: TempDir,
 }
 
@@ -88,7 +88,7 @@ const FAMILY: &str = "buildscale-sandbox";
 const REVISION: u32 = 3;
 const TARGET: &str = "AmazonEC2ContainerServiceV20141113.";
 
-/// A refusal: its name, and what it says.
+/// A refusal: its name, and its message.
 type Refusal = (&'static str, String);
 
 impl Ecs {
@@ -125,12 +125,12 @@ impl Ecs {
         Ok(Self { endpoint: format!("http://127.0.0.1:{port}"), port, state, server })
     }
 
-    /// Where clients find it.
+    /// The URL for clients.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// What functions are told of it, as variables of their environment.
+    /// The variables that name it to functions.
     pub fn variables(&self) -> Vec<(String, String)> {
         let provider = lock(&self.state).deployed.capacity_provider.clone().unwrap_or_default();
         [
@@ -171,36 +171,36 @@ impl Ecs {
         self.tasks().into_iter().filter(|task| task.lives).collect()
     }
 
-    /// Kills what runs in a task, as the kernel does for want of memory.
+    /// Kills the process of a task, as the kernel does for want of memory.
     pub fn kill(&self, task: &str) {
         if let Some(task) = lock(&self.state).tasks.get(task) {
             task.signal(rustix::process::Signal::KILL);
         }
     }
 
-    /// Tells what runs in a task to end, as a sandbox tells itself when nobody uses it.
+    /// Tells the process of a task to end, as an idle sandbox tells itself.
     pub fn end(&self, task: &str) {
         if let Some(task) = lock(&self.state).tasks.get(task) {
             task.terminate();
         }
     }
 
-    /// Forgets what has ended, as ECS does after an hour.
+    /// Forgets ended tasks, as ECS does after an hour.
     pub fn forget(&self) {
         lock(&self.state).tasks.retain(|_, task| !task.has_ended());
     }
 
-    /// Where a task's output is.
+    /// The file of a task's output.
     pub fn log(&self, task: &str) -> PathBuf {
         own(lock(&self.state).folder.path(), task).join("log")
     }
 
-    /// Where the commands of a task have a scratch folder each, by its [`environment`].
+    /// The folder in which the commands of a task have a scratch folder each, by its [`environment`].
     pub fn scratch(&self, task: &str) -> PathBuf {
         self.log(task).with_file_name(deployed::SCRATCH).join("scratch")
     }
 
-    /// Where what runs in a task answers, once it does.
+    /// The URL of the process in a task, once it answers.
     pub fn url(&self, task: &str) -> Option<String> {
         let state = lock(&self.state);
         Some(format!("http://{}:{}", state.tasks.get(task)?.address(), state.port))

@@ -1,4 +1,4 @@
-//! One task: a process, and what is said of it.
+//! One task: a process, and its state.
 
 use super::{CLUSTER, Deployed, FAMILY, Hold, REVISION, Shared, Watched, lock, own};
 use crate::{
@@ -53,7 +53,7 @@ impl Task {
         }
     }
 
-    /// Whether nobody has told it to stop, and it has not by itself.
+    /// Whether it has not been told to stop, and has not ended by itself.
     pub fn is_wanted(&self) -> bool {
         !self.is_told_to_stop && !self.has_ended()
     }
@@ -162,7 +162,7 @@ impl Task {
 
     fn end(&mut self, code: &'static str, reason: String, exit: Option<i32>) {
         self.status = Status::Stopped;
-        // Whoever told it to stop has said why.
+        // The one who told it to stop has given the reason.
         let stopped = self.stopped.get_or_insert(Stopped { code, reason, exit: None });
         stopped.exit = exit;
     }
@@ -191,7 +191,7 @@ impl Task {
             .spawn()?;
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("it has no process"))?;
-        // Held until it has ended; whatever it has started ends then, too.
+        // Held until it has ended; its children end then, too.
         let guard = child.stdin.take();
         let (state, arn) = (state.clone(), self.arn.clone());
         tokio::spawn(async move {

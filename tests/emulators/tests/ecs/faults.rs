@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// What the SDK tries before it gives up.
+/// The attempts of the SDK before it gives up.
 const ATTEMPTS: usize = 3;
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn live(world: &World, what: &str) {
     let mut view = world.until_settled(&worker, workspace).await;
     at_most_one();
     assert_eq!(view.state, SandboxState::Ready, "{what}: {view:?}");
-    // Two workers, and people who look.
+    // Two workers, and looks of people.
     for _ in 0..3 {
         view = world.worker().look(workspace).await.unwrap();
         assert_eq!(view.state, SandboxState::Ready, "{what}: {view:?}");
@@ -79,10 +79,10 @@ async fn live(world: &World, what: &str) {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_the_dead_is_given_the_same_task() {
+async fn the_request_of_a_dead_worker_is_repeated_for_the_same_task() {
     let world = World::new().await;
     let workspace = workspace();
-    // The task is made, nobody hears of it, and whoever asked is gone.
+    // The task is made, the answer is lost, and the worker that asked is gone.
     world.calls.plan(|_| Fate::AnswerLost);
     let view = world.worker().warm(workspace).await.unwrap();
     assert!(view.reason.is_some_and(|why| why.contains("ECS does not answer; it is asked again")));

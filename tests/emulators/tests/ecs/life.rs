@@ -15,7 +15,7 @@ async fn a_sandbox_is_cold_until_somebody_asks_for_one_and_then_there_is_one() {
     let (one, other, workspace) = (world.worker(), world.worker(), workspace());
     assert_eq!(one.look(workspace).await.unwrap().state, SandboxState::Cold);
     assert!(one.ready(workspace).await.unwrap().is_none());
-    assert_eq!(world.calls.take(), BTreeMap::new(), "whoever looks starts nothing, and asks nobody");
+    assert_eq!(world.calls.take(), BTreeMap::new(), "a look starts nothing, and sends no request");
 
     let (first, second) = tokio::join!(one.warm(workspace), other.warm(workspace));
     assert_eq!([first.unwrap().state, second.unwrap().state], [SandboxState::Starting; 2]);
@@ -43,7 +43,7 @@ async fn a_sandbox_is_cold_until_somebody_asks_for_one_and_then_there_is_one() {
 }
 
 #[tokio::test]
-async fn who_searches_asks_nobody_how_the_sandbox_is() {
+async fn a_search_sends_no_request_about_the_sandbox() {
     let world = World::new().await;
     let (worker, workspace) = (world.worker(), workspace());
     worker.warm(workspace).await.unwrap();
@@ -58,7 +58,7 @@ async fn who_searches_asks_nobody_how_the_sandbox_is() {
 }
 
 #[tokio::test]
-async fn the_token_is_known_to_the_table_and_to_nobody_else() {
+async fn the_token_is_known_to_the_table_alone() {
     let world = World::new().await;
     let (worker, workspace) = (world.worker(), workspace());
     worker.warm(workspace).await.unwrap();
@@ -76,7 +76,7 @@ async fn the_token_is_known_to_the_table_and_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_does_not_come_in_time_is_given_up_for_a_reason_and_asked_for_anew() {
+async fn a_late_sandbox_is_given_up_for_a_reason_and_asked_for_anew() {
     let world = World::new().await;
     let (worker, workspace) = (world.worker(), workspace());
     for (hold, answers, waits, reason) in [
@@ -105,7 +105,7 @@ async fn what_does_not_come_in_time_is_given_up_for_a_reason_and_asked_for_anew(
         assert!(view.reason.as_ref().is_some_and(|why| why.contains(reason)), "{view:?}");
         assert_eq!(world.ecs.living(), []);
         assert!(worker.ready(workspace).await.unwrap().is_none());
-        assert_eq!(worker.look(workspace).await.unwrap(), view, "nobody asks for it by looking");
+        assert_eq!(worker.look(workspace).await.unwrap(), view, "a look is no request for it");
     }
     world.answers.store(true, Ordering::SeqCst);
     assert_eq!(worker.warm(workspace).await.unwrap().state, SandboxState::Starting);
@@ -113,7 +113,7 @@ async fn what_does_not_come_in_time_is_given_up_for_a_reason_and_asked_for_anew(
 }
 
 #[tokio::test]
-async fn what_ecs_says_of_a_failure_is_said_to_people() {
+async fn people_see_the_reason_that_ecs_gives_for_a_failure() {
     let world = World::new().await;
     let (worker, workspace) = (world.worker(), workspace());
     for (said, reason) in [
@@ -132,7 +132,7 @@ async fn what_ecs_says_of_a_failure_is_said_to_people() {
 async fn one_that_ended_is_cold_and_says_why() {
     let world = World::new().await;
     let (worker, workspace) = (world.worker(), workspace());
-    for (kills, reason) in [(false, "nobody used it for a while"), (true, "it was killed (SIGKILL)")] {
+    for (kills, reason) in [(false, "it was unused for a while"), (true, "it was killed (SIGKILL)")] {
         worker.warm(workspace).await.unwrap();
         assert_eq!(world.until_settled(&worker, workspace).await.state, SandboxState::Ready);
         let task = world.ecs.living()[0].task.clone();
@@ -145,14 +145,14 @@ async fn one_that_ended_is_cold_and_says_why() {
         assert_eq!(view.state, SandboxState::Cold);
         assert!(view.reason.as_ref().is_some_and(|why| why.contains(reason)), "{view:?}");
     }
-    // And when nobody has looked for so long that ECS has forgotten it.
+    // And when there was no look for so long that ECS has forgotten it.
     worker.warm(workspace).await.unwrap();
     world.until_settled(&worker, workspace).await;
     let task = world.ecs.living()[0].task.clone();
     world.end(&task, false).await;
     world.ecs.forget();
     let view = worker.warm(workspace).await.unwrap();
-    assert_eq!(view.state, SandboxState::Starting, "whoever asks for one gets one: {view:?}");
+    assert_eq!(view.state, SandboxState::Starting, "a request gets one: {view:?}");
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn one_that_is_silent_for_minutes_is_ended() {
     worker.warm(workspace).await.unwrap();
     world.until_settled(&worker, workspace).await;
     world.answers.store(false, Ordering::SeqCst);
-    assert!(world.worker().ready(workspace).await.unwrap().is_none(), "who needs it does without");
+    assert!(world.worker().ready(workspace).await.unwrap().is_none(), "its users do without it");
     world.pass(Duration::from_secs(60));
     assert!(world.worker().ready(workspace).await.unwrap().is_none());
     assert_eq!(world.ecs.living().len(), 1);
@@ -172,7 +172,7 @@ async fn one_that_is_silent_for_minutes_is_ended() {
     assert!(world.worker().ready(workspace).await.unwrap().is_none());
     world.pass(Duration::from_secs(121));
     let view = worker.look(workspace).await.unwrap();
-    assert_eq!((view.state, world.ecs.living().len()), (SandboxState::Ready, 1), "looking calls nobody");
+    assert_eq!((view.state, world.ecs.living().len()), (SandboxState::Ready, 1), "a look calls no sandbox");
     assert!(world.worker().ready(workspace).await.unwrap().is_none());
     let view = worker.look(workspace).await.unwrap();
     assert_eq!((view.state, world.ecs.living()), (SandboxState::Cold, Vec::new()));

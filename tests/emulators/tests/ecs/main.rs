@@ -1,4 +1,4 @@
-//! Sandboxes on ECS: one a workspace, whatever is lost; a reason for everything; and nothing is left behind.
+//! Sandboxes on ECS: one per workspace, with any messages lost; a reason for everything; and nothing is left behind.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod faults;

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// What AWS's reference has for these answers and moto leaves out, as it runs nothing.
+/// The fields that AWS's reference has for these answers and moto leaves out, as it runs nothing.
 const NOT_IN_MOTO: [&str; 4] =
     [".containerInstanceArn: string", ".stopCode: string", ".failures[].arn: string", ".failures[].reason: string"];
 
@@ -54,7 +54,7 @@ fn signed_for(service: &str) -> String {
     )
 }
 
-/// Every path of an answer, with the type of what is there.
+/// Every path of an answer, with the type of its value.
 fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => object.iter().for_each(|(key, value)| paths(value, &format!("{path}.{key}"), found)),
@@ -125,7 +125,7 @@ async fn our_ecs_answers_in_the_shapes_of_motos() {
     let strange: Vec<&String> = ours
         .difference(&motos)
         .filter(|path| !NOT_IN_MOTO.iter().any(|known| path.ends_with(known)))
-        // What was overridden is as the adapter has said it.
+        // The overrides come from the adapter.
         .filter(|path| !path.contains(".overrides."))
         .collect();
     assert_eq!(strange, Vec::<&String>::new(), "moto says: {motos:#?}");

@@ -1,4 +1,4 @@
-//! What nobody looks at.
+//! Sandboxes without a look.
 
 use crate::world::{World, workspace};
 use emulators::{Fate, ecs::Hold};
@@ -6,7 +6,7 @@ use ports::{Expect, Key, SandboxState, Sandboxes, Table, Write};
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_sweep_moves_on_what_nobody_looks_at_page_by_page() {
+async fn a_sweep_moves_on_sandboxes_without_a_look_page_by_page() {
     let world = World::with_page(7).await;
     let worker = world.worker();
     world.ecs.hold(Hold::Machine);
@@ -26,7 +26,7 @@ async fn a_sweep_moves_on_what_nobody_looks_at_page_by_page() {
     }
     assert_eq!(worker.sweep().await.unwrap().seen, 0);
     world.pass(Duration::from_secs(25 * 60 * 60));
-    assert_eq!(world.table.partition("sandboxes").len(), 0, "what is over is forgotten");
+    assert_eq!(world.table.partition("sandboxes").len(), 0, "an ended sandbox is forgotten");
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn tasks_that_no_item_wants_are_stopped_and_all_others_stay() {
 }
 
 #[tokio::test]
-async fn a_sweep_notices_what_ended_and_brings_what_was_asked_for() {
+async fn a_sweep_notices_ended_sandboxes_and_brings_requested_ones() {
     let world = World::new().await;
     let (worker, ended, asked) = (world.worker(), workspace(), workspace());
     worker.warm(ended).await.unwrap();
@@ -69,9 +69,9 @@ async fn a_sweep_notices_what_ended_and_brings_what_was_asked_for() {
     world.pass(Duration::from_secs(20));
     let swept = world.worker().sweep().await.unwrap();
     assert_eq!((swept.seen, swept.ended, swept.failed), (2, 1, 0));
-    assert_eq!(world.ecs.living().len(), 1, "what was asked for is asked for again");
+    assert_eq!(world.ecs.living().len(), 1, "the request is repeated");
     assert_eq!(world.until_settled(&worker, asked).await.state, SandboxState::Ready);
-    // The sweep calls no sandbox: one that nobody uses must be able to end itself.
+    // The sweep calls no sandbox: an idle one must be able to end itself.
     let spoken = world.spoken.lock().unwrap().len();
     worker.sweep().await.unwrap();
     assert_eq!(world.spoken.lock().unwrap().len(), spoken);

@@ -44,7 +44,7 @@ pub struct World {
     pub calls: Calls,
     pub clock: Arc<Clockwork>,
     pub table: Arc<FakeTable>,
-    /// Whether what runs answers.
+    /// Whether the sandboxes answer.
     pub answers: Arc<AtomicBool>,
     /// The URLs and tokens that sandboxes were spoken to with.
     pub spoken: Arc<Mutex<Vec<(String, String)>>>,
@@ -69,7 +69,7 @@ impl World {
         Self { ecs, calls, clock, table, answers, spoken: Arc::default() }
     }
 
-    /// What a worker has.
+    /// The adapter of a worker.
     pub fn worker(&self) -> EcsSandboxes {
         self.worker_at(self.calls.endpoint(), self.table.clone())
     }
@@ -77,7 +77,7 @@ impl World {
     /// One that asks ECS elsewhere.
     pub fn worker_at(&self, endpoint: &str, table: Arc<dyn Table>) -> EcsSandboxes {
         let sdk = account::sdk(endpoint);
-        // What is lost is lost for all attempts, so there is nothing to wait for.
+        // Lost messages are lost for all attempts, so there is nothing to wait for.
         let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
         let client =
             aws_sdk_ecs::Client::from_conf(aws_sdk_ecs::config::Builder::from(&sdk).retry_config(retries).build());
@@ -107,7 +107,7 @@ impl World {
         panic!("it is never settled: {:?}", worker.look(workspace).await);
     }
 
-    /// Tells what runs in a task to end, once it listens, or kills it, and waits until it has ended.
+    /// Tells the process of a task to end, once it listens, or kills it, and waits until it has ended.
     pub async fn end(&self, task: &str, kills: bool) {
         until(|| std::fs::read_to_string(self.ecs.log(task)).is_ok_and(|said| said.contains("up"))).await;
         match kills {
@@ -121,7 +121,7 @@ impl World {
 async fn until(holds: impl Fn() -> bool) {
     let held = async {
         while !holds() {
-            // poll: a process tells nobody but its parent
+            // poll: a process tells only its parent about its end
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -156,7 +156,7 @@ impl Mirrored for Stub {
     async fn mark(&self) -> Result<Option<String>> {
         match self.0.load(Ordering::SeqCst) {
             true => Ok(None),
-            false => Err(Error::unavailable("the sandbox", "nobody is there")),
+            false => Err(Error::unavailable("the sandbox", "there is none")),
         }
     }
     async fn apply(&self, _: Manifest) -> Result<Vec<Sha256>> {

@@ -5,7 +5,7 @@ use crate::{Event, Result, count};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// What a new user does, in order: a goal, the stream, the file and its versions, a stop, a question.
+/// The first steps of a new user, in order: a goal, the stream, the file and its versions, a stop, a question.
 pub(super) async fn a_goal_becomes_files_that_can_be_watched_stopped_and_found_again(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;
@@ -20,7 +20,7 @@ pub(super) async fn a_goal_becomes_files_that_can_be_watched_stopped_and_found_a
     }
     assert!(first.windows(2).all(|pair| pair[0].id < pair[1].id), "in order, each once");
 
-    // What it wrote is there, and so is what it wrote before that.
+    // Its file is there, and so is the version before.
     let mut updated = first.iter().filter(|event| event.name == "file_updated");
     let path = updated.find_map(|event| event.data["path"].as_str().filter(|path| path.starts_with("/projects/")));
     let path = path.ok_or("nothing was written to /projects")?;
@@ -68,7 +68,7 @@ pub(super) async fn a_goal_becomes_files_that_can_be_watched_stopped_and_found_a
         assert!(texts.contains(&text), "no {text} in {texts:?}");
     }
 
-    // And so have the chat's own file, which follows the events, and whoever watches from the beginning.
+    // And so have the chat's own file, which follows the events, and a watcher from the beginning.
     let id = chat.rsplit('/').next().unwrap_or_default();
     let transcript = client.get(&format!("{place}/files/by-path?path=/chats/{id}.md")).await?;
     let transcript = format!("{place}/files/{}/content", transcript["file_id"].as_str().ok_or("no file_id")?);
@@ -81,8 +81,8 @@ pub(super) async fn a_goal_becomes_files_that_can_be_watched_stopped_and_found_a
     Ok(())
 }
 
-pub(super) async fn what_is_said_right_after_a_post_counts(stage: Stage) -> Result {
-    // Of its own: what is done there by nobody else comes to rest.
+pub(super) async fn commands_right_after_a_post_count(stage: Stage) -> Result {
+    // Of its own: without the work of others there, it comes to rest.
     let deployment = stage.another(&[]).await?;
     let client = deployment.client();
     let place = client.place().await?;
@@ -94,7 +94,7 @@ pub(super) async fn what_is_said_right_after_a_post_counts(stage: Stage) -> Resu
         client.post(&format!("{chat}/stop"), Value::Null).await?;
         watch.until_nth("stopped", stops).await?;
     }
-    // A deleted chat stays deleted, whatever was accepted before. The first of these turns has begun; neither ends by itself.
+    // A deleted chat stays deleted, after any messages accepted before. The first of these turns has begun; neither ends by itself.
     client.post(&chat, json!({ "content": "slow please" })).await?;
     watch.until_nth("turn_started", 7).await?;
     client.post(&chat, json!({ "content": "slow once more" })).await?;
@@ -128,7 +128,7 @@ pub(super) async fn several_chats_go_on_at_once(stage: Stage) -> Result {
         assert_eq!(said, [&format!("The file of first{n} is done."), &format!("The file of second{n} is done.")]);
         let others = (0..CHATS).filter(|other| *other != n).map(|other| format!("first{other}"));
         let all = format!("{events:?}");
-        // `ls` shows every folder; what else there is of others would have come from their turns.
+        // `ls` shows every folder; other names of theirs would have come from their turns.
         let theirs = others.filter(|name| all.contains(&format!("file of {name}")));
         assert_eq!(theirs.count(), 0, "{all}");
     }

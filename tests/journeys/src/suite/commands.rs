@@ -1,4 +1,4 @@
-//! The command line, as people use it against whatever is deployed: it knows one address and a token.
+//! The command line, as people use it against any deployment: it knows one address and a token.
 
 use super::Stage;
 use crate::{Client, Result};
@@ -16,7 +16,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// What a command prints that ends with this code.
+    /// The output of a command that ends with this code.
     async fn says(&self, code: i32, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
         command.args(args).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").stdin(std::process::Stdio::null());
@@ -48,12 +48,12 @@ pub(super) async fn the_command_line_talks_watches_and_runs_flows(stage: Stage) 
     let terminal =
         Terminal { binary: stage.world.binary("buildscale")?, client, home: tempfile::tempdir()?, workspace };
 
-    // A turn, whose events are watched while it runs; then all of them once more.
+    // A turn, with a watcher of its events while it runs; then all of them once more.
     let turn = terminal.tells(&["chat", "--json", "--once", "--model", "scripted/demo", "write a haiku"]).await?;
     let chat = turn[0]["data"]["chat_id"].as_str().ok_or("no chat")?;
     assert_eq!(turn.last().map(|event| &event["event"]), Some(&Value::from("done")));
     let again = terminal.tells(&["tail", "--json", "--after", "0", "--until-idle", chat]).await?;
-    assert_eq!(again, turn[1..], "the stream from its beginning is what was seen live");
+    assert_eq!(again, turn[1..], "the stream from its beginning is equal to the live one");
     assert!(terminal.says(0, &["files", "ls", "/projects/demo"]).await?.contains("hello.md"));
 
     // A file there and back.

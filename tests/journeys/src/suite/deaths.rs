@@ -1,4 +1,4 @@
-//! What drives is killed while chats run and a task waits, and every conversation is read exactly once.
+//! The worker is killed while chats run and a task waits, and every conversation is read exactly once.
 
 use super::Stage;
 use crate::{Client, Event, Result, count};
@@ -33,7 +33,7 @@ pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Resu
 
     let (mut posts, mut kills) = (0, 0);
     while kills < DEATHS {
-        // Some more messages, and some more events of some chat, then death in the middle of whatever goes on.
+        // Some more messages, and some more events of some chat, then death in the middle of the work.
         let chat = &ids[posts % CHATS];
         let body = json!({ "content": format!("again{posts}") });
         client.post_surely(&format!("{chats}/{chat}"), &format!("post-{posts}"), &body).await?;
@@ -42,7 +42,7 @@ pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Resu
         let moment = watches[chat].events().len() + 1 + random.below(12);
         let ended = *turns.get(chat).ok_or("no such chat")?;
         watches[chat].until(|events| events.len() >= moment || terminal(events) >= ended).await?;
-        // Where all was done so quickly that nothing ran any more, there is a next time.
+        // If all was done so quickly that nothing ran any more, there is a next time.
         kills += usize::from(deployment.kill().await?);
     }
 
@@ -53,12 +53,12 @@ pub(super) async fn deaths_lose_nothing_and_double_nothing(stage: Stage) -> Resu
         exactly_once(&live, expected).map_err(|error| format!("SEED={seed}, chat {chat}: {error}"))?;
         let last = live.last().map_or(0, |event| event.id);
         let replayed = client.replay(&format!("{chats}/{chat}"), last).await?;
-        assert_eq!(live, replayed, "SEED={seed}: what was seen live is not what the log says");
+        assert_eq!(live, replayed, "SEED={seed}: the live events differ from the log");
         transcript_has_each_message_once(&client, &place, chat, &live).await?;
     }
     files_are_written_once(&client, &place, CHATS + posts).await?;
 
-    // Nobody drove the task meanwhile; it is there, and goes on when somebody answers.
+    // No worker drove the task meanwhile; it is there, and goes on after an answer.
     assert_eq!(client.get(&task).await?["phase"], "suspended");
     client.answer(&format!("{task}/answers/review"), json!({ "approved": true })).await?;
     let task = client.until(&task, |task| task["phase"] == "finished").await?;

@@ -1,4 +1,4 @@
-//! The rest of the front: workspaces, refusals, what it says of itself.
+//! The rest of the front: workspaces, refusals, its description of itself.
 
 use super::Stage;
 use crate::Result;
@@ -55,7 +55,7 @@ pub(super) async fn refusals_come_in_one_envelope(stage: Stage) -> Result {
     assert_eq!(keyed("/projects/one.md").await?.is(201)?.json(), first);
     keyed("/projects/two.md").await?.refuses(409, "IDEMPOTENCY_MISMATCH")?;
 
-    // What is too long for a command says so.
+    // An input that is too long for a command is refused with the reason.
     client.flow(&place, "approval", &[("workflow.yaml", testkit::flows::APPROVAL)]).await?;
     let long = json!({ "input": "x".repeat(300_000) });
     let refused = client.ask(Method::POST, &format!("{place}/flows/approval/tasks"), long).await?;
@@ -63,7 +63,7 @@ pub(super) async fn refusals_come_in_one_envelope(stage: Stage) -> Result {
     Ok(())
 }
 
-pub(super) async fn it_says_how_it_is_and_what_it_can(stage: Stage) -> Result {
+pub(super) async fn it_tells_its_state_and_its_abilities(stage: Stage) -> Result {
     let client = stage.client();
     let nobody = client.with_token(None);
     assert_eq!(nobody.get("/health").await?["status"], "ok");

@@ -76,8 +76,8 @@ pub(super) async fn long_contents_are_bytes_with_ranges(stage: Stage) -> Result 
     Ok(())
 }
 
-/// What is too long to come through a function goes to the archive and comes from there. A hub gives addresses of its own, and its
-/// contents come both ways.
+/// Contents that are too long to come through a function go to the archive and come from there. A hub gives addresses of its own, and its contents
+/// come both ways.
 pub(super) async fn a_long_content_travels_past_the_server(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;
@@ -125,7 +125,7 @@ pub(super) async fn the_tools_of_agents_are_there_for_people(stage: Stage) -> Re
     assert_eq!(written["success"], true, "{written}");
     let read = call("read", json!({ "path": "/projects/a.md" })).await?;
     assert!(read["output"].as_str().is_some_and(|output| output.contains("needle")), "{read}");
-    // Wherever it is asked, and whatever was there before: what was written a moment ago is found.
+    // In every folder, over any earlier state: a file written a moment ago is found.
     for args in [json!({ "pattern": "needle", "path": "/projects" }), json!({ "pattern": "ne+dle" })] {
         let found = call("grep", args).await?;
         assert!(found["output"].as_str().is_some_and(|output| output.contains("/projects/a.md")), "{found}");

@@ -9,12 +9,12 @@ async fn say(client: &Client, place: &str) -> Result<Answer> {
     client.ask(Method::POST, &format!("{place}/chats"), json!({ "goal": "say something" })).await
 }
 
-pub(super) async fn what_puts_agents_to_work_is_limited(stage: Stage) -> Result {
+pub(super) async fn requests_that_put_agents_to_work_are_limited(stage: Stage) -> Result {
     const REQUESTS: usize = 3;
     let deployment = stage.another(&[("BUILDSCALE__AUTH__REQUESTS_PER_MINUTE", "3")]).await?;
     let (ann, Other { client: bob, .. }) = (deployment.client(), deployment.other()?);
     let (ours, theirs) = (ann.place().await?, bob.place().await?);
-    // However slow the machine is: more than twice what a minute allows are not all let in within the time that they take.
+    // However slow the machine is: more than twice the limit of a minute are not all let in within the time that they take.
     let mut chat = Value::Null;
     let mut refused = None;
     for _ in 0..40 {
@@ -31,7 +31,7 @@ pub(super) async fn what_puts_agents_to_work_is_limited(stage: Stage) -> Result 
         "{refused:?}"
     );
     assert_eq!(refused.refuses(429, "RATE_LIMITED")?["details"]["limit"], "requests");
-    // To look at what they do is free; so is to stop it; and others have limits of their own.
+    // Looking at their work is free; so is stopping it; and others have limits of their own.
     let chat = format!("{ours}/chats/{}", chat["chat_id"].as_str().ok_or("none was let in")?);
     ann.watch(&chat).until_event("done").await?;
     ann.get(&chat).await?;
@@ -39,7 +39,7 @@ pub(super) async fn what_puts_agents_to_work_is_limited(stage: Stage) -> Result 
     Ok(())
 }
 
-pub(super) async fn turns_are_charged_by_what_they_used(stage: Stage) -> Result {
+pub(super) async fn turns_are_charged_by_their_usage(stage: Stage) -> Result {
     let deployment = stage.another(&[("BUILDSCALE__AUTH__TOKENS_PER_MINUTE", "1")]).await?;
     let (ann, Other { client: bob, .. }) = (deployment.client(), deployment.other()?);
     let (ours, theirs) = (ann.place().await?, bob.place().await?);
@@ -55,7 +55,7 @@ pub(super) async fn turns_are_charged_by_what_they_used(stage: Stage) -> Result 
         let chat = format!("{ours}/chats/{}", made["chat_id"].as_str().ok_or("no chat_id")?);
         ann.watch(&chat).until_event("done").await?;
     }
-    let refused = refused.ok_or("what a turn used counts")?;
+    let refused = refused.ok_or("the tokens of a turn count")?;
     assert_eq!(refused.refuses(429, "RATE_LIMITED")?["details"]["limit"], "tokens");
     ann.get(&format!("{ours}/files")).await?;
     say(&bob, &theirs).await?.is(202)?;

@@ -1,5 +1,5 @@
-//! The journeys. Each has a workspace of its own, so that all can be made at once in one deployment; those that change or kill what
-//! they are made in have one to themselves.
+//! The journeys. Each has a workspace of its own, so that all can be made at once in one deployment; those that change or kill their deployment have
+//! one to themselves.
 
 mod chats;
 mod commands;
@@ -17,7 +17,7 @@ use crate::{Ability, Client, Deployment, Result, Settings, World};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 
-/// Where a journey is made.
+/// The deployment and the workspace of a journey.
 #[derive(Clone)]
 pub struct Stage {
     /// In which world.
@@ -44,9 +44,9 @@ impl Stage {
 /// Something that people do, from its beginning to its end.
 #[derive(Clone, Copy)]
 pub struct Journey {
-    /// Its name, which says what holds.
+    /// Its name, which is the behaviour.
     pub name: &'static str,
-    /// What it needs of a world.
+    /// The abilities of a world that it needs.
     pub needs: &'static [Ability],
     run: fn(Stage) -> BoxFuture<'static, Result>,
 }
@@ -57,7 +57,7 @@ impl Journey {
         (self.run)(stage)
     }
 
-    /// Whether a world has what it needs.
+    /// Whether a world has the abilities that it needs.
     pub fn fits(&self, world: &World) -> bool {
         self.needs.iter().all(|ability| world.can(*ability))
     }
@@ -75,7 +75,7 @@ pub const JOURNEYS: &[Journey] = {
     journeys! {
         deaths::deaths_lose_nothing_and_double_nothing [Deaths, Script];
         chats::a_goal_becomes_files_that_can_be_watched_stopped_and_found_again [];
-        chats::what_is_said_right_after_a_post_counts [Script];
+        chats::commands_right_after_a_post_count [Script];
         chats::several_chats_go_on_at_once [Script];
         chats::an_agent_that_asks_for_permission_waits_for_a_person [Script];
         commands::the_command_line_talks_watches_and_runs_flows [];
@@ -87,7 +87,7 @@ pub const JOURNEYS: &[Journey] = {
         tasks::a_task_waits_for_a_person_and_is_stopped [];
         tasks::a_task_is_paused_and_stepped [];
         tasks::a_split_becomes_subtasks_that_are_joined [];
-        tasks::a_retry_runs_only_what_failed [];
+        tasks::a_retry_runs_only_failed_nodes [];
         tasks::a_flow_is_evaluated [];
         tasks::an_agent_in_a_flow_is_a_chat [Script];
         files::a_file_is_changed_moved_removed_and_found_again [];
@@ -96,14 +96,14 @@ pub const JOURNEYS: &[Journey] = {
         files::the_tools_of_agents_are_there_for_people [];
         doors::workspaces_are_made_renamed_and_removed [];
         doors::refusals_come_in_one_envelope [];
-        doors::it_says_how_it_is_and_what_it_can [];
+        doors::it_tells_its_state_and_its_abilities [];
         people::people_invite_each_other_and_see_nothing_else [Others];
-        people::keys_open_what_they_are_for_until_they_are_revoked [];
-        limits::what_puts_agents_to_work_is_limited [Settings, Others];
-        limits::turns_are_charged_by_what_they_used [Settings, Script, Others];
+        people::keys_open_their_scopes_until_they_are_revoked [];
+        limits::requests_that_put_agents_to_work_are_limited [Settings, Others];
+        limits::turns_are_charged_by_their_usage [Settings, Script, Others];
         models::any_openai_compatible_server_is_a_model [Settings];
         models::an_agent_has_the_provider_and_the_key_that_its_flow_names [Settings, Secrets];
-        reports::who_runs_it_sees_what_is_counted_and_nobody_else [Counters];
-        reports::what_is_done_is_counted [Counters, OneProcess, Script];
+        reports::the_operator_alone_sees_the_metrics [Counters];
+        reports::work_is_counted [Counters, OneProcess, Script];
     }
 };

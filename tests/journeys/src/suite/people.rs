@@ -1,4 +1,4 @@
-//! People: who they are, whom they let in, and keys that act for them.
+//! People: their identity, the people whom they let in, and keys that act for them.
 
 use super::Stage;
 use crate::{Other, Result};
@@ -10,7 +10,7 @@ pub(super) async fn people_invite_each_other_and_see_nothing_else(stage: Stage) 
     let place = ann.place().await?;
     let chat = ann.chat(&place, "hello").await?;
     ann.watch(&chat).until_event("done").await?;
-    let file = ann.file(&place, "/projects/secret.md", "nobody else's").await?;
+    let file = ann.file(&place, "/projects/secret.md", "ann's alone").await?;
 
     for token in [None, Some("nonsense"), Some("bsk_019bf537f2287cd3aa1c3da8af302e12_nonsense")] {
         let nobody = ann.with_token(token);
@@ -52,7 +52,7 @@ pub(super) async fn people_invite_each_other_and_see_nothing_else(stage: Stage) 
     Ok(())
 }
 
-pub(super) async fn keys_open_what_they_are_for_until_they_are_revoked(stage: Stage) -> Result {
+pub(super) async fn keys_open_their_scopes_until_they_are_revoked(stage: Stage) -> Result {
     let client = stage.client();
     let (place, elsewhere) = (client.place().await?, client.place().await?);
     let workspace = place.rsplit('/').next().unwrap_or_default();
@@ -72,7 +72,7 @@ pub(super) async fn keys_open_what_they_are_for_until_they_are_revoked(stage: St
     let is_listed =
         |page: &Value| page["keys"].as_array().is_some_and(|keys| keys.iter().any(|one| one["key_id"] == id));
     let listed = client.until("/api/v1/keys?limit=1000", is_listed).await?;
-    assert!(!listed.to_string().contains(secret), "what opens is told once");
+    assert!(!listed.to_string().contains(secret), "the secret is told once");
     client.ask(Method::DELETE, &format!("/api/v1/keys/{id}"), Value::Null).await?;
     key.look(&format!("{place}/files")).await?.refuses(401, "UNAUTHORIZED")?;
     Ok(())

@@ -1,12 +1,12 @@
-//! What whoever runs it can see.
+//! The operator's view.
 
 use super::Stage;
 use crate::Result;
 
 const COUNT: &str = "buildscale_http_request_duration_seconds_count";
 
-pub(super) async fn who_runs_it_sees_what_is_counted_and_nobody_else(stage: Stage) -> Result {
-    let operator = stage.shared.operator().ok_or("nobody runs it")?;
+pub(super) async fn the_operator_alone_sees_the_metrics(stage: Stage) -> Result {
+    let operator = stage.shared.operator().ok_or("it has no operator")?;
     stage.client().look("/metrics").await?.refuses(403, "FORBIDDEN")?;
     operator.with_token(None).look("/metrics").await?.refuses(401, "UNAUTHORIZED")?;
     // Whichever process answers has counted that it did so before.
@@ -15,8 +15,8 @@ pub(super) async fn who_runs_it_sees_what_is_counted_and_nobody_else(stage: Stag
     operator.until_counted(|text| lines.iter().all(|line| text.contains(line))).await
 }
 
-pub(super) async fn what_is_done_is_counted(stage: Stage) -> Result {
-    let operator = stage.shared.operator().ok_or("nobody runs it")?;
+pub(super) async fn work_is_counted(stage: Stage) -> Result {
+    let operator = stage.shared.operator().ok_or("it has no operator")?;
     let client = stage.client();
     let chat = client.chat(&client.place().await?, "say something").await?;
     client.watch(&chat).until_event("done").await?;

@@ -24,7 +24,7 @@ pub(super) async fn a_stream_goes_on_wherever_it_was_left(stage: Stage) -> Resul
         let (after, rest) = (seen[left].id, &seen[left + 1..]);
         let resumed = client.open(&format!("{events}?after={after}")).await?.until_event("done").await?;
         assert_eq!(resumed, rest, "by ?after={after}");
-        // What the browser says by itself comes before what the address said when it was first opened.
+        // The browser's own header counts more than the cursor in the address that was first opened.
         let request = client.request(Method::GET, &format!("{events}?after=0")).header("last-event-id", after);
         let resumed = client.open_with(request).await?.until_event("done").await?;
         assert_eq!(resumed, rest, "by Last-Event-ID: {after}");

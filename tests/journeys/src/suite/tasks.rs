@@ -169,7 +169,7 @@ pub(super) async fn a_split_becomes_subtasks_that_are_joined(stage: Stage) -> Re
     Ok(())
 }
 
-pub(super) async fn a_retry_runs_only_what_failed(stage: Stage) -> Result {
+pub(super) async fn a_retry_runs_only_failed_nodes(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;
     let files = [("workflow.yaml", READS), ("tools.yaml", READ), ("schemas/found.json", FOUND)];
@@ -186,9 +186,9 @@ pub(super) async fn a_retry_runs_only_what_failed(stage: Stage) -> Result {
     let history = client.get(&format!("{again}/history")).await?;
     let stages = history["stages"].as_array().ok_or("no stages")?;
     let note = stages.iter().find(|stage| stage["node"] == "note").ok_or("no note")?;
-    assert_eq!(note["output"]["by"], by, "it is what the first one noted: {note}");
+    assert_eq!(note["output"]["by"], by, "it is the note of the first one: {note}");
     client.ask(Method::POST, &format!("{again}/retry"), json!({})).await?.refuses(409, "CONFLICT")?;
-    assert_eq!(client.get(&failed).await?["status"], "failure", "what is looked at is never changed");
+    assert_eq!(client.get(&failed).await?["status"], "failure", "a look changes nothing");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What is deployed in a real account, by `scripts/deploy`. It is talked to, and left as it was.
+//! The deployment in a real account, by `scripts/deploy`. It is talked to, and left as it was.
 
 use super::Other;
 use crate::{Client, Result};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::env;
 use tokio::sync::watch;
 
-/// A deployment, and whoever may use it.
+/// A deployment, and the people who may use it.
 #[derive(Clone)]
 pub struct Account {
     client: Client,
@@ -15,7 +15,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// `BUILDSCALE_URL` and `BUILDSCALE_TOKEN`; and for what needs two people `BUILDSCALE_OTHER_TOKEN` and `BUILDSCALE_OTHER_SUBJECT`.
+    /// `BUILDSCALE_URL` and `BUILDSCALE_TOKEN`; and for journeys of two people `BUILDSCALE_OTHER_TOKEN` and `BUILDSCALE_OTHER_SUBJECT`.
     pub(super) fn of_environment() -> Result<Self> {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let needed = |name| set(name).ok_or_else(|| format!("BUILDSCALE_WORLD=account: set {name}"));

@@ -1,4 +1,4 @@
-//! A deployment on this machine: what `template.yaml` makes, of emulators and of our own Lambda.
+//! A deployment on this machine: the resources of `template.yaml`, made of emulators and of our own Lambda.
 
 use super::{OPERATOR, SCRIPT, SIGNS_TICKETS, SIGNS_TOKENS, Settings, token};
 use crate::{Binaries, Client, PATIENCE, Result};
@@ -25,7 +25,7 @@ use tokio::{
     sync::{Mutex, watch},
 };
 
-/// What a deployment is made of.
+/// The binaries of a deployment.
 pub(super) const BINARIES: [&str; 4] = ["buildscale-api", "buildscale-worker", "buildscale-timer", "buildscale-stream"];
 /// Longer than anything takes; a test that needs a shorter one says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -33,9 +33,9 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const CONCURRENCY: usize = 6;
 /// How many streams there may be at once, each of an instance of its own, until it ends by itself.
 const WATCHERS: usize = 32;
-/// What the public address names itself by.
+/// The token in the header of the public address.
 const ORIGIN: &str = "the public address of these tests";
-/// What the names of secrets begin with that flows may refer to.
+/// The prefix of the names of secrets that flows may refer to.
 const SECRETS_OF_FLOWS: &str = "buildscale/flows";
 
 /// The services, for as many deployments as there are: each has a table, queues and a bucket of its own.
@@ -67,7 +67,7 @@ impl Emulators {
 
 /// How a deployment is made.
 pub struct Options<'a> {
-    /// What the models play.
+    /// The script of the models.
     pub script: String,
     /// How long the worker may take for a batch.
     pub timeout: Duration,
@@ -96,15 +96,15 @@ impl Default for Options<'_> {
 
 /// A running deployment.
 pub struct Aws {
-    /// The table and the bucket; what the names of the queues begin with.
+    /// The name of the table and the bucket, and the prefix of the names of the queues.
     pub name: String,
-    /// What the worker, the timer and the container ask for.
+    /// The calls of the worker, the timer and the container to DynamoDB.
     pub dynamodb: Calls,
     /// The same.
     pub sqs: Calls,
     /// The same.
     pub s3: Calls,
-    /// What the API asks for.
+    /// The calls of the API to DynamoDB.
     pub dynamodb_of_api: Calls,
     /// The same.
     pub sqs_of_api: Calls,
@@ -112,9 +112,9 @@ pub struct Aws {
     pub api: Function,
     /// The function that drives.
     pub worker: Function,
-    /// The function of what is due, and of sweeps.
+    /// The function of due messages and of sweeps.
     pub timer: Function,
-    /// What feeds the worker.
+    /// The mapping that feeds the worker.
     pub commands: Mapping,
     url: watch::Receiver<String>,
     /// Ended in this order.
@@ -124,7 +124,7 @@ pub struct Aws {
     _front: Front,
     _stream: Option<Child>,
     _role: Role,
-    /// Where all of it is kept.
+    /// The emulators of all of it.
     pub emulators: Arc<Emulators>,
     folder: TempDir,
 }
@@ -242,7 +242,7 @@ impl Aws {
         Client::new(self.url.clone(), Some(&token("ann")))
     }
 
-    /// What the functions have written, read by nobody's process; but for bodies that are so long that they lie in the bucket.
+    /// The table that the functions have written, read apart from all processes; without bodies that are so long that they lie in the bucket.
     pub fn table(&self) -> DynamoTable {
         let client = aws_sdk_dynamodb::Client::new(&account::sdk(self.dynamodb.endpoint()));
         DynamoTable::new(client, &self.name, Arc::new(SystemClock))
@@ -265,7 +265,7 @@ impl Aws {
         Ok(count(Visible)? + count(Taken)?)
     }
 
-    /// Takes every message out of a queue, those in flight among them, as somebody does who purges it.
+    /// Takes every message out of a queue, those in flight among them, as a purge does.
     ///
     /// # Errors
     /// When it does not let go of them.
@@ -299,12 +299,12 @@ impl Aws {
         Ok(())
     }
 
-    /// The end of what each function has logged.
+    /// The end of each function's log.
     pub fn log(&self) -> String {
         ["api", "worker", "timer"].map(|name| format!("--- {name}\n{}\n", self.log_of(name))).concat()
     }
 
-    /// The end of what a function has logged.
+    /// The end of a function's log.
     pub fn log_of(&self, function: &str) -> String {
         let log = std::fs::read_to_string(log_of(self.folder.path(), function)).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();

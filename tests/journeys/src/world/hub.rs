@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Where a hub logs to if there is such a file in its data folder.
+/// The file that a hub logs to if it is in its data folder.
 pub const LOG: &str = "hub.log";
 
 /// A running hub, and its data.
@@ -33,7 +33,7 @@ impl Deployed {
     }
 }
 
-/// One for people with tokens, as the other worlds are, and with limits that nobody reaches.
+/// One for people with tokens, as the other worlds are, and with limits that no journey reaches.
 pub(super) async fn deploy(binaries: &Binaries, settings: Settings<'_>) -> Result<Deployed> {
     let folder = tempfile::tempdir()?;
     let accounts = [

@@ -1,4 +1,4 @@
-//! Where the system runs. A world says what can be done with it besides talking to it; journeys know no more of it than that.
+//! The places in which the system runs. A world tells its abilities besides talking to it; journeys know no more of it than that.
 
 mod account;
 mod aws;
@@ -13,19 +13,19 @@ use identity::{Trust, mint};
 use ports::{Clock, Secret, SystemClock};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// What signs the tokens of the people of these tests.
+/// The secret that signs the tokens of the people of these tests.
 const SIGNS_TOKENS: &str = "a secret that signs the tokens of these tests";
-/// What signs the tickets of these tests.
+/// The secret that signs the tickets of these tests.
 const SIGNS_TICKETS: &str = "a secret that signs the tickets of these tests";
-/// The token of whoever runs it.
-const OPERATOR: &str = "the token of whoever runs what these tests are made in";
-/// What the models play.
+/// The token of the operator.
+const OPERATOR: &str = "the token of the operator of the worlds of these tests";
+/// The script of the models.
 pub const SCRIPT: &str = include_str!("../script.yaml");
 
-/// What a deployment is told beyond what each is: variables and their values. The last of two with the same name counts.
+/// The variables of a deployment beyond its own, with their values. The last of two with the same name counts.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// What a journey may need of a world.
+/// An ability of a world that a journey may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ability {
     /// Its models play [`SCRIPT`], and not only the offline demo, which has fewer scenes.
@@ -36,7 +36,7 @@ pub enum Ability {
     Settings,
     /// Secrets can be put where flows may refer to them.
     Secrets,
-    /// What drives can be killed in the middle of its work.
+    /// The worker can be killed in the middle of its work.
     Deaths,
     /// Its operator sees its counters over HTTP.
     Counters,
@@ -51,7 +51,7 @@ pub enum World {
     Hub(Binaries),
     /// The binaries of the functions, on emulators that all deployments share.
     Aws(Binaries, Arc<Emulators>),
-    /// What somebody has deployed.
+    /// An existing deployment.
     Account(Account),
 }
 
@@ -68,7 +68,7 @@ impl World {
             "hub" => Ok(Self::Hub(Binaries::find()?)),
             "aws" => {
                 let binaries = Binaries::find()?;
-                // What is missing is said before half a minute is gone.
+                // A missing binary is reported before half a minute is gone.
                 for name in aws::BINARIES {
                     binaries.get(name)?;
                 }
@@ -122,15 +122,15 @@ pub enum Deployment {
     Hub(hub::Deployed),
     /// Functions.
     Aws(Box<Aws>),
-    /// What was there before.
+    /// The deployment that was there before.
     Account(Account),
 }
 
-/// Somebody else than whoever a deployment's client is for.
+/// Another person than the one of a deployment's client.
 pub struct Other {
     /// Theirs.
     pub client: Client,
-    /// What their tokens call them.
+    /// Their name in their tokens.
     pub subject: String,
 }
 
@@ -144,20 +144,20 @@ impl Deployment {
         }
     }
 
-    /// Somebody else.
+    /// Another person.
     ///
     /// # Errors
-    /// When there is nobody.
+    /// When there is none.
     pub fn other(&self) -> Result<Other> {
         let bob = |client: Client| Other { client: client.with_token(Some(&token("bob"))), subject: "bob".into() };
         match self {
             Self::Hub(deployed) => Ok(bob(deployed.hub.client())),
             Self::Aws(aws) => Ok(bob(aws.client())),
-            Self::Account(account) => account.other().ok_or_else(|| "nobody else is known".into()),
+            Self::Account(account) => account.other().ok_or_else(|| "no other person is known".into()),
         }
     }
 
-    /// The client of whoever runs it, who sees its counters.
+    /// The client of the operator, who sees its counters.
     pub fn operator(&self) -> Option<Client> {
         match self {
             Self::Hub(deployed) => Some(deployed.hub.client().with_token(Some(OPERATOR))),
@@ -190,10 +190,10 @@ impl Deployment {
         }
     }
 
-    /// Kills what drives, with SIGKILL, and sees to it that something drives again. Whether it was there to be killed.
+    /// Kills the worker, with SIGKILL, and sees to it that another one drives. Returns whether it was there to be killed.
     ///
     /// # Errors
-    /// When nothing comes after it.
+    /// When none comes after it.
     pub async fn kill(&mut self) -> Result<bool> {
         match self {
             Self::Hub(deployed) => {
@@ -206,11 +206,11 @@ impl Deployment {
                 aws.worker.end_leases();
                 Ok(aws.worker.kill_busy() > 0)
             }
-            Self::Account(_) => Err("what others have deployed is not killed".into()),
+            Self::Account(_) => Err("a deployment of others is not killed".into()),
         }
     }
 
-    /// What it said last, where that can be known.
+    /// The end of its logs, if they can be read.
     pub fn log(&self) -> String {
         match self {
             Self::Aws(aws) => aws.log(),

@@ -1,5 +1,5 @@
-//! `starts [--json] ROUNDS FUNCTION...`: starts each binary so often, in turns with a Lambda that does nothing, and says of each its
-//! size, how long it takes from the process to the first poll (best and median), and what it holds by then.
+//! `starts [--json] ROUNDS FUNCTION...`: starts each binary so often, in turns with a Lambda that does nothing, and prints for each its size, the
+//! time from the process to the first poll (best and median), and its memory by then.
 //!
 //! That Lambda is this program itself, when it finds a Runtime API in its environment.
 
@@ -33,7 +33,7 @@ fn main() -> Result<(), Error> {
     for binary in &binaries[1..] {
         started.push(Started::new(&name(binary), binary)?);
     }
-    // Side by side, so that what disturbs one disturbs all. The first round only brings the binaries into memory.
+    // Side by side, so that a disturbance hits all. The first round only brings the binaries into memory.
     for round in 0..=rounds {
         for (binary, started) in binaries.iter().zip(&mut started) {
             let start = runtime.block_on(start(binary)).map_err(|failure| format!("{failure:?}"))?;

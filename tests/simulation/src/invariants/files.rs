@@ -1,4 +1,4 @@
-//! What must hold of files: their versions, and what is on disk.
+//! The invariants of files: their versions, and their copies on disk.
 
 use super::{Held, Log, broken, events};
 use domain::{CallId, ChatEvent, FileId};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A file as the index has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoredFile {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// The digest of its content; none for a folder.
     pub digest: Option<String>,
@@ -50,8 +50,8 @@ pub fn writes_took_effect_once(log: &Log, versions: &[Versioned], records: &[Cal
 }
 
 /// `latest/` has the files and folders of the index, with their contents, and nothing else.
-pub fn latest_is_what_the_index_says(index: &BTreeSet<StoredFile>, disk: &BTreeSet<FileOnDisk>) -> Held {
-    const NAME: &str = "latest_is_what_the_index_says";
+pub fn latest_agrees_with_the_index(index: &BTreeSet<StoredFile>, disk: &BTreeSet<FileOnDisk>) -> Held {
+    const NAME: &str = "latest_agrees_with_the_index";
     if let Some(lost) = index.difference(disk).next() {
         return broken(NAME, format!("{lost:?} is not on disk"));
     }

@@ -1,4 +1,4 @@
-//! What must hold of a log alone, and of a log and its mailbox.
+//! The invariants of a log alone, and of a log and its mailbox.
 
 use super::{Held, Log, broken, events, fold};
 use crate::person::Sent;
@@ -68,7 +68,7 @@ pub fn accepted_messages_became_turns(log: &Log, sent: &[Sent]) -> Held {
     }
     match begun.pop_first() {
         None => Ok(()),
-        Some((turn, content)) => broken(NAME, format!("nobody sent {content:?} (turn {turn})")),
+        Some((turn, content)) => broken(NAME, format!("{content:?} was never sent (turn {turn})")),
     }
 }
 
@@ -103,8 +103,8 @@ pub fn turns_began_and_ended_once(log: &Log) -> Held {
     }
 }
 
-/// A deletion that was answered, at `answered`, came to pass; no turn and no model call begins after it in the log, and the
-/// chat is in no list. It did not wait for what was asked for before it: none of that went on to its end for long.
+/// A deletion that was answered, at `answered`, came to pass; no turn and no model call begins after it in the log, and the chat is in no list. It
+/// did not wait for earlier requests: none of them went on to its end for long.
 pub fn deleted_chats_stay_deleted(log: &Log, view: Option<&str>, answered: Option<Timestamp>) -> Held {
     const NAME: &str = "deleted_chats_stay_deleted";
     /// A worker that has missed the announcement looks every two seconds, and stores may fail then.
@@ -118,7 +118,7 @@ pub fn deleted_chats_stay_deleted(log: &Log, view: Option<&str>, answered: Optio
                 return broken(NAME, format!("after it was deleted: {event:?}"));
             }
             ChatEvent::Done { at, .. } if answered.is_some_and(|answered| *at > answered + SOON) => {
-                return broken(NAME, format!("nothing stopped what was asked for before: {event:?}"));
+                return broken(NAME, format!("nothing stopped the earlier request: {event:?}"));
             }
             _ => {}
         }
@@ -174,7 +174,7 @@ pub fn calls_were_answered_once(log: &Log) -> Held {
     if open.is_empty() { Ok(()) } else { broken(NAME, format!("{open:?} have no answer")) }
 }
 
-/// A model takes the history: each call is followed by its result, and whatever else providers insist on.
+/// A model takes the history: each call is followed by its result, and the other demands of providers hold.
 pub fn history_can_be_sent_to_a_model(log: &Log) -> Held {
     let state = fold(log);
     let next = Message::User {

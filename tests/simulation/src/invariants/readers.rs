@@ -1,4 +1,4 @@
-//! What must hold of everything that is made from a log.
+//! The invariants of everything that is made from a log.
 
 use super::{Held, Log, broken, events, fold};
 use crate::watcher::Seen;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The snapshot is what the log before it folds to: who reads it and the entries after it gets what the whole log says.
+/// The snapshot is equal to the fold of the log before it: it and the entries after it give the same state as the whole log.
 pub fn snapshot_is_a_fold(log: &Log, snapshot: Option<&str>) -> Held {
     const NAME: &str = "snapshot_is_a_fold";
     #[derive(Deserialize)]
@@ -46,7 +46,7 @@ pub fn view_is_that_of_the_fold(log: &Log, view: Option<&str>) -> Held {
     }
 }
 
-/// Each turn that asked a model has one record of what it used. `records` are the turns that have one.
+/// Each turn that asked a model has one record of its usage. `records` are the turns that have one.
 pub fn usage_was_recorded_once(log: &Log, records: &[TurnId]) -> Held {
     const NAME: &str = "usage_was_recorded_once";
     let (mut running, mut asked, mut expected) = (None, false, BTreeSet::new());
@@ -86,8 +86,8 @@ pub fn stream_brought_each_event_once(log: &Log, seen: &[Seen]) -> Held {
 
 /// The chat's file has each message, call, result, question and error of the log once and in order, under a head that
 /// names the chat.
-pub fn chat_file_tells_what_was_said(log: &Log, file: &str) -> Held {
-    const NAME: &str = "chat_file_tells_what_was_said";
+pub fn chat_file_agrees_with_the_log(log: &Log, file: &str) -> Held {
+    const NAME: &str = "chat_file_agrees_with_the_log";
     let expected: Vec<String> = log
         .iter()
         .flat_map(|entry| entry.events.iter().filter_map(|event| headline(event, &entry.at.to_string())))

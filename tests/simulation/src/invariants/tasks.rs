@@ -1,4 +1,4 @@
-//! What must hold of the tasks of a flow.
+//! The invariants of the tasks of a flow.
 
 use super::{Held, Versioned, broken};
 use actor::Entry;
@@ -81,7 +81,7 @@ pub fn children_were_forked(family: &Family) -> Held {
     Ok(())
 }
 
-/// What came to a merge is in its owner's set once, and everything that went there came, unless its owner went on before.
+/// An arrival at a merge is in its owner's set once, and everything that went there came, unless its owner went on before.
 pub fn arrivals_are_taken_in_once(family: &Family) -> Held {
     const NAME: &str = "arrivals_are_taken_in_once";
     for (task, log) in family {

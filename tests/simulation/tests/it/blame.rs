@@ -1,4 +1,4 @@
-//! Whose fault a death is: processes that die one after the other lose nothing, and a poison is paused all the same.
+//! The blame for a death: processes that die one after the other lose nothing, and a poison is paused all the same.
 
 use crate::common::on_all_cores;
 use simulation::{Life, Plan, play, scenario};
@@ -10,8 +10,8 @@ const LONG: [&str; 4] = ["queued", "files", "two_chats", "stop_tool"];
 const DEATHS: u64 = 30;
 const SEEDS: u64 = 120;
 
-/// Every sixth life is long enough to come out of a computation: nothing tells a poison from an actor in whose computation all of six lives
-/// end (ARCHITECTURE.md, *A crash is not the actor's fault*; `actor::trial` has the test of that limit).
+/// Every sixth life is long enough to come out of a computation: a poison cannot be told from an actor in whose computation all of six lives end
+/// (ARCHITECTURE.md, *A crash is not the actor's fault*; `actor::trial` has the test of that limit).
 fn deaths(seed: u64) -> Plan {
     let mut random = Random::new(seed ^ 0xdead);
     let mut dies = |life: u64| {
@@ -24,7 +24,7 @@ fn deaths(seed: u64) -> Plan {
 }
 
 #[test]
-fn processes_that_die_again_and_again_pause_nobody() {
+fn processes_that_die_again_and_again_pause_no_actor() {
     let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
     on_all_cores(
         0..SEEDS,
@@ -38,7 +38,7 @@ fn processes_that_die_again_and_again_pause_nobody() {
 }
 
 #[test]
-fn invocations_that_time_out_in_the_middle_of_a_step_pause_nobody_and_lose_nothing() {
+fn invocations_that_time_out_in_the_middle_of_a_step_pause_no_actor_and_lose_nothing() {
     let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
     on_all_cores(
         0..SEEDS / 2,

@@ -1,4 +1,4 @@
-//! What all of these tests do: draw lives by seed, leave out what changes nothing, and play on all cores.
+//! The common parts of these tests: draw lives by seed, leave out deaths that change nothing, and play on all cores.
 
 use simulation::Life;
 use std::{
@@ -30,8 +30,8 @@ pub fn only_reads(call: &str) -> bool {
     reads.contains(&call) && std::env::var_os("EVERY").is_none()
 }
 
-/// Plays each of these on all cores, and fails if something is wrong with one: with the beginnings of what is said of each, and all
-/// that is said of the first. What panics is wrong, too; `name` says what it was.
+/// Plays each of these on all cores, and fails if one is wrong: with the beginnings of the messages about each, and the whole of the first. A panic
+/// is wrong, too; `name` names its case.
 #[track_caller]
 pub fn on_all_cores<T: Send>(
     work: impl IntoIterator<Item = T, IntoIter: Send>,

@@ -1,4 +1,4 @@
-//! Thousands of schedules by seed: which scenario, which faults, who dies when, and when people act.
+//! Thousands of schedules by seed: the scenario, the faults, the deaths with their times, and the times of people's acts.
 
 use crate::common::{lives, on_all_cores};
 use simulation::{Plan, Scenario, play, scenario};
@@ -7,7 +7,7 @@ use testkit::{Random, fakes::Faults};
 /// Schedules in a test run; `SEEDS=100000` plays more.
 const SEEDS: u64 = 10_000;
 
-/// What a seed stands for.
+/// The schedule of a seed.
 fn schedule(seed: u64) -> (&'static Scenario, Plan) {
     let mut random = Random::new(seed);
     let scenario = &scenario::ALL[random.below(scenario::ALL.len() as u64) as usize];

@@ -15,7 +15,7 @@ fn chosen() -> Vec<TaskScenario> {
 /// How the root has to end, where it always ends the same.
 type Ended = Option<Option<(domain::Status, serde_json::Value)>>;
 
-/// A flow, what happens to it, and how it ends when nothing does.
+/// A flow, its faults, and its end without faults.
 type Work = (TaskScenario, Plan, Ended);
 
 fn try_each(work: Vec<Work>) {
@@ -95,7 +95,7 @@ fn schedule(seed: u64, scenarios: &[(TaskScenario, Ended)]) -> Work {
     let (faults, undisturbed) = match random.below(4) {
         0 => (Faults::none(), undisturbed),
         1 => (Faults::interleaving(), undisturbed),
-        // A tool that meets a store that does not answer says so, and what the flow makes of that is its own affair.
+        // A tool that meets a store that does not answer reports that, and the flow decides about it.
         _ => (Faults::some(), None),
     };
     (scenario, Plan { seed, faults, lives, restless: true, without: None }, undisturbed)

@@ -48,7 +48,7 @@ fn with_a_critical_extension(subject: &str) -> String {
 }
 
 #[tokio::test]
-async fn who_may_not_write_blesses_no_golden_file() {
+async fn a_reader_blesses_no_golden_file() {
     let world = World::open();
     let ann = world.tenant("ann").await;
     let member = token(&world.person_as(&ann, Role::Member).await);
@@ -148,7 +148,7 @@ async fn no_route_shows_one_tenant_to_another() {
     for row in ROWS {
         let (target, body) = ann.filled(row, None);
         match row.needs {
-            // Ann's ids, and Bob's token: the same answer as for what does not exist.
+            // Ann's ids, and Bob's token: the same answer as for ids that do not exist.
             Needs::In(_) => {
                 let nothing = nobodys(&ann);
                 let (no_target, no_body) = nothing.filled(row, None);
@@ -156,7 +156,7 @@ async fn no_route_shows_one_tenant_to_another() {
                     let reply = world.call(Some(bearer), row.method(), &target, &body).await;
                     refused(row, "another tenant's token", &reply, &[404], &[&ann, &bob]);
                     let missing = world.call(Some(bearer), row.method(), &no_target, &no_body).await;
-                    assert_eq!(shape(&reply, &ann), shape(&missing, &nothing), "{} tells what exists", row.route);
+                    assert_eq!(shape(&reply, &ann), shape(&missing, &nothing), "{} tells which ids exist", row.route);
                 }
             }
             Needs::InPerson if row.route.contains('{') || row.body.contains('{') => {
@@ -171,7 +171,7 @@ async fn no_route_shows_one_tenant_to_another() {
                 let reply = world.call(Some(&bob.token), row.method(), &target, &body).await;
                 refused(row, "a tenant's token", &reply, &[403], &[&ann]);
             }
-            // One's own, or nobody's.
+            // One's own, or data of no person.
             Needs::Nothing | Needs::Credential(_) | Needs::InPerson => {
                 let reply = world.call(Some(&bob.token), row.method(), &target, &body).await;
                 assert!(reply.status.is_success() || row.names().contains("workspace_id"), "{}", row.route);
@@ -198,7 +198,7 @@ fn nobodys(of: &Tenant) -> Tenant {
     Tenant { name, token, has: has.collect(), workspace: String::new() }
 }
 
-/// An answer without what differs each time, and with the ids under their names.
+/// An answer without the parts that differ each time, and with the ids under their names.
 fn shape(reply: &Reply, tenant: &Tenant) -> (u16, String) {
     let mut json = reply.json.clone();
     json["error"].as_object_mut().unwrap().remove("request_id");
@@ -217,8 +217,8 @@ async fn no_id_of_another_tenant_leads_anywhere() {
         for name in row.names().iter().filter(|name| !["v", "name", "node"].contains(&name.as_str())) {
             let (target, body) = ann.filled(row, Some((name, &bob)));
             let reply = world.call(Some(&ann.token), row.method(), &target, &body).await;
-            // A question or permission is looked for among those that this chat asks, and there is none: whatever the id, the
-            // answer is that it is not asked.
+            // A question or permission is looked for among those that this chat asks, and there is none: for any id, the answer is that it is not
+            // asked.
             let statuses: &[u16] = if name == "question_id" || name == "permission_id" { &[409] } else { &[404] };
             refused(row, &format!("another tenant's {name}"), &reply, statuses, &[&bob]);
             swaps += 1;
@@ -259,7 +259,7 @@ async fn an_answer_that_was_kept_is_not_replayed_to_others() {
     assert_eq!(posts(&ann.token, &chats, &goal).await.is(202).json, made.json);
     assert_eq!(posts(&bob, &chats, &goal).await.is(404).code(), "NOT_FOUND");
     assert_eq!(posts("nonsense", &chats, &goal).await.is(401).code(), "UNAUTHORIZED");
-    // Her own key that may only read is not answered what she was.
+    // Her own key that may only read does not get the answers that she got.
     let reads = world.key("ann", &[Action::Read], None).await;
     assert_eq!(posts(&reads, &chats, &goal).await.is(403).code(), "FORBIDDEN");
     // The same request by somebody else is another request.

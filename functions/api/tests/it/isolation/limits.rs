@@ -1,4 +1,4 @@
-//! Limits through the door: what puts agents to work counts, a person at a time, and looking is free.
+//! Limits through the door: requests that put agents to work count, per person, and looking is free.
 
 use super::world::{World, accounts, token, user_id};
 use domain::Timestamp;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn requests_that_put_agents_to_work_are_counted() {
-    // What a tenant is made of has four of them: a chat, two tasks and an evaluation.
+    // The fixture of a tenant makes four of them: a chat, two tasks and an evaluation.
     let world = World::with(accounts().limited(Allowance { requests: 6, tokens: 30_000 }));
     let ann = world.tenant("ann").await;
     let chat = format!("{}/chats/{}", ann.workspace, ann.has["chat_id"]);
@@ -41,7 +41,7 @@ async fn requests_that_put_agents_to_work_are_counted() {
     }
     world.call(Some(&ann.token), "GET", &chat, "").await.is(200);
     world.call(Some(&ann.token), "POST", &format!("{chat}/stop"), "").await.is(200);
-    // Strangers use up nobody's, and another member has their own.
+    // Strangers use up no member's allowance, and another member has their own.
     world.call(Some(&token("eve")), "POST", &chat, say).await.refuses(404, "NOT_FOUND");
     let member = world.person_as(&ann, identity::Role::Member).await;
     world.call(Some(&token(&member)), "POST", &chat, say).await.is(202);

@@ -19,7 +19,7 @@ async fn somebody_is_invited_works_and_is_gone_at_once() {
     let listed = world.call(Some(&dan), "GET", "/api/v1/workspaces", "").await.is(200);
     assert_eq!(listed.json["workspaces"][0]["workspace_id"], ann.has["workspace_id"]);
 
-    // An editor makes nobody anything, and changes nobody.
+    // An editor can neither add members nor change roles.
     world.call(Some(&dan), "POST", &members, &body).await.refuses(403, "FORBIDDEN");
     let at = format!("{members}/{}", user_id("dan"));
     world.call(Some(&dan), "PATCH", &at, r#"{"role": "owner"}"#).await.refuses(403, "FORBIDDEN");
@@ -57,7 +57,7 @@ async fn a_workspace_keeps_its_last_owner_and_everybody_else_may_leave() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn malformed_changes_are_refused() {
     let world = World::open();
     let ann = world.tenant("ann").await;
     let members = format!("{}/members", ann.workspace);

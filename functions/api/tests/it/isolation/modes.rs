@@ -7,7 +7,7 @@ use domain::{ChatCommand, Mode};
 use identity::{Action, Role, Scopes};
 use serde_json::{Value, json};
 
-/// What the queue has been told to do to chats, since it was asked last.
+/// The commands to chats that the queue got since the last call.
 async fn told(world: &World) -> Vec<ChatCommand> {
     let mut commands = Vec::new();
     for message in world.door.take_messages().await {
@@ -41,7 +41,7 @@ async fn planned(world: &World, tenant: &Tenant) -> Chat {
 }
 
 #[tokio::test]
-async fn who_may_not_approve_gets_no_wider_mode_by_any_way_in() {
+async fn a_member_without_approval_gets_no_wider_mode_by_any_way_in() {
     let world = World::open();
     let ann = world.tenant("ann").await;
     let chat = planned(&world, &ann).await;

@@ -15,7 +15,7 @@ const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgOqCg9daYtFyJc
 
 type Page = Arc<Mutex<(StatusCode, String)>>;
 
-/// An issuer on this machine, whose page can change; where it is.
+/// An issuer on this machine, whose page can change; returns its address.
 async fn issuer(page: &Page) -> String {
     async fn shown(State(page): State<Page>) -> impl IntoResponse {
         let (status, text) = page.lock().unwrap().clone();
@@ -74,7 +74,7 @@ async fn an_issuer_that_is_silent_opens_nothing() {
 }
 
 #[tokio::test]
-async fn what_an_issuer_says_is_bounded_and_no_redirect_is_followed() {
+async fn answers_of_an_issuer_are_bounded_and_no_redirect_is_followed() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let page = Page::new(Mutex::new((StatusCode::OK, set())));
     let keys = PublishedKeys::at(&issuer(&page).await).unwrap();

@@ -1,4 +1,4 @@
-//! The matrix, at every route: who may is let in with the least role and the least key, and who may not is not.
+//! The matrix, at every route: the least role and the least key that are allowed get in, and lower ones do not.
 
 use super::{
     rows::{Needs, ROWS},
@@ -11,7 +11,7 @@ async fn every_route_lets_in_the_least_role_with_the_least_key() {
     let world = World::open();
     let shared = world.tenant("shared").await;
     for (number, row) in ROWS.iter().enumerate() {
-        // What is changed is changed for the rows behind it, too.
+        // A row that changes its tenant would change it for the rows behind it, too.
         let own = if row.method() == "GET" { None } else { Some(world.tenant(&format!("t{number}")).await) };
         let tenant = own.as_ref().unwrap_or(&shared);
         let bearer = match row.needs {
@@ -93,11 +93,11 @@ async fn the_servers_own_counters_are_for_its_own_person() {
 
 #[tokio::test]
 async fn a_token_for_the_counters_opens_nothing_else() {
-    let world = World::with(super::world::accounts().metrics_for("those who watch"));
-    world.call(Some("those who watch"), "GET", "/metrics", "").await.is(200);
+    let world = World::with(super::world::accounts().metrics_for("the watchers"));
+    world.call(Some("the watchers"), "GET", "/metrics", "").await.is(200);
     let ann = world.tenant("ann").await;
     world.call(Some(&ann.token), "GET", "/metrics", "").await.refuses(403, "FORBIDDEN");
     for path in ["/api/v1/workspaces", &ann.workspace] {
-        world.call(Some("those who watch"), "GET", path, "").await.refuses(401, "UNAUTHORIZED");
+        world.call(Some("the watchers"), "GET", path, "").await.refuses(401, "UNAUTHORIZED");
     }
 }

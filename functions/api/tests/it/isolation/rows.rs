@@ -1,30 +1,30 @@
-//! The table: what each route needs, and a call of it that works for those who may.
+//! The table: the rights that each route needs, and a call of it that works with them.
 
 use crate::support::operations;
 use identity::Action;
 use std::collections::BTreeSet;
 
-/// Who may call a route.
+/// The rights that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Everybody, without any credential.
     Nothing,
-    /// Whoever has a valid credential with this scope, if any is asked for: it shows nobody's data, or one's own.
+    /// A valid credential with this scope, if any is asked for: the route shows public data, or one's own.
     Credential(Option<Action>),
     /// A person, not a key.
     InPerson,
-    /// Whoever runs the server.
+    /// The operator of the server.
     Machine,
     /// A member of the workspace whose role may do this.
     In(Action),
 }
 
-/// A route, and a call of it. What is in braces is an id or a name of the tenant's.
+/// A route, and a call of it. Names in braces stand for ids or names of the tenant.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Method and path as the document has them.
     pub route: &'static str,
-    /// Who may.
+    /// The rights that it needs.
     pub needs: Needs,
     /// The rest of the path's ids, where the route's own names do not say which: `file_id` as `trashed_id`.
     pub like: &'static [(&'static str, &'static str)],
@@ -254,13 +254,13 @@ fn every_route_of_the_document_has_its_row_and_no_other_has() {
     let rows: BTreeSet<String> = ROWS.iter().map(|row| row.route.to_owned()).collect();
     assert_eq!(rows.len(), ROWS.len(), "a route has one row");
     let missing: Vec<_> = operations().difference(&rows).cloned().collect();
-    assert!(missing.is_empty(), "give these routes a row: who may call them, and how? {missing:#?}");
+    assert!(missing.is_empty(), "give these routes a row, with the rights that they need and a call: {missing:#?}");
     let gone: Vec<_> = rows.difference(&operations()).cloned().collect();
     assert!(gone.is_empty(), "these routes are gone: {gone:#?}");
 }
 
 #[test]
-fn what_is_in_a_workspace_needs_a_role_there() {
+fn every_route_into_a_workspace_needs_a_role_there() {
     for row in ROWS {
         let inside = row.route.contains("/{workspace_id}");
         assert_eq!(matches!(row.needs, Needs::In(_)), inside, "{}", row.route);

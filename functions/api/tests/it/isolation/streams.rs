@@ -1,4 +1,4 @@
-//! Event streams: what is replayed is as well kept as everything else, and a ticket opens one stream and nothing more.
+//! Event streams: replayed events are as well protected as all other data, and a ticket opens one stream and nothing more.
 
 use super::world::{Tenant, World, expired, token, user_id};
 use axum::{Router, body::Body};
@@ -10,8 +10,8 @@ use serde_json::json;
 use std::time::Duration;
 use tower::ServiceExt;
 
-/// What a stream begins with, up to a word; else how it is refused, which then says nothing of the tenant's. The server that
-/// only holds streams says the same.
+/// The beginning of a stream, up to a word; else how it is refused, which then says nothing of the tenant's. The server that only holds streams says
+/// the same.
 async fn seen(world: &World, tenant: &Tenant, target: &str, headers: &[Header]) -> Result<String, StatusCode> {
     let one = read(&world.door.router, tenant, target, headers).await;
     assert_eq!(one, read(&world.door.streams, tenant, target, headers).await, "{target}");
@@ -48,7 +48,7 @@ fn last_event(id: &str) -> Header {
 }
 
 #[tokio::test]
-async fn nothing_is_replayed_to_those_who_may_not_look() {
+async fn nothing_is_replayed_without_the_right_to_read() {
     let world = World::open();
     let (ann, bob) = (world.tenant("ann").await, world.tenant("bob").await);
     for stream in ["chats/{chat_id}/events", "tasks/{task_id}/events"] {
@@ -114,7 +114,7 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
         let elsewhere = format!("{}/{}/{}/events", ann.workspace, other.0, ann.has[other.1]);
         let target = format!("{elsewhere}?after=0&ticket={}", made.text("ticket"));
         assert_eq!(seen(&world, &ann, &target, &[]).await, Err(StatusCode::UNAUTHORIZED));
-        // A token that is there is what counts.
+        // A token, when there is one, decides.
         let both = seen(&world, &ann, &format!("{url}&after=0"), &[bearer("nonsense")]).await;
         assert_eq!(both, Err(StatusCode::UNAUTHORIZED));
     }
@@ -138,7 +138,7 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
         Err(StatusCode::UNAUTHORIZED),
         "somebody else signed it"
     );
-    // Who is no member any more has a ticket to nothing.
+    // The ticket of a person who is no member any more opens nothing.
     let member = format!("{}/members/{}", ann.workspace, user_id(&viewer));
     world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
     assert_eq!(open(of(&office, 0)).await, Err(StatusCode::NOT_FOUND));

@@ -1,4 +1,4 @@
-//! Addresses of contents: each opens one content, one way, for whoever has it, as long as its person may.
+//! Addresses of contents: each opens one content, one way, for every holder, as long as its person may.
 
 use super::world::{Tenant, World, user_id};
 use crate::support::Reply;
@@ -18,7 +18,7 @@ async fn put(world: &World, to: &str, content: Vec<u8>) -> u16 {
     world.door.send(request).await.status().as_u16()
 }
 
-/// Where somebody may send a tenant's content.
+/// The address to send a tenant's content to.
 async fn upload(world: &World, tenant: &Tenant, token: &str) -> Reply {
     let content = content(tenant);
     let wanted = json!({ "sha256": Sha256::of(&content).to_string(), "size": content.len() });
@@ -38,7 +38,7 @@ async fn an_address_opens_one_content_one_way_and_only_for_members() {
     let to = url(&upload(&world, &ann, &editor).await.is(201));
     upload(&world, &ann, &bob.token).await.refuses(404, "NOT_FOUND");
 
-    // Nobody else's way in, and no other content.
+    // It opens no other content, and gives no other person access.
     let of_bob = url(&upload(&world, &bob, &bob.token).await.is(201));
     let (path, ticket) = to.split_once('?').unwrap();
     let (path_of_bob, ticket_of_bob) = of_bob.split_once('?').unwrap();

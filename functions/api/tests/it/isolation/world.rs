@@ -49,9 +49,9 @@ pub fn accounts() -> Auth {
     Auth::accounts(Verifier::shared(&secret(), trust, Arc::new(SystemClock)).unwrap())
 }
 
-/// What a tenant has.
+/// The data of a tenant.
 pub struct Tenant {
-    /// Its owner's name at the issuer; what it writes has `SECRET-<name>` in it.
+    /// Its owner's name at the issuer; its texts have `SECRET-<name>` in them.
     pub name: String,
     pub token: String,
     /// Ids and names, as rows have them in braces.
@@ -62,7 +62,7 @@ pub struct Tenant {
 
 pub struct World {
     pub door: Door,
-    /// What time it is for the door: always the same. However slow the machine is, a minute is not over.
+    /// The time for the door: always the same. However slow the machine is, a minute is not over.
     pub clock: Arc<Standing>,
 }
 
@@ -213,7 +213,7 @@ impl World {
 }
 
 impl Tenant {
-    /// Fills in what this tenant has, but for `swapped`, which is the other's.
+    /// Fills in the ids of this tenant, but for `swapped`, which is the other's.
     pub fn fill(&self, text: &str, swapped: Option<(&str, &Self)>) -> String {
         self.has.iter().fold(text.to_owned(), |text, (name, own)| {
             let value = match swapped {
@@ -229,7 +229,7 @@ impl Tenant {
         (self.fill(&row.target(), swapped), self.fill(row.body, swapped))
     }
 
-    /// What it never wants others to read.
+    /// A text that no other tenant may read.
     pub fn secret(&self) -> String {
         format!("SECRET-{}", self.name)
     }
@@ -240,7 +240,7 @@ pub fn uuid() -> uuid::Uuid {
 }
 
 #[test]
-fn nobody_at_the_issuer_is_the_machines_own_person() {
+fn no_person_of_the_issuer_is_the_machines_own_person() {
     assert_ne!(user_id("ann"), Principal::local().user().to_string());
     assert!(Subject::of(ISSUER, &Principal::local().user().to_string()).is_none());
 }

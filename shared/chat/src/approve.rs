@@ -1,6 +1,6 @@
-//! The approval of a plan (spec 000 §4.2): somebody who may do so names the version that they have read, and that starts the work. What
-//! the approval lets the agent do rests on that version: a command runs unasked while the plan is the same, but for the marks of its
-//! steps; once it is not, a person is asked before each, until the plan is approved again.
+//! The approval of a plan (spec 000 §4.2): a person with that right names the version that they have read, and that starts the work.
+//! The approval holds for that version: a command runs unasked while the plan is the same, but for the marks of its steps. After
+//! another change of the plan a person is asked before each command, until the plan is approved again.
 
 use crate::{
     Chats, agent, ask,
@@ -27,7 +27,7 @@ pub struct Approve {
     pub plan: Option<FileId>,
     /// The version that was read and is approved.
     pub v: u64,
-    /// What to tell the agent beside that.
+    /// A message for the agent beside the approval.
     pub content: Option<String>,
     /// Narrower limits for the turn that carries it out.
     pub limits: Option<Limits>,
@@ -141,8 +141,8 @@ impl Step<'_> {
         }
     }
 
-    /// Whether the turn that runs may do what the approval of a plan allows: whoever may not approve cannot have that done by
-    /// talking in a chat whose plan somebody else has approved.
+    /// Whether the turn that runs has the rights of an approved plan: a person without the right to approve does not get them
+    /// by talking in a chat whose plan another person has approved.
     pub fn is_approved(&self) -> bool {
         self.approval.is_some() && self.state.turn.as_ref().is_some_and(|turn| turn.may_approve)
     }

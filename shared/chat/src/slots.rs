@@ -43,7 +43,7 @@ impl Step<'_> {
         self.decision.send.push(Letter { to, command, deliver_at: None, priority: agent.priority });
     }
 
-    /// The agent of a task has another priority from here on; what it waits for gets the place of that.
+    /// The agent of a task has another priority from here on; its waiting call moves to the place of that priority.
     pub(crate) fn prioritize(&mut self, priority: i8) {
         let Some(mut config) = self.config.as_deref().cloned() else { return };
         let Some(agent) = config.agent.as_deref_mut().filter(|agent| agent.priority != priority) else { return };

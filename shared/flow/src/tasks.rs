@@ -467,5 +467,5 @@ pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     if ports::is_full(cause) {
         return Error::storage_full();
     }
-    Error::new(Code::Internal, "the task could not be reached").hint("try again; what was accepted before is kept")
+    Error::new(Code::Internal, "the task could not be reached").hint("try again; accepted commands are kept")
 }

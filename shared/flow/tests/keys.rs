@@ -150,7 +150,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("Credential", "provider config", "s8_config_without_effect_is_noted"),
     ("Credential", "description", PEOPLE),
     ("Credential", "env", "s10_11_references_become_values_only_here_and_values_are_never_shown"),
-    ("Credential", "file secret", "s10_11_what_the_host_refuses_or_cannot_say_is_an_error"),
+    ("Credential", "file secret", "s10_11_a_refusal_or_failure_of_the_host_is_an_error"),
     ("Credential", "auth", LOADS),
     ("Auth", "type", PEOPLE),
     ("Auth", "source file_path", LOADS),

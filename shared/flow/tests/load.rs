@@ -260,7 +260,7 @@ fn s10_2_the_same_manifests_are_the_same_flow() {
 }
 
 #[test]
-fn s10_2_where_a_file_ends_counts() {
+fn s10_2_the_end_of_a_file_counts() {
     let files = |pairs: [(&str, &str); 2]| pairs.map(|(path, text)| (path.to_string(), text.to_string())).into();
     let one = flow::load::hash(&files([("agents.yaml", "ab"), ("tools.yaml", "c")]));
     let other = flow::load::hash(&files([("agents.yaml", "a"), ("tools.yaml", "bc")]));

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wants_the_same_place_stands_around_it() {
+    fn boxes_with_the_same_place_stand_around_it() {
         assert_eq!(settle(&[0.0, 0.0, 0.0], &[10.0, 10.0]), [-10.0, 0.0, 10.0]);
         assert_eq!(settle(&[0.0, 50.0], &[10.0]), [0.0, 50.0]);
         assert_eq!(settle(&[5.0, 0.0, 100.0], &[10.0, 10.0]), [-2.5, 7.5, 100.0]);

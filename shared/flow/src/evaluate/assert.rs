@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_3_what_differs_is_told_by_place() {
+    fn s10_3_differences_are_told_by_place() {
         let unmet = said(
             json!({"type": "equals", "field_path": "items.0", "expected": {"name": "z", "n": 1}}),
             Given::default(),

@@ -274,7 +274,7 @@ mod tests {
     use testkit::golden;
 
     #[test]
-    fn what_is_open_is_read_as_every_version_wrote_it() {
+    fn open_evaluations_are_read_as_every_version_wrote_them() {
         let open = [Open::default(), Open { next: 7, at: Timestamp::from_millis(1_767_225_600_042) }];
         golden::check(env!("CARGO_MANIFEST_DIR"), "evaluations_open", &open);
         assert_eq!(serde_json::from_str::<Open>("{}").ok(), Some(Open::default()), "before it had a number");

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_remembered_is_read_for_ever() {
+    fn old_memories_are_read_for_ever() {
         let kept = Kept {
             key: "style".into(),
             content: serde_json::json!({ "tone": "dry" }),

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_4_what_tools_waited_for_and_used_is_counted_by_tool() {
+    fn s10_4_waits_and_resources_of_tools_are_counted_by_tool() {
         let (mut counters, wanted) = (Counters::new(), wanted(json!({})));
         let resources = Resources { cpu_ms: 1_250, peak_memory_bytes: 3 << 20, bytes_in: 7, bytes_out: 90 };
         for resources in [Some(resources), Some(resources), None] {

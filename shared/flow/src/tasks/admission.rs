@@ -225,7 +225,7 @@ mod tests {
     use testkit::golden;
 
     #[test]
-    fn what_is_kept_of_admissions_is_read_for_ever() {
+    fn persisted_admissions_are_read_for_ever() {
         const ROOT: &str = env!("CARGO_MANIFEST_DIR");
         golden::check(ROOT, "admission_gate", &Gate { taken: 3, last: TaskId(uuid::Uuid::from_u128(7)) });
         let message = Outgoing {

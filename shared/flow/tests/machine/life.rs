@@ -175,7 +175,7 @@ fn s3_3_an_exit_that_fails_on_failure_takes_no_task_that_is_partial() {
 }
 
 #[test]
-fn s3_4_what_is_tolerated_keeps_its_status_unless_it_is_tried_again() {
+fn s3_4_a_tolerated_failure_keeps_its_status_unless_it_is_tried_again() {
     let failed = || Error::new(Code::Unprocessable, "it failed").detail("exit_code", 22);
     let done =
         || Done { output: json!(22), error: Some(failed()), tolerated: Some(Status::Partial), ..Done::default() };

@@ -169,7 +169,7 @@ fn a_default_answer_counts_when_nobody_answers_in_time() {
 }
 
 #[test]
-fn nobody_in_time_takes_the_edge_for_it() {
+fn a_missing_answer_takes_the_edge_for_it() {
     let nodes = json!([
         node("s", "start", json!({})),
         node(

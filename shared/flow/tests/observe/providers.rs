@@ -151,7 +151,7 @@ async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_ol
 }
 
 #[tokio::test(start_paused = true)]
-async fn s10_6_who_is_asked_is_said_by_the_flow_alone() {
+async fn s10_6_only_the_flow_names_its_providers() {
     let host = Host::default();
     *host.key.lock().unwrap() = "one".into();
     *host.takes.lock().unwrap() = "one".into();

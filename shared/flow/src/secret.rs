@@ -60,12 +60,12 @@ impl Vault {
         self.secrets.get(credential)
     }
 
-    /// Where a credential was looked for and not found.
+    /// The place in which a credential was looked for and not found.
     pub fn missing(&self, credential: &str) -> Option<&SecretRef> {
         self.missing.get(credential)
     }
 
-    /// What takes these secrets out of everything that is written.
+    /// The redactor that takes these secrets out of everything that is written.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }

@@ -1,6 +1,6 @@
-//! The way in for people: commands to tasks, and what is known of them. Knows no HTTP.
+//! The API for people: commands to tasks, and reads of them. Knows no HTTP.
 //!
-//! A command is accepted when the queue has it; what comes of it is told by the task's events.
+//! A command is accepted when the queue has it; the task's events tell its result.
 
 pub(crate) mod admission;
 mod again;
@@ -55,7 +55,7 @@ pub struct NewTask {
     pub start: Option<String>,
     /// Files to give along.
     pub files: Vec<FileId>,
-    /// Which tasks go first; -100 to 100.
+    /// Its priority; from -100 to 100, higher ones go first.
     pub priority: i8,
     /// Whether it pauses before each node.
     pub stepping: bool,
@@ -268,7 +268,7 @@ impl Tasks {
     }
 
     /// Goes on with a task that is paused, and with all below it; or with one that is parked because a command failed again and
-    /// again: with `drop`, what failed is given up.
+    /// again: with `drop`, the failed command is given up.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,
@@ -286,7 +286,7 @@ impl Tasks {
                 self.mailbox.send(message).await.map_err(internal)
             }
             TaskPhase::Queued | TaskPhase::Running | TaskPhase::Suspended | TaskPhase::Paused => {
-                // First, so that whatever hears that it goes on is not held by what was asked for before.
+                // First, so that a task that hears of it is not held by an earlier request.
                 self.mailbox.release_tree(&root_of(&view), task.0).await.map_err(internal)?;
                 self.send(workspace, task, command, by, TaskCommand::Resume).await
             }
@@ -460,7 +460,7 @@ fn first_view(config: &TaskConfig) -> TaskView {
     }
 }
 
-/// What went wrong inside is for the log; a client learns that it was not its fault.
+/// Logs the cause of an internal error; a client learns that it was not its fault.
 pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     let cause: &(dyn std::error::Error + 'static) = &error;
     tracing::error!(cause = %cause, "a task could not be reached");

@@ -1,4 +1,4 @@
-//! Models for cases that bring a script: what is said is the same in every run (spec 002 §10.3).
+//! Models for cases that bring a script: their answers are the same in every run (spec 002 §10.3).
 //!
 //! A case with a script runs the flow with another cast: each agent's model is replaced by one that plays the script, named
 //! by the script's hash. Nothing else of the flow differs: the same graph, tools, permissions, context profiles and schemas.

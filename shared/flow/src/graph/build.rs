@@ -1,4 +1,4 @@
-//! Building a graph: edges are linked, every invariant is checked, and what the router asks for is computed once.
+//! Building a graph: edges are linked, every invariant is checked, and the router's look-ups are computed once.
 
 use super::{
     Edge, FaultAt, Graph, GraphFault, GraphFaultKind as Kind, GraphNode, NewEdge, NewNode, Role, joins::Joins, owner,

@@ -262,7 +262,7 @@ impl Loader<'_> {
         nodes.filter_map(|node| Some((node.id.clone()?, node.role))).collect()
     }
 
-    /// Keys of the field that mean nothing here are named, so that nobody waits for what they would do elsewhere.
+    /// Keys of the field that have no effect here are named, so that no author waits for their effect elsewhere.
     pub(super) fn note_what_has_no_effect(&mut self) {
         let profiles = std::mem::take(&mut self.docs.cli_profiles.value.profiles);
         for (place, profile) in profiles.iter().enumerate() {
@@ -279,7 +279,7 @@ impl Loader<'_> {
                     profile.presentation_rules.is_some(),
                     &at,
                     "presentation_rules",
-                    "`telemetry_overlays` says what is shown; `--json` gives everything to a program",
+                    "`telemetry_overlays` chooses what is shown; `--json` gives everything to a program",
                 ),
                 (
                     profile.session_policies.persist_attachments.is_some(),

@@ -25,8 +25,8 @@ pub(super) struct Document<T> {
     pub(super) value: T,
     /// The ids of its list, also those of entries that were taken out.
     pub(super) ids: BTreeSet<String>,
-    /// Whether these are all ids. Not when the file or its list cannot be read: that has its fault, and what refers to ids that
-    /// nobody could read is no other one.
+    /// Whether these are all ids. Not when the file or its list cannot be read: that has its fault, and a reference to an id
+    /// that could not be read is no further one.
     pub(super) listed: bool,
     tree: Tree,
 }
@@ -88,7 +88,7 @@ impl Documents {
                     let known: Vec<String> =
                         MANIFESTS.iter().flat_map(|(_, stems, _)| *stems).map(|stem| format!("{stem}.yaml")).collect();
                     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                    // What is in it is in no other file.
+                    // Its content is in no other file.
                     if let Some(Part::Manifest(name)) = meant(path, &known).map(bundle::part) {
                         unread.insert(name);
                     }
@@ -246,7 +246,7 @@ impl Reader<'_> {
             let Content::Scalar(Value::String(text)) = &id.content else { continue };
             if !ids.insert(text.clone()) && check {
                 let message = format!("the id `{text}` is taken by an earlier entry of `{list}`");
-                let hint = "give one of them another id; what refers to it means the earlier one";
+                let hint = "give one of them another id; references to it mean the earlier one";
                 self.faults.add(At { file, place: id.place }, "duplicate_id", message, hint);
             }
         }

@@ -1,4 +1,4 @@
-//! What files say about each other, and the texts in them that are expressions (step 2).
+//! References between files, and the texts in them that are expressions (step 2).
 
 use super::{
     Loader,
@@ -261,7 +261,7 @@ impl Loader<'_> {
         self.docs.evaluations.value.suites = suites;
     }
 
-    /// What an assertion expects must be something that it can find.
+    /// The expected value of an assertion must be possible.
     fn expected(&mut self, pointer: &str, kind: AssertionKind, expected: &Value, expression: bool) {
         let (wrong, hint) = match kind {
             AssertionKind::Status if Status::deserialize(expected).is_err() => {

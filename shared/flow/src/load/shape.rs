@@ -1,7 +1,7 @@
-//! Checks a file against the schema of its manifest, and takes out of it what is wrong, so that the rest can be looked at.
+//! Checks a file against the schema of its manifest, and takes wrong values out of it, so that the rest can be looked at.
 //!
-//! It reads the part of JSON Schema that our own types come out as. What is served to editors is the same schema, and a test
-//! holds this reader and a real validator together.
+//! It reads the part of JSON Schema that our own types come out as. Editors are served the same schema, and a test holds
+//! this reader and a real validator together.
 
 use super::{
     report::{At, Faults, listed, meant, nearest},
@@ -121,7 +121,7 @@ impl<'a> Shape<'a> {
         None
     }
 
-    /// What there is to choose from: choices may lead to more choices, as an optional enum does.
+    /// The leaves of a choice: choices may lead to more choices, as an optional enum does.
     fn leaves(&self, of: &'a [Value]) -> Vec<&'a Value> {
         of.iter()
             .map(|choice| self.resolve(choice))
@@ -298,7 +298,7 @@ mod tests {
     use proptest::{prelude::*, sample::Index};
     use serde_json::json;
 
-    /// What the reader says of a document: the codes of its faults.
+    /// The codes of the faults that the reader finds in a document.
     fn said(name: &str, document: &Value) -> Vec<&'static str> {
         let mut faults = Faults::default();
         let read = Tree::read("a.json", &document.to_string());

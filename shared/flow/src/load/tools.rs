@@ -82,7 +82,7 @@ impl Loader<'_> {
         None
     }
 
-    /// The hint for an entry point that nothing is registered as: what was meant, and what there is.
+    /// The hint for an unknown entry point: the nearest name, and the known ones.
     fn entrypoints(&self, entrypoint: &str) -> String {
         let (tools, functions) = (&self.known.tools, &self.known.functions);
         let module = |name: &str| name.split_once(':').map(|(module, _)| module.to_owned());

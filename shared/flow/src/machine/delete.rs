@@ -51,7 +51,7 @@ pub(super) fn clear(
     decision
 }
 
-/// What a task has begun that goes with it: the fold of its log, which knows of every child, of forks too that are done.
+/// The actors that a task began and that are deleted with it: the fold of its log, which knows every child, also of forks that are done.
 #[derive(Debug, Default)]
 pub struct Left {
     /// Its children.

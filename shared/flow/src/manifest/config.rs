@@ -50,13 +50,13 @@ pub struct Execution {
     /// Tasks of this flow that wait or run, clones and subtasks not counted; one more is refused until one has ended.
     #[schemars(range(min = 1))]
     pub max_queued: Option<u32>,
-    /// Which of those that wait goes first.
+    /// The order of waiting tasks.
     pub queue_policy: QueuePolicy,
     /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
 }
 
-/// Which of the tasks that wait goes first.
+/// The order of waiting tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueuePolicy {
@@ -177,11 +177,11 @@ pub struct CustomCommand {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// A registered function, `module:function`, that makes the input of what is typed.
+    /// A registered function, `module:function`, that makes the input of the typed text.
     pub entrypoint: Option<String>,
     /// The start node of the task.
     pub start: Option<String>,
-    /// The input: a template over `text`, what is typed.
+    /// The input: a template over `text`, the typed text.
     pub input: Option<Value>,
 }
 
@@ -199,7 +199,7 @@ pub struct EngineMetadata {
     pub engine_version: Option<String>,
     /// Its authors.
     pub authors: Vec<String>,
-    /// The revisions of its schemas, by name, as every run records them: what a schema says of itself (`version`, `x-revision`), the
+    /// The revisions of its schemas, by name, as every run records them: the schema's own revision (`version`, `x-revision`), the
     /// beginning of its SHA-256, or any other text.
     pub schema_revisions: BTreeMap<String, String>,
     /// Anything more that every run records.

@@ -49,7 +49,7 @@ pub(super) struct History<'a> {
     stages: Vec<Stage>,
     /// Answers to what is not asked yet.
     early: BTreeMap<NodeId, AnswerGiven>,
-    /// What belongs to the stage that begins next.
+    /// Events that belong to the stage that begins next.
     pauses: Vec<Pause>,
     merge: Option<(NodeId, Merge)>,
 }

@@ -1,22 +1,24 @@
 //! Admission (spec 002 §10.8, §10.12): a task that would wait for ever is refused at once, with a time to come again, instead of
 //! being put at the end of a queue without bound.
 //!
-//! Two bounds. What a tenant's lane has waiting is bounded for everybody ([`MOST_WAITING`]), by what the queue says, which is
-//! about right. How many root tasks of a flow run or wait is bounded where `execution.yaml` says so, and that is exact:
+//! Two bounds. The number of messages that wait in a tenant's lane is bounded for everybody ([`MOST_WAITING`]), by the
+//! queue's own count, which is about right. The number of root tasks of a flow that run or wait is bounded where
+//! `execution.yaml` says so, and that is exact:
 //!
 //! ```text
-//!   {workspace}/admitted/{flow}   gate          how many places are taken at most, and who took the last one
+//!   {workspace}/admitted/{flow}   gate          how many places are taken at most, and the task that took the last one
 //!                                 task/<task>   a place, from the commit that makes the task to the entry that ends it
-//!                                 start/<task>  what the task is begun with, until it has begun; of every flow, bounded or not
+//!                                 start/<task>  the first message of the task, until it has begun; of every flow, bounded or not
 //! ```
 //!
 //! The places are a set and no counter, so nothing is given back twice. They are taken by commits that name the gate's
-//! revision, so that two who see one place left do not both get it; they are given back without the gate
+//! revision, so that two callers that see one place left do not both get it; they are given back without the gate
 //! ([`crate::TaskMachine`], `record`), so that no task waits for others to end. The gate therefore knows a bound only, and
-//! whoever would be refused by it counts anew.
+//! a caller that would be refused by it counts anew.
 //!
-//! A place could only stay taken by a task that never begins: whoever made it died between the commit and the message. Its
-//! client was told nothing, and asks again or not. Whoever is refused begins such tasks with what is kept for that.
+//! A place could only stay taken by a task that never begins: its maker died between the commit and the message. Its
+//! client was told nothing, and asks again or not. A caller that is refused begins such tasks with the message that is
+//! kept for that.
 
 use super::{Tasks, first_view, forgotten, internal};
 use crate::{
@@ -45,11 +47,11 @@ const OVERTAKEN: usize = 1_000;
 struct Gate {
     /// Places taken, at most.
     taken: u32,
-    /// Who took the last one.
+    /// The task that took the last one.
     last: TaskId,
 }
 
-/// What a task is begun with.
+/// The first message of a task.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Start {
     pub(super) at: Timestamp,
@@ -67,12 +69,12 @@ fn partition(config: &TaskConfig) -> String {
     format!("{}/admitted/{}", config.workspace, config.flow.name)
 }
 
-/// Where the place of a task is.
+/// The key of a task's place.
 pub(crate) fn place_key(config: &TaskConfig) -> Key {
     Key::new(partition(config), format!("task/{}", config.task))
 }
 
-/// Where it is kept what a task is begun with.
+/// The key of a task's first message.
 pub(crate) fn start_key(config: &TaskConfig) -> Key {
     Key::new(partition(config), format!("start/{}", config.task))
 }

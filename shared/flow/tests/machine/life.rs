@@ -29,7 +29,7 @@ fn s3_2_a_task_goes_from_start_to_exit_one_node_at_a_time() {
     assert_eq!(play.gives(json!("out")), ["done success", "finished success"]);
     assert_eq!(play.end(), Some((Status::Success, json!("out"), None)));
     assert!(play.running.is_empty() && play.sent.is_empty());
-    // Whatever comes now changes nothing.
+    // A later input changes nothing.
     assert!(play.start().is_empty() && play.stop().is_empty() && play.command(TaskCommand::Step).is_empty());
     play.check_fold();
 }
@@ -128,7 +128,7 @@ fn s3_5_a_node_says_which_failures_are_tried_again_and_for_how_long() {
     assert_eq!(one.fails(exit(22)), ["a waits"]);
     assert_eq!(one.wakes(), ["a 2 retry 1"]);
     // The second pause would be 8 s, and end after the 10 s.
-    assert_eq!(one.fails(Error::new(Code::OutcomeUnknown, "who knows")), ["a failure", "finished failure"]);
+    assert_eq!(one.fails(Error::new(Code::OutcomeUnknown, "lost")), ["a failure", "finished failure"]);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn command_that_waits() -> (Play, TaskCommand, TaskCommand) {
     (play, told(&ask.grant), refusal)
 }
 
-/// What the machine's semaphore was told since the last look.
+/// The messages to the machine's semaphore since the last look.
 fn to_semaphore(play: &mut Play) -> Vec<SlotsCommand> {
     std::mem::take(&mut play.sent)
         .into_iter()

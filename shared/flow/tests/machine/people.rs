@@ -165,7 +165,7 @@ fn a_default_answer_counts_when_nobody_answers_in_time() {
         TaskEvent::Answered { by, .. } => Some(by.as_str()),
         _ => None,
     });
-    assert_eq!(by, Some("default"), "history says that nobody did");
+    assert_eq!(by, Some("default"), "history says that no person did");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_missing_answer_takes_the_edge_for_it() {
     let input = play.run().input;
     assert_eq!((&input["error"]["code"], &input["input"]), (&json!("TIMEOUT"), &json!("s")));
     play.gives((*input).clone());
-    assert_eq!(play.end().unwrap().0, Status::Success, "what has a way of its own is no failure of the task");
+    assert_eq!(play.end().unwrap().0, Status::Success, "a failure with an edge of its own is no failure of the task");
     play.check_fold();
 }
 

@@ -177,5 +177,5 @@ async fn s10_6_only_the_flow_names_its_providers() {
     let gone = FlowRef { name: "own".into(), hash: Sha256::of(b"another") };
     assert!(matches!(ask(&models, &rig, Some(gone), "house/small").await, Some(ModelError::Rejected(_))));
     assert!(matches!(ask(&models, &rig, Some(flow), "lost/any").await, Some(ModelError::Rejected(_))));
-    assert!(host.asked.lock().unwrap().is_empty(), "nobody was asked without a key");
+    assert!(host.asked.lock().unwrap().is_empty(), "no provider was asked without a key");
 }

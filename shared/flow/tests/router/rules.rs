@@ -264,7 +264,7 @@ fn s3_3_more_than_half_counts_what_children_became_on_their_way() {
          exit done",
     );
     let script = script.with("each", Fixed::Elements(9));
-    // Eleven come, and six are more than half: the two that do not split are never enough, whoever is first.
+    // Eleven come, and six are more than half: the two that do not split are never enough, whichever comes first.
     always(&script, |drive| {
         assert!(brought(drive.root(), "gather").len() >= 6, "{:?}", brought(drive.root(), "gather"))
     });

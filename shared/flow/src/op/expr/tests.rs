@@ -72,7 +72,7 @@ fn maps_are_walked_in_order() {
 }
 
 #[test]
-fn s8_what_cannot_be_evaluated_is_found_by_the_check() {
+fn s8_an_expression_that_cannot_be_evaluated_is_found_by_the_check() {
     for (source, expected) in [
         ("", "empty"),
         ("input.", "line 1"),

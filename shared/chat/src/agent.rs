@@ -174,7 +174,7 @@ pub(crate) fn refuses(config: &ChatConfig, command: &ChatCommand, by: &Principal
     (theirs && *by != Principal::System).then(|| belongs_to(agent.task))
 }
 
-/// Refuses what people do to a chat, where it is a task's.
+/// Refuses a person's command to the chat of a task.
 pub(crate) fn check_not_of_task(view: &ChatView) -> Result<(), Error> {
     view.task_id.map_or(Ok(()), |task| Err(belongs_to(task)))
 }

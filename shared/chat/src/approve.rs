@@ -34,9 +34,9 @@ pub struct Approve {
 }
 
 impl Chats {
-    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. A chat that
-    /// is paused tries again what failed, and then does. The caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION` when the plan says
-    /// something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
+    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. A chat that is paused
+    /// first tries the failed work again. The caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION`
+    /// when the plan says something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
     pub async fn approve(
         &self,
         workspace: WorkspaceId,
@@ -129,8 +129,8 @@ pub(crate) fn check_mode(now: Mode, wanted: Mode, may_approve: bool) -> Option<E
 }
 
 impl Step<'_> {
-    /// Runs a call that needs nobody's permission; a command that runs because a plan is approved, once it is sure that the plan is
-    /// still the same.
+    /// Runs a call that needs no person's permission; a command that runs because a plan is approved, once it is sure that the plan
+    /// is still the same.
     pub fn call_permitted(&mut self, call: ToolCall) {
         match (self.rests_on_plan(&call), &self.config) {
             (Some(approval), Some(config)) => {
@@ -154,7 +154,7 @@ impl Step<'_> {
         self.config.as_ref().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
     }
 
-    /// Asks a person whether a command may run, as the plan that it rests on is no more what was approved.
+    /// Asks a person whether a command may run, as the plan that it rests on is not the approved one any more.
     pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
         let approval = self.approval.take();
         let decision = self.gate(call);

@@ -20,7 +20,7 @@ pub(crate) const USER_CANCELLED: &str = "user_cancelled";
 /// The reason when the chat is deleted.
 pub(crate) const DELETED: &str = "deleted";
 
-/// Somebody wants the turn stopped.
+/// Takes in a request to stop the turn.
 pub(crate) fn stop(
     machine: &ChatMachine,
     state: &ChatState,
@@ -32,7 +32,7 @@ pub(crate) fn stop(
     }
     let Some(turn) = &state.turn else { return Decision::default() };
     let already = state.last_stop == Some(request.stop_id) || turn.stopping.is_some();
-    // A message that interrupts stops what was asked for before it, under its own id, and not itself.
+    // A message that interrupts stops the earlier turns, under its own id, and not itself.
     let own = request.stop_id.0 == turn.id.0;
     let meant = match request.target {
         Target::This(target) => target == turn.id.0,
@@ -166,7 +166,7 @@ pub(crate) fn park(
     step.decision
 }
 
-/// Ends a turn of which nothing runs (any more), and withdraws what it asked.
+/// Ends a turn of which nothing runs (any more), and withdraws its question.
 pub(crate) fn end_at_once(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
     match &turn.phase {
         Phase::Model { message_id, text, .. } => {

@@ -212,8 +212,8 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind, paused_reason })
     }
 
-    /// Posts a message; its turn begins when the chat is free. A chat that is paused tries again what failed, and then reads it.
-    /// `CONFLICT` when the chat belongs to a task.
+    /// Posts a message; its turn begins when the chat is free. A chat that is paused tries the failed work again, and then reads
+    /// it. `CONFLICT` when the chat belongs to a task.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -267,9 +267,9 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
     }
 
-    /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with what
-    /// waits. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id again
-    /// stops nothing more.
+    /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with the
+    /// queued messages. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id
+    /// again stops nothing more.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
@@ -408,7 +408,7 @@ impl Chats {
         let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
         let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
         if message.body.len() > MAX_MESSAGE {
-            let text = format!("the message with what comes along is {} bytes; {MAX_MESSAGE} fit", message.body.len());
+            let text = format!("the message with its attachments is {} bytes; {MAX_MESSAGE} fit", message.body.len());
             return Err(Error::new(Code::PayloadTooLarge, text)
                 .hint("put long texts into files; the agent reads what it needs. A long persona counts, too"));
         }

@@ -29,7 +29,7 @@ pub async fn delete(
     chat: ChatId,
     by: &Principal,
 ) -> Result<(), Error> {
-    // The file goes first: the command takes the view away, and without the view nobody could repeat the request.
+    // The file goes first: the command takes the view away, and without the view the request could not be repeated.
     let files = workspaces.open(workspace).await?;
     match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
         Ok(_) => {}

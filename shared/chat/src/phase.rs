@@ -81,7 +81,7 @@ impl Phase {
         }
     }
 
-    /// Whether it waits for somebody's answer.
+    /// Whether it waits for a person's answer.
     pub fn asks_people(&self) -> bool {
         matches!(self, Self::Permission { .. } | Self::Question { .. })
     }

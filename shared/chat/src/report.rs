@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// How much of the arguments and of the output of a call the task is told, in bytes; the chat's log has the whole.
 const SHOWN: usize = 4 * 1024;
-/// The longest name of a tool that the task is told: a model may call whatever comes to its mind.
+/// The longest name of a tool that the task is told: a model may make up names.
 const NAME: usize = 64;
 /// The longest text that can be an answer, as JSON, and the most that is told of all calls together, as JSON: both have to
 /// fit into a message of the queue (SQS: 256 KiB).

@@ -62,7 +62,7 @@ impl Step<'_> {
         }
     }
 
-    /// The slots are there. A letter that comes twice, or after a stop, wakes nobody.
+    /// The slots are there. A letter that comes twice, or after a stop, has no effect.
     pub(crate) fn wake(&mut self, message: MessageId) {
         let Some(turn) = &self.state.turn else { return };
         if !matches!(turn.phase, Phase::Slots { message_id, .. } if message_id == message) {

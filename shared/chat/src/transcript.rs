@@ -1,5 +1,5 @@
 //! The chat's own file, `/chats/<id>.md`: a projection of the chat's log, appended to as messages are complete, so that
-//! `grep` finds what was said (spec 001 §4C).
+//! `grep` finds the words of a chat (spec 001 §4C).
 //!
 //! Each block ends with a marker that has the number of the last event that it covers. A worker that finds the file
 //! behind the log (a crash came in between) cuts it after its last marker and appends the rest from the log.

@@ -31,7 +31,7 @@ pub(crate) struct Asked {
     pub files: Vec<FilePath>,
     pub context: String,
     pub limits: Option<Limits>,
-    /// Whether it comes from somebody who may approve.
+    /// Whether its sender may approve.
     pub may_approve: bool,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Step<'a> {
                 self.machine.gate.decide(&GateRequest { config, effects: &effects, args: &call.args, approved })
             }
             Some(Err(error)) => GateDecision::Deny { reason: error.message },
-            None => GateDecision::Deny { reason: "it is not known what this does".into() },
+            None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },
         };
         tracing::debug!(tool = call.tool, args = call.args, ?decision, "decided on a call");
         decision
@@ -224,7 +224,7 @@ impl<'a> Step<'a> {
         call.is_some_and(|call| self.kind(&call.tool) == Some(Kind::Exec))
     }
 
-    /// Ends a command, and forgets what it has to tell.
+    /// Ends a command, and drops its report.
     pub fn kill_command(&mut self, call_id: CallId, attempt: u32) {
         self.decision.cancel.push(tool_key(call_id, attempt));
         self.end_command(call_id);
@@ -313,7 +313,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether a call was wrong itself, and not merely what it met.
+/// Whether the call itself was wrong, and not merely its circumstances.
 fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
 }

@@ -18,9 +18,9 @@ use serde::Serialize;
 pub enum QueuedBehind {
     /// A turn that runs, or was accepted before.
     RunningTurn,
-    /// A question that somebody has to answer first.
+    /// A question that a person has to answer first.
     OpenQuestion,
-    /// A permission that somebody has to decide on first.
+    /// A permission that a person has to decide on first.
     OpenPermission,
     /// The work that the chat was paused for. The message has it tried again, and comes after it.
     PausedTurn,
@@ -93,8 +93,8 @@ impl Chats {
         Ok(view)
     }
 
-    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused, unless this very
-    /// command resumed it.
+    /// Resumes a chat that was paused; with `drop` it gives up the failed work. `CONFLICT` when it is not paused, unless this
+    /// very command resumed it.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,

@@ -69,7 +69,7 @@ impl Kind {
 pub struct Entry {
     /// Its kind.
     pub kind: Kind,
-    /// The node that it is of; none for what is of the whole task.
+    /// The node that it is of; none for an artifact of the whole task.
     pub node: Option<NodeId>,
     /// The execution of the node, from 1.
     pub attempt: u32,

@@ -31,7 +31,7 @@ pub struct Flow {
     pub default_start: NodeId,
     /// `agents.yaml`.
     pub agents: HashMap<String, Agent>,
-    /// `tools.yaml`, with what they are bound to.
+    /// `tools.yaml`, with their targets.
     pub tools: HashMap<String, ToolBinding>,
     /// The schemas of `schemas/`, compiled, by their names without `.json`.
     pub schemas: HashMap<String, Arc<Schema>>,
@@ -126,7 +126,7 @@ pub struct AskRule {
     pub approve: Option<String>,
     /// How long it waits.
     pub timeout: Option<Duration>,
-    /// The answers that count when nobody answers in time.
+    /// The answers that count when none came in time.
     pub default: Option<Map<String, Value>>,
 }
 
@@ -209,7 +209,7 @@ pub struct ToolBinding {
     pub target: ToolTarget,
     /// Its permissions.
     pub permissions: Permissions,
-    /// Whether what it is bound to can reach the network. No built-in tool can, and a function is pure.
+    /// Whether its target can reach the network. No built-in tool can, and a function is pure.
     pub reaches_network: bool,
 }
 

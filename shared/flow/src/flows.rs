@@ -30,7 +30,7 @@ pub const FOLDER: &str = "/system/flows";
 const MAX_FILES: usize = 512;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// How long the manifests of a flow are kept after a task was last made of them or read them. A task that waits for longer than
-/// this, with nobody looking at it, cannot go on.
+/// this, without a read of it, cannot go on.
 pub const KEPT_FOR: Duration = Duration::from_secs(400 * 24 * 3600);
 /// How much of that has to be over before it is renewed: a write in a month, and not one a task.
 const RENEWED_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -92,7 +92,7 @@ impl Flows {
         Self { providers, ..self }
     }
 
-    /// The same, where what nobody refers to any more goes in the end, by this clock. Without this it is kept for ever.
+    /// The same, where bundles without a reference go in the end, by this clock. Without this they are kept for ever.
     #[must_use]
     pub fn expiring_by(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }

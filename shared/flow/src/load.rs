@@ -67,7 +67,7 @@ fn load_as(name: &str, files: BTreeMap<String, String>, known: &Known, is_accept
 
 impl Flow {
     /// The flow of a bundle, as [`Flow::bundle`] keeps it: the same bundle is the same flow. A bundle was accepted when tasks were
-    /// made of it, so it is only checked for what it takes to run.
+    /// made of it, so it is only checked as far as running it requires.
     ///
     /// # Errors
     /// Everything that is wrong: something that it needs may not be there any more.

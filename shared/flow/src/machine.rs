@@ -50,7 +50,7 @@ pub enum TaskEffect {
     Run(Box<Run>),
     /// Store the artifacts of a task that has ended.
     Archive(Arc<TaskConfig>),
-    /// Have the worker of a chat stop what it runs.
+    /// Have the worker of a chat stop its turn.
     StopAgent(ActorId, StopRequest),
     /// End a command of a node: its result is not needed any more.
     KillCommand(WorkspaceId, CallId),

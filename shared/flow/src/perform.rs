@@ -85,7 +85,7 @@ impl Perform<TaskMachine> for TaskEffects {
         match effect {
             TaskEffect::Run(run) => {
                 let report = self.run(&run).await;
-                // The machine decides on the report by what it is kept in memory with, which others may have made room in.
+                // The machine decides on the report by the record in memory, which may have been evicted by others.
                 if let Err(error) = self.read_record(&run.config).await {
                     tracing::warn!(task = %run.config.task, %error, "a re-run cannot read what it follows");
                 }

@@ -56,7 +56,7 @@ pub fn permit(flow: &Flow, node: &Node, what: &Use<'_>) -> Decision {
 }
 
 fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
-    // An exit only gives back what was decided before it: there is nothing to deny.
+    // An exit only gives back its input: there is nothing to deny.
     if node.role == Role::Exit && matches!(what, Use::Node) {
         return Decision::Permit;
     }

@@ -77,7 +77,7 @@ pub struct AcceptedTask {
 pub struct Answers {
     /// One by each question's name.
     pub answers: Map<String, Value>,
-    /// Whether they come from somebody who may approve: an approval takes no others.
+    /// Whether their author may approve: an approval takes no others.
     pub may_approve: bool,
 }
 
@@ -102,7 +102,7 @@ impl Tasks {
         self
     }
 
-    /// The same, telling these counters of tasks that are accepted, which nobody has begun yet.
+    /// The same, telling these counters of tasks that are accepted and not begun yet.
     #[must_use]
     pub fn counted_by(mut self, metrics: Arc<TaskMetrics>) -> Self {
         self.metrics = Some(metrics);
@@ -311,7 +311,7 @@ impl Tasks {
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
         let node = node_of(&flow, node, "node")?;
         let Some(Op::Ask(rule)) = flow.nodes.get(&node).map(|node| &node.op) else {
-            return Err(Error::new(Code::Conflict, format!("{node} asks nobody")));
+            return Err(Error::new(Code::Conflict, format!("{node} asks no people")));
         };
         if rule.approve.is_some() && !may_approve {
             return Err(Error::new(

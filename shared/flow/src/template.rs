@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The folder of the manifests' schemas, for editors. It is no part of the flow.
 const SCHEMAS: &str = ".schema";
-/// The manifest that says what a flow is made of; it is no part of what it says.
+/// The manifest that lists the files of a flow; it is not in its own list.
 const DEPLOYMENT: &str = "deployment.yaml";
 
 /// The files of the folder; the name is filled in.

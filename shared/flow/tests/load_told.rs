@@ -183,7 +183,7 @@ fn s5_a_tool_that_no_agent_can_call_is_refused_where_its_node_lists_it() {
     }
     let flow = loaded("entrypoint: \"mine:open\"", "open").unwrap_or_else(|report| panic!("{report}"));
     assert_eq!(flow.tools["open"].target, ToolTarget::Function("mine:open".into()));
-    // Deterministic nodes call with whatever they like.
+    // Deterministic nodes call with any arguments.
     let files = with("tools.yaml", "entrypoint: \"text:lines\"", "entrypoint: \"mine:secret\"");
     assert!(load("base", files, &known).is_ok());
     let files = with("workflow.yaml", "tools: [look, change]", "tools: [look, count]");
@@ -212,7 +212,7 @@ edges: [{from: begin, to: end}]
     assert_eq!(flow.graph.nodes().len(), 2, "no node but those of the manifest");
     assert!(flow.agents.is_empty() && flow.tools.is_empty() && flow.schemas.is_empty());
     assert!(flow.memory.profiles.is_empty() && flow.policy.is_empty() && flow.settings.providers.is_empty());
-    // Not even what is built in, unless the project says that it wants it.
+    // Not even built-in ones, unless the project names them.
     let node = "- {id: end,";
     let more = "- {id: work, kind: agent, role: linear, agent_id: assistant, context: recent, tools: [read], schema_out: answer}\n  ";
     let edges = "edges: [{from: begin, to: work}, {from: work, to: end}]";

@@ -15,7 +15,7 @@ use std::{
 use testkit::fakes::FakeTable;
 use workspace::{Budget, Workspaces};
 
-/// A table that counts what it is asked.
+/// A table that counts its requests.
 struct Counted {
     table: Arc<FakeTable>,
     asked: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Chats and what they need, in memory.
+//! Chats and their services, in memory.
 
 use actor::{ActorId, Content, Mail, Runtime};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! Properties that hold whatever happens, in whatever order.
+//! Properties that hold for all inputs, in all orders.
 
 use crate::play::{Play, ask, ls};
 use actor::{Input, Machine, Target};

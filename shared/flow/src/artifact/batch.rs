@@ -142,7 +142,7 @@ impl Batch {
         self.of_running(Kind::ToolResult, node, serde_json::to_value(used).unwrap_or_default());
     }
 
-    /// Adds what came of a node in the middle of its execution.
+    /// Adds the results of a node in the middle of its execution.
     fn of_running(&mut self, kind: Kind, node: &NodeId, content: Value) {
         let (attempt, at) = match &self.running {
             Some((running, attempt, at)) if running == node => (*attempt, *at),

@@ -1,4 +1,4 @@
-//! Finding artifacts by what is known of them.
+//! Finding artifacts by their fields.
 
 use super::{Artifact, Artifacts, By, Page};
 use domain::{Error, TaskId, Timestamp, WorkspaceId};

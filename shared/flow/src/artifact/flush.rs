@@ -40,7 +40,7 @@ impl Artifacts {
     }
 
     /// The content of an artifact. `NOT_FOUND` when it was too large to keep, or its file is not there any more;
-    /// `CONFLICT` when somebody has changed the file.
+    /// `CONFLICT` when the file was changed by others.
     pub async fn read(&self, owner: domain::WorkspaceId, artifact: &Artifact) -> Result<Value, Error> {
         let Some(offset) = artifact.offset else {
             return Err(Error::not_found("content of", &artifact.id).hint("it was too large; its digest was kept"));

@@ -167,7 +167,7 @@ impl Draft {
         self.layers.iter().map(crossed).sum()
     }
 
-    /// Places everything: layers below each other, and in each as near as possible to what it is connected with.
+    /// Places everything: layers below each other, and in each as near as possible to its neighbours.
     fn spread(&mut self) {
         let mut y = 0.0;
         for layer in &self.layers {

@@ -47,7 +47,7 @@ pub(super) struct Stage<'a> {
 /// How a case ended: with its task, or by what went wrong.
 pub(super) type Ended = Result<TaskView, Error>;
 
-/// Whether it is no fault of the case: somebody did not answer, or has too much to do.
+/// Whether it is no fault of the case: a service did not answer, or has too much to do.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(
         error.code,
@@ -88,7 +88,7 @@ impl Stage<'_> {
             found => found?,
         };
         let limit = planned.case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
-        // Also one that ended too late, or was stopped for it by somebody who could not write that down.
+        // Also one that ended too late, or was stopped for it by a worker that could not write that down.
         if view.finished_at.unwrap_or_else(|| self.clock.now()) > view.created_at + limit {
             return Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64())));
         }

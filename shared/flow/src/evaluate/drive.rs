@@ -79,7 +79,7 @@ impl Evaluations {
         }
         let closed = || Write::delete(open_key(workspace, id), Expect::Rev(kept.rev));
         let Some((evaluation, rev)) = self.find(workspace, id).await? else {
-            // The workspace is gone, and with it whoever would look.
+            // The workspace is gone, and the record with it.
             return self.table.commit(vec![closed()]).await.map_err(internal);
         };
         if evaluation.status == Progress::Finished {
@@ -173,7 +173,7 @@ impl Evaluations {
                 }
             }
             if record.evaluation.cases.len() >= planned.len() {
-                // Once more, for those after which somebody died.
+                // Once more, for those after which a worker died.
                 let lost = |(_, result): &(&Planned<'_>, &CaseResult)| result.outcome == Outcome::Error;
                 for (one, _) in planned.iter().zip(&record.evaluation.cases).filter(lost) {
                     stage.stop(one).await;
@@ -198,7 +198,7 @@ impl Evaluations {
         self.save(record).await
     }
 
-    /// Writes the record down, if nobody else did.
+    /// Writes the record down, unless another worker did.
     async fn save(&self, record: &mut Record) -> Result<(), Error> {
         let write = write(&record.evaluation, Expect::Rev(record.rev))?;
         self.table.commit(vec![write]).await.map_err(internal)?;
@@ -206,7 +206,7 @@ impl Evaluations {
         Ok(())
     }
 
-    /// Puts what came of it where people and build servers find it: `/tasks/evaluations/<id>/`.
+    /// Puts the report into files for people and build servers: `/tasks/evaluations/<id>/`.
     async fn report(&self, evaluation: &Evaluation) {
         let results = serde_json::to_value(evaluation).map(|value| format!("{value:#}\n")).unwrap_or_default();
         for (name, text) in [("results.json", results), ("junit.xml", junit(evaluation))] {
@@ -255,7 +255,7 @@ impl Kind for Evaluations {
     }
 }
 
-/// Returns when anything is heard; never when there is nobody to hear.
+/// Returns when anything is heard; never without a subscription.
 async fn hint(heard: &mut SelectAll<Subscription>) {
     if heard.next().await.is_none() {
         std::future::pending().await

@@ -12,7 +12,7 @@ pub struct Selection {
     pub suites: Vec<String>,
     /// Only cases that have, or whose suite has, one of these tags; all when none.
     pub tags: Vec<String>,
-    /// Makes golden files of what comes out, instead of comparing with them.
+    /// Makes golden files of the outputs, instead of comparing with them.
     pub bless: bool,
 }
 

@@ -21,7 +21,7 @@ const KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// How many scripts are kept in memory; any can be read again.
 const KEPT: usize = 64;
 
-/// Makes a model of a script's YAML; in words what is wrong with one that cannot be played.
+/// Makes a model of a script's YAML; in words the fault of one that cannot be played.
 pub type Play = fn(&str) -> Result<Arc<dyn Model>, String>;
 
 /// A model that plays the scripts of evaluations, and gives every other request to the real one.

@@ -36,10 +36,10 @@ impl Graph {
 /// A graph that may be wrong. Nodes are known by their places among those that count, `given` leads back.
 pub(super) struct Draft {
     pub(super) nodes: Vec<NewNode>,
-    /// For each node its place in what was given.
+    /// For each node its index in the given list.
     pub(super) given: Vec<usize>,
     pub(super) by_id: HashMap<NodeId, usize>,
-    /// For each node its edges out: target, label, place of the edge in what was given.
+    /// For each node its edges out: target, label, index of the edge in the given list.
     pub(super) out: Vec<Vec<(usize, Option<String>, usize)>>,
     /// For each node those before it.
     pub(super) inbound: Vec<Vec<usize>>,

@@ -69,8 +69,7 @@ impl Loader<'_> {
         self.check_engine_versions();
     }
 
-    /// A package is what it was when it was packed: each file that `deployment.yaml` has a fingerprint of, and no other (spec 002
-    /// §10.13).
+    /// A package is as it was packed: each file that `deployment.yaml` has a fingerprint of, and no other (spec 002 §10.13).
     pub(super) fn check_package(&mut self, files: &BTreeMap<String, String>) {
         let document = &self.docs.deployment;
         let said = document.value.as_ref().filter(|said| !said.fingerprints.is_empty());
@@ -308,13 +307,13 @@ impl Loader<'_> {
         }
     }
 
-    /// A trigger starts nothing as long as nobody watches files.
+    /// A trigger starts nothing as long as files are not watched.
     pub(super) fn check_triggers(&mut self) {
         if self.docs.workflow.value.on.is_empty() {
             return;
         }
         let at = self.docs.workflow.at_key("", "on");
-        let message = "`on` starts no task: nobody watches files for a flow here";
+        let message = "`on` starts no task: files are not watched here";
         let hint = "remove it, and begin tasks with `buildscale flow run` or `POST /tasks`";
         self.faults.refuse(at, "not_supported", message, hint);
     }
@@ -353,7 +352,7 @@ impl Loader<'_> {
                 let at = format!("/suites/{suite_place}/cases/{case_place}/answers");
                 for name in case.answers.keys().filter(|name| !asks.contains(name.as_str())) {
                     let (code, message) = match ids.contains(name.as_str()) {
-                        true => ("asks_nobody", format!("`{name}` asks nobody, so nobody answers it")),
+                        true => ("asks_nobody", format!("`{name}` asks no people, so it takes no answer")),
                         false => ("unknown_node", format!("there is no node `{name}`")),
                     };
                     let hint = nearest(name, asks.iter().copied(), "workflow.yaml")

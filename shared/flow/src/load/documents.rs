@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-/// One manifest, without what is wrong with its shape.
+/// One manifest, without the parts of a wrong shape.
 pub(super) struct Document<T> {
     /// Its path; the one it would have when it is not there.
     pub(super) file: String,
@@ -105,7 +105,7 @@ impl Documents {
                 }
                 Part::Schema(name) => drop(schema_names.insert(name.to_string())),
             }
-            // The place of bytes that are no text is kept by whoever read them.
+            // The place of bytes that are no text is known to the reader of the file.
             if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
                 let line = before.matches('\n').count() + 1;
                 let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

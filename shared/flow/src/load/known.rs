@@ -4,7 +4,7 @@ use crate::op::{self, function::Functions};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Checks the syntax of an expression or a template, and says what is wrong with it.
+/// Checks the syntax of an expression or a template, and names its fault.
 pub type Syntax = fn(&str) -> Result<(), String>;
 
 /// The providers that an installation can have: those that its configuration has keys for.

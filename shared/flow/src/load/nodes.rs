@@ -1,4 +1,4 @@
-//! From the nodes of `workflow.yaml` to what they do (step 3).
+//! From the nodes of `workflow.yaml` to their operations (step 3).
 
 use super::{Loader, checks::acts, report::listed};
 use crate::{
@@ -255,7 +255,7 @@ impl NodeCheck<'_, '_> {
         }
     }
 
-    /// The answers that count when nobody answers have to be such as people could give.
+    /// The default answers have to be such as people could give.
     fn default_answers(&mut self) {
         let Some((ask, default)) = self.node.ask.as_ref().and_then(|ask| Some((ask, ask.default.as_ref()?))) else {
             return;

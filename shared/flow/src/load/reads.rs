@@ -94,7 +94,7 @@ impl Loader<'_> {
     pub(super) fn check_read_names(&mut self) {
         let nodes = std::mem::take(&mut self.docs.workflow.value.nodes);
         let ids: Vec<&str> = nodes.iter().filter_map(|node| node.id.as_deref()).collect();
-        // Of nodes whose id nobody could read nothing is missed.
+        // Nodes whose id could not be read are not missed.
         let known = self.docs.workflow.listed && ids.len() == nodes.len();
         for (place, manifest) in nodes.iter().enumerate().filter(|_| known) {
             for (pointer, text) in texts(manifest) {

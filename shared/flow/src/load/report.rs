@@ -81,7 +81,7 @@ impl Faults {
         }
     }
 
-    /// Notes what has no effect here, and is no fault.
+    /// Notes a key that has no effect here, and is no fault.
     pub(super) fn note(&mut self, at: At<'_>, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
         self.notes.insert(fault(at, code, message.into(), hint.into()));
     }

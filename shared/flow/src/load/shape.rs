@@ -20,7 +20,7 @@ pub(super) struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// The tree without what is wrong; none when nothing is left of it.
+    /// The tree without its wrong parts; none when nothing is left of it.
     pub(super) fn check(&mut self, tree: Tree) -> Option<Tree> {
         let root = self.root;
         self.value(tree, root, "the file")
@@ -30,7 +30,7 @@ impl<'a> Shape<'a> {
         self.faults.add(At { file: self.file, place }, code, message, hint);
     }
 
-    /// `name` is what people call the value.
+    /// `name` is the value's name for people.
     fn value(&mut self, tree: Tree, schema: &'a Value, name: &str) -> Option<Tree> {
         let Some(schema) = self.resolve(schema).as_object() else { return Some(tree) };
         if let Some(choices) = choices(schema) {
@@ -153,7 +153,7 @@ impl<'a> Shape<'a> {
         None
     }
 
-    /// The entries of an object without what is wrong. None when something is missing without which it means nothing.
+    /// The entries of an object without the wrong ones. None when something is missing without which it means nothing.
     fn object(
         &mut self,
         map: Vec<(String, Place, Tree)>,
@@ -335,7 +335,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// The reader of schemas and a real validator agree on what is wrong.
+        /// The reader of schemas and a real validator agree on the faults.
         #[test]
         fn the_loader_and_editors_see_the_same(
             document in any::<Index>(),

@@ -1,4 +1,4 @@
-//! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes what it left behind. Its log
+//! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes its files, chats and children. Its log
 //! stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too; the log says
 //! which they are.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DELETED: &str = "deleted";
 
 impl TaskMachine {
-    /// Somebody wants the task gone.
+    /// Takes in a request to delete the task.
     pub(super) fn delete(&self, state: &TaskState, stamp: &Stamp) -> Decision<Self> {
         if state.deleted {
             return Decision::default();

@@ -39,7 +39,7 @@ impl TaskMachine {
         just(TaskEvent::HeldBack { command: Box::new(command) })
     }
 
-    /// Takes in what was kept until its turn, as far as that has come with what was decided just now.
+    /// Takes in the messages that were held back, as far as the latest decision has made it their turn.
     pub(super) fn catch_up(&self, state: &TaskState, mut decision: Decision<Self>, stamp: &Stamp) -> Decision<Self> {
         let sent_off = |event: &TaskEvent| matches!(event, TaskEvent::Spawned { .. });
         let concerns = |event: &TaskEvent| sent_off(event) || matches!(event, TaskEvent::HeldBack { .. });

@@ -1,4 +1,4 @@
-//! Human steps: a node asks and the task is only rows until somebody answers. An answer that comes early is kept.
+//! Human steps: a node asks and the task is only rows until a person answers. An answer that comes early is kept.
 
 use crate::{
     flow::Op,

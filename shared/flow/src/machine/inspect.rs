@@ -27,7 +27,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a node that waited is held back now; it is paused before then, and gives back what it had.
+    /// Whether a node that waited is held back now; it is paused before then, and gives back its slots or its place.
     pub(super) fn is_held_back(&mut self, node: &NodeId) -> bool {
         let holds = self.state.inspector.holds_back(node);
         if holds {

@@ -148,7 +148,7 @@ pub struct Inspector {
     pub heard: Vec<HoldId>,
 }
 
-/// How many requests to hold its tree a task remembers: a request is there until somebody lets the tree go on.
+/// How many requests to hold its tree a task remembers: a request is there until a command lets the tree go on.
 const HEARD: usize = 32;
 
 /// How a task ended.
@@ -205,7 +205,7 @@ impl TaskState {
         self.finished.is_none() && self.inspector.next && self.place.position == Position::Waiting
     }
 
-    /// Whether nothing of it has begun: its beginning failed, and somebody may have it tried again.
+    /// Whether nothing of it has begun: its beginning failed, and a person may have it tried again.
     pub fn is_unbegun(&self) -> bool {
         self.finished.is_none() && self.steps == 0 && self.execution.is_none() && self.inspector.paused_at.is_none()
     }

@@ -320,7 +320,8 @@ impl<'a> Step<'a> {
         self.send(to, &TaskCommand::Wake { node, attempt }, Some(until));
     }
 
-    /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, wakes nobody.
+    /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, has no
+    /// effect.
     pub fn wake(&mut self, node: &NodeId, attempt: u32) {
         let Some(execution) = self.waits(node, attempt) else { return };
         let Mode::Waiting { wait: wait @ (Wait::Backoff { .. } | Wait::Slots { .. }) } = execution.mode.clone() else {
@@ -372,7 +373,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Somebody wants the task to end. A node that a worker runs ends first: it may be writing.
+    /// Takes in a request to end the task. A node that a worker runs ends first: it may be writing.
     pub fn stop(&mut self, stop_id: StopId, reason: &str) {
         if self.state.finished.is_some() || self.state.stopping.is_some() || self.outlives(stop_id) {
             return;

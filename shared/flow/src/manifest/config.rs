@@ -105,7 +105,7 @@ pub struct CliProfile {
     pub description: Option<String>,
     /// Without effect here, and noted so: a flow is the folder that it is run from.
     pub default_config_dir: Option<String>,
-    /// Without effect here, and noted so: `telemetry_overlays` says what is shown.
+    /// Without effect here, and noted so: `telemetry_overlays` chooses the shown parts.
     pub presentation_rules: Option<Value>,
     /// The flow that it runs.
     pub default_workflow_id: Option<String>,
@@ -129,7 +129,7 @@ pub struct CliProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionPolicies {
-    /// Whether what was typed is kept.
+    /// Whether typed lines are kept.
     pub persist_history: bool,
     /// In which file.
     pub history_file: Option<String>,
@@ -218,7 +218,7 @@ pub struct Deployment {
     pub flow_version: Option<String>,
     /// The engine that it needs: a range such as `>=0.1, <0.3`. Another engine refuses the flow.
     pub engine_version: Option<String>,
-    /// Files and folders that it is made of, with what they are for.
+    /// Its files and folders, with their purposes.
     pub layout: BTreeMap<String, String>,
     /// The environment that it needs.
     pub environment: Vec<EnvironmentVariable>,
@@ -254,7 +254,7 @@ pub struct Bootstrap {
     pub run: Option<String>,
 }
 
-/// One file and what is in it.
+/// One file and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

@@ -119,7 +119,7 @@ pub struct NodeManifest {
     /// For a linear node or a decision: failures that go on along an edge of their own, once no retry is left. The task stays as it
     /// was, and the next node is given `{error, input}`: the failure of the node, and its input. The first that matches counts.
     pub on_error: Vec<ErrorRouteManifest>,
-    /// For an exit: every task that reaches it has failed. An exit has nothing else to say: it gives back what comes to it.
+    /// For an exit: every task that reaches it has failed. An exit has nothing else to say: it gives back its input.
     pub always_fail: bool,
     /// For a merge: how it joins.
     pub merge: Option<MergeManifest>,
@@ -328,7 +328,7 @@ pub struct AskManifest {
     /// along an edge of its own.
     #[schemars(range(min = 0.001, max = 31536000.0))]
     pub timeout_seconds: Option<f64>,
-    /// The answers that count when nobody answers in time: one value a question; for an approval `{approved: false}`.
+    /// The answers that count when none came in time: one value per question; for an approval `{approved: false}`.
     pub default: Option<Map<String, Value>>,
 }
 

@@ -84,8 +84,8 @@ pub(super) fn tokens(content: &Value) -> u64 {
     (characters as u64).div_ceil(4).max(1)
 }
 
-/// Whether it is time to look for what is beyond a store's bounds: after every write of a small store, and after one of many of a
-/// large one, so that a write reads some dozens of items on average. No node is given what is still there beyond them.
+/// Whether it is time to look for items beyond a store's bounds: after every write of a small store, and after one of many of a
+/// large one, so that a write reads some dozens of items on average. No node is given items beyond them.
 fn is_due(place: &str, most: usize) -> bool {
     let often = (most / 32).max(1) as u64;
     let sum = place.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));

@@ -26,7 +26,7 @@ pub struct TaskFact {
     pub child: Option<String>,
     /// Its flow.
     pub flow: FlowRef,
-    /// The event's number in the task's log: with the task's id it tells apart what is told twice.
+    /// The event's number in the task's log: with the task's id it is the key by which a sink recognises a repeated event.
     pub number: u64,
     /// When it was committed.
     pub at: Timestamp,

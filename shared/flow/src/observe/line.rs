@@ -28,9 +28,9 @@ pub(super) enum What {
     Routed { from: NodeId, to: NodeId },
     /// Children were made; their lines follow.
     Forked { node: NodeId, kind: ChildKind, to: Vec<NodeId>, total: u32 },
-    /// Somebody's output is in the input of a merge.
+    /// The output of a child is in the input of a merge.
     Arrived { merge: NodeId, child: String, from: NodeId, status: Status, output: Arc<Value> },
-    /// A merge has what it waited for.
+    /// A merge begins.
     Merged { node: NodeId, failed: Vec<ChildName>, cancelled: Vec<ChildName> },
     /// The task went on into a merge of a task above it.
     WentUp { merge: NodeId },

@@ -45,7 +45,7 @@ static TOKENS: LazyLock<Bounds> = LazyLock::new(|| {
 /// The usual upper bounds of memory, in bytes: 1 MiB to 4 GiB.
 static MEMORY: LazyLock<Bounds> =
     LazyLock::new(|| (0..7).map(|power| 1_u64 << (20 + 2 * power)).map(|bytes| (bytes, bytes.to_string())).collect());
-/// Of how many flows it is known in memory what they want.
+/// The most flows whose selection of metrics is kept in memory.
 const KEPT: usize = 1_024;
 /// Tasks of a page, when those of before the start are counted.
 const PAGE: usize = 256;
@@ -116,8 +116,8 @@ impl TaskMetrics {
         }
     }
 
-    /// Counts the tasks of before the start of this process, which have not ended: most of them nobody drives now. Reads every
-    /// workspace, so it is for the background.
+    /// Counts the tasks of before the start of this process, which have not ended: most of them are not driven now. Reads
+    /// every workspace, so it is for the background.
     pub async fn count_earlier(&self, workspaces: &Workspaces, tasks: &Tasks) -> Result<(), Error> {
         let set =
             |counting| self.counters.lock().unwrap_or_else(PoisonError::into_inner).phases.count_earlier(counting);

@@ -178,7 +178,7 @@ impl Observers {
         }
     }
 
-    /// Sends what waits, for at most this long. Nothing is told from now on.
+    /// Sends the queued facts, for at most this long. Nothing is told from now on.
     pub async fn close(&self, at_most: Duration) {
         let mut running = {
             let state = &mut *self.lock();

@@ -118,7 +118,7 @@ impl Pump {
         }
     }
 
-    /// Waits until the sink has taken what was offered so far, or it was given up.
+    /// Waits until the sink has taken the facts offered so far, or they were given up.
     pub fn settled(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut unsettled = self.counts.unsettled.subscribe();
         async move {

@@ -229,8 +229,7 @@ fn outputs(input: &Value) -> Result<Value, Error> {
 fn by_node(input: &Value) -> Result<Value, Error> {
     let mut nodes: Map<String, Value> = Map::new();
     for arrival in list(input)? {
-        let from =
-            arrival.get("from").and_then(Value::as_str).ok_or_else(|| wrong("what arrived at a merge", input))?;
+        let from = arrival.get("from").and_then(Value::as_str).ok_or_else(|| wrong("a list of arrivals", input))?;
         let slot = nodes.entry(from).or_insert_with(|| json!([]));
         if let Value::Array(slot) = slot {
             slot.push(arrival.get("output").cloned().unwrap_or_default());

@@ -45,7 +45,7 @@ pub struct Scope<'a> {
     pub task: &'a Value,
 }
 
-/// The outputs of nobody.
+/// The outputs of no node.
 pub fn no_outputs(_node: &str) -> Option<Arc<Value>> {
     None
 }

@@ -53,7 +53,7 @@ impl TaskEffects {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let wanted = match &replay.from {
             _ if replay.retry => true,
-            // All is recomputed but what came from outside.
+            // All is recomputed but answers from outside.
             None => matches!(node.op, Op::Agent { .. } | Op::Ask(_) | Op::Tool { .. } | Op::Command(_)),
             Some(from) => *from != node.id && !flow.graph.reaches(from, &node.id),
         };

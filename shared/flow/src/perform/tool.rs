@@ -139,7 +139,7 @@ fn plan_step(node: &NodeId, event: ChatEvent) -> Option<TaskEvent> {
     Some(TaskEvent::PlanStep { node: node.clone(), step, status, title, plan_path, plan_id, done, total })
 }
 
-/// Whether the call itself was wrong, and not merely what it met.
+/// Whether the call itself was wrong, and not merely its circumstances.
 pub(super) fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized | Code::PayloadTooLarge)
 }

@@ -31,7 +31,7 @@ pub struct Route {
 /// The next act of a task.
 #[derive(Debug, Default, PartialEq)]
 pub enum Next {
-    /// Nothing changes: it goes on with what it does, or waits.
+    /// Nothing changes: it goes on, or waits.
     #[default]
     Same,
     /// It executes this node with this input.
@@ -260,7 +260,7 @@ impl Router<'_> {
         route.events.push(TaskEvent::WentUp { merge: to.clone(), owner: above });
         route.posts.push(Post::Arrived(above, arrival));
         if above != origin.parent {
-            // How it was is told by what it brings.
+            // Its arrival tells its status.
             self.tell_parent(
                 route,
                 ChildEnd { status: Status::Success, output: Value::Null, merged: true, lost: 0, error: None },

@@ -89,8 +89,8 @@ impl Router<'_> {
         }
     }
 
-    /// Whether a re-run still has to be told something that the recorded task knew when it went on. When nobody is left who could
-    /// tell it, it goes on by itself.
+    /// Whether a re-run still has to be told something that the recorded task knew when it went on. When no child is left that
+    /// could tell it, it goes on by itself.
     fn waits_for_its_turn(&self, change: &Change<'_>) -> bool {
         let Some(record) = self.follows else { return false };
         let of_child = change.arrival.filter(|arrival| !arrival.place.is_empty());

@@ -67,7 +67,7 @@ impl Record {
         }
     }
 
-    /// Whether the recorded task has ended, so that nothing will be added to what is known of it.
+    /// Whether the recorded task has ended, so that nothing will be added to its record.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -77,7 +77,7 @@ impl Record {
         self.ended_by_itself
     }
 
-    /// Whether a task at this place takes in what it is told now.
+    /// Whether a task at this place takes in this message now.
     pub fn is_due(&self, place: &Place, command: &TaskCommand) -> bool {
         let (what, child) = match command {
             TaskCommand::Arrived { arrival } => (of_arrival(arrival), child_of(arrival)),

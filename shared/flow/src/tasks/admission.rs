@@ -37,7 +37,7 @@ pub const MOST_WAITING: usize = 100_000;
 const COME_AGAIN: u64 = 5;
 /// How long a task that was admitted may take to begin before it is begun once more.
 const SLOW: Duration = Duration::from_secs(60);
-/// How many that did not begin are begun by one who is refused, the oldest first.
+/// How many tasks that did not begin a refused caller begins, the oldest first.
 const REPAIRED_AT_ONCE: usize = 8;
 /// How often one is overtaken by others that are admitted before this is an answer, too.
 const OVERTAKEN: usize = 1_000;
@@ -94,8 +94,8 @@ impl Tasks {
         let key = view_key(config.workspace, config.task);
         let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
         let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
-        // With what it is made is written down now: later it may be another engine that reads it (spec 002 §10.2). And what it is
-        // begun with is kept until it has begun, for when this process dies before it has sent it.
+        // Its metadata is written down now: later it may be another engine that reads it (spec 002 §10.2). And its first
+        // message is kept until it has begun, in case this process dies before it has sent it.
         let begun = Start { at: self.clock.now(), message: start.clone() };
         let task = [put, observe::record(config, flow), begun.write(config).map_err(internal)?];
         let Some(most) = flow.limits.max_queued else {
@@ -160,7 +160,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The writes that take one; none when all are taken. They fail when somebody else takes one in the meantime.
+    /// The writes that take one; none when all are taken. They fail when another caller takes one in the meantime.
     async fn take(&self) -> PortResult<Option<Vec<Write>>> {
         let gate = Key::new(partition(self.config), "gate");
         let (expect, mut taken, last) = match self.table.get(&gate).await? {

@@ -41,7 +41,7 @@ impl Tasks {
             let again = Start { at: self.clock.now(), ..start };
             let put = Write::put(item.key.clone(), text(&again).map_err(internal)?, Expect::Rev(item.rev));
             match self.table.commit(vec![put.indexed(waits(task, again.at))]).await {
-                // It has begun, or somebody else was faster.
+                // It has begun, or another process was faster.
                 Ok(()) | Err(PortError::Conflict { .. }) => {}
                 Err(error) => return Err(internal(error)),
             }

@@ -24,7 +24,7 @@ impl Tasks {
                     painted.running = false;
                     painted.visits += 1;
                     painted.duration_ms += metrics.duration_ms;
-                    // One failure among many is what somebody looks for.
+                    // A reader looks for one failure among many.
                     if painted.status != Some(Status::Failure) {
                         painted.status = Some(*status);
                     }

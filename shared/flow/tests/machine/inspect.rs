@@ -235,7 +235,7 @@ fn s10_7_a_task_follows_a_request_to_hold_its_tree_once_whatever_it_is_at() {
     assert_eq!(play.start(), ["created", "paused before s"]);
     assert!(held(&mut play, 1).is_empty(), "it has heard of it");
     assert_eq!(play.command(TaskCommand::Resume), ["continues", "s 1"]);
-    assert!(held(&mut play, 1).is_empty(), "somebody has let it go on since");
+    assert!(held(&mut play, 1).is_empty(), "a command has let it go on since");
     // While a node runs, and before the letter that tells the same.
     assert_eq!(held(&mut play, 2), ["pause"]);
     let hold = Some(domain::HoldId(Uuid::from_u128(2)));

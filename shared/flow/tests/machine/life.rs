@@ -219,7 +219,7 @@ fn a_stop_between_two_deaths_is_the_end() {
     let mut play = two();
     play.start();
     assert_eq!(play.stop(), ["stop"]);
-    assert_eq!(play.dies(), ["finished failure"], "nothing is run again for nobody");
+    assert_eq!(play.dies(), ["finished failure"], "a stopped task runs nothing again");
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
 }
 

@@ -1,4 +1,4 @@
-//! Human steps: the task is only rows until somebody answers; an answer that comes early is kept.
+//! Human steps: the task is only rows until a person answers; an answer that comes early is kept.
 
 use crate::play::{Play, node};
 use domain::{Code, QuestionId, Status, TaskCommand, TaskEvent, Timestamp, event::Question};
@@ -94,7 +94,7 @@ fn an_answer_that_does_not_fit_is_not_taken_and_the_question_stays() {
     play.gives(json!("s"));
     assert_eq!(asks(&mut play, "colour", None), ["asks"]);
     assert!(play.answer("ask", json!({})).is_empty());
-    assert!(play.answer("s", json!({ "colour": "red" })).is_empty(), "that node asks nobody");
+    assert!(play.answer("s", json!({ "colour": "red" })).is_empty(), "that node asks no people");
     assert_eq!(play.answer("ask", json!({ "colour": "red" }))[..2], ["answered", "ask success"]);
     assert!(play.answer("ask", json!({ "colour": "red" })).iter().all(|word| word == "answered"), "and no second time");
 }

@@ -1,4 +1,4 @@
-//! With what runs were made (spec 002 §10.2).
+//! The metadata of runs (spec 002 §10.2).
 
 use crate::{flows::SPLIT, rig::Rig};
 use domain::Sha256;

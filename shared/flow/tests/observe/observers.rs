@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-/// Keeps what it is told.
+/// Keeps the facts that it is told.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Arc<TaskFact>>>>);
 
@@ -238,7 +238,7 @@ async fn s10_4_tasks_are_counted_by_phase_also_those_of_before_the_start() {
     after.count_earlier(rig.workspaces(), &rig.tasks).await.unwrap();
     assert_eq!((phase(&after, "suspended"), phase(&after, "queued")), (Some(3), Some(1)));
 
-    // One that is accepted is queued until somebody begins it, and accepted again it is the same one.
+    // One that is accepted is queued until a worker begins it, and accepted again it is the same one.
     let counted = rig.tasks.clone().counted_by(before.clone());
     let task = TaskId(rig.id());
     let create = async || {

@@ -29,7 +29,7 @@ provider_credentials:
   - {id: nowhere, env: NO_SUCH_KEY}
 ";
 
-/// A host with one key that changes, and one provider that takes one key and notes what it is asked with.
+/// A host with one key that changes, and one provider that takes one key and notes its calls.
 #[derive(Clone, Default)]
 struct Host {
     key: Arc<Mutex<String>>,

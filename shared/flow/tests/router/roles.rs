@@ -313,7 +313,7 @@ fn s3_3_quorum_takes_those_that_succeeded_when_they_are_enough() {
     }
     always(&script("2").fails("each/a[1]@a"), |drive| {
         assert_eq!(brought(drive.root(), "gather"), ["each/a[0]", "each/a[2]"]);
-        // The third may fail after the other two were enough: then nobody waited for it.
+        // The third may fail after the other two were enough: then it was not waited for.
         let knew = drive
             .root()
             .events

@@ -105,7 +105,7 @@ pub struct Tally {
     pub tokens: u64,
     /// US dollars.
     pub cost_usd: f64,
-    /// The sum of the hashes of what it did: the same set of facts has the same sum, in any order.
+    /// The sum of the hashes of its facts: the same set of facts has the same sum, in any order.
     #[serde(skip)]
     pub(super) facts: u128,
 }

@@ -57,7 +57,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    TASKS "tasks" "buildscale_tasks" Gauge "Tasks that have not ended, by what they do." ["flow", "phase"];
+    TASKS "tasks" "buildscale_tasks" Gauge "Tasks that have not ended, by phase." ["flow", "phase"];
     BEGUN "tasks_begun" "buildscale_tasks_begun_total" Counter "Tasks that began." ["flow", "kind"];
     FINISHED "tasks_finished" "buildscale_tasks_finished_total" Counter "Tasks that ended." ["flow", "status"];
     NODES "nodes" "buildscale_task_nodes_total" Counter "Executions of nodes that ended." ["flow", "node", "status"];

@@ -8,7 +8,7 @@ use crate::manifest::{MetricManifest, Metrics};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-/// The upper bounds of a histogram, in what is measured, and as they are shown.
+/// The upper bounds of a histogram, as they are measured, and as they are shown.
 pub(super) type Bounds = Arc<[(u64, String)]>;
 
 /// The metrics that one flow wants.

@@ -1,10 +1,10 @@
-//! What a turn has used, and the limits that end it.
+//! The usage of a turn, and the limits that end it.
 
 use crate::state::Turn;
 use domain::{Limits, StopReason, Timestamp, TurnId, Usage};
 use std::time::Duration;
 
-/// What a turn has used and may use.
+/// The usage of a turn beside its limits.
 #[derive(Clone)]
 pub(crate) struct Account {
     pub id: TurnId,

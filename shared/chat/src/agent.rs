@@ -1,4 +1,4 @@
-//! The chat of a task's agent (spec 002): what is different about it. Its tools are those that the node lists, under their ids in
+//! The chat of a task's agent (spec 002) and its differences: its tools are those that the node lists, under their ids in
 //! `tools.yaml`, each confined to its root, and only the task talks to it.
 
 use crate::ChatMachine;
@@ -31,7 +31,7 @@ fn has(config: &ChatConfig, tool: &str) -> bool {
     config.tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
 }
 
-/// What a model is told of a tool; none for one that it cannot call.
+/// The specification of a tool as the model reads it; none for a tool that the model cannot call.
 fn spec(registry: &Registry, tool: &AgentTool) -> Option<ToolSpec> {
     let (does, parameters) = match &tool.runs {
         AgentToolRuns::Function { description, parameters, .. } => (description.as_str(), parameters),
@@ -64,7 +64,7 @@ fn builtin(tool: &AgentTool) -> Option<&str> {
     }
 }
 
-/// What a call of this tool can do; none when there is none such here.
+/// The kind of a tool by its name; none for a tool that this chat does not have.
 pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Option<Kind> {
     let Some(agent) = &config.agent else { return registry.kind(name) };
     let tool = named(agent, name)?;
@@ -77,7 +77,7 @@ pub(crate) fn kind(registry: &Registry, config: &ChatConfig, name: &str) -> Opti
     }
 }
 
-/// What a call does, by its arguments; `plan` is the plan file of a call that names none. An error when it does nothing.
+/// The effects of a call, by its arguments; `plan` is the plan file of a call that names none. An error for a call that has no effect.
 pub(crate) fn effects(
     registry: &Registry,
     config: &ChatConfig,
@@ -96,7 +96,7 @@ pub(crate) fn effects(
     }
 }
 
-/// What a call runs.
+/// The implementation behind a call.
 pub(crate) enum Runs<'a> {
     /// A built-in tool, with the arguments of the model, kept within the root of the tool.
     Builtin(&'a str, Cow<'a, str>),
@@ -106,7 +106,7 @@ pub(crate) enum Runs<'a> {
     Command(CommandTool<'a>, Option<&'a FilePath>),
 }
 
-/// Why a call does not run. A `Failure` is a misuse; what a policy denied is `Partial`, and fails no node (spec 002 §10.5).
+/// Why a call does not run. A misuse has status `Failure`; a denial by a policy has `Partial`, and fails no node (spec 002 §10.5).
 pub(crate) struct Refusal {
     pub error: Error,
     pub status: Status,
@@ -118,7 +118,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What a call runs. Refuses a tool that the node does not list like one that does not exist, and whatever leaves the root.
+/// Resolves a call to its implementation. Refuses a tool that the node does not list like one that does not exist, and each
+/// path that leaves the root.
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
     let Some(agent) = &config.agent else {
         if let Some(allowed) = config.tools.as_ref().filter(|_| !has(config, &call.tool)) {
@@ -165,15 +166,15 @@ fn named<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a AgentTool> {
     agent.tools.iter().find(|tool| tool.name == name)
 }
 
-/// Why `by` may not tell this chat to do that, if it is so: what an agent reads and how it is set up is the flow's, and a
-/// person who changed it would change what the task's history means.
+/// Why `by` may not send this command to this chat, if so: the flow decides what an agent reads and how it is set up, and
+/// a person who changed that would change the meaning of the task's history.
 pub(crate) fn refuses(config: &ChatConfig, command: &ChatCommand, by: &Principal) -> Option<Error> {
     let agent = config.agent.as_ref()?;
     let theirs = matches!(command, ChatCommand::StartTurn { .. } | ChatCommand::Configure { .. });
     (theirs && *by != Principal::System).then(|| belongs_to(agent.task))
 }
 
-/// Refuses what people do to a chat, where it is a task's.
+/// Refuses a person's command to the chat of a task.
 pub(crate) fn check_not_of_task(view: &ChatView) -> Result<(), Error> {
     view.task_id.map_or(Ok(()), |task| Err(belongs_to(task)))
 }

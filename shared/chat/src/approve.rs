@@ -1,6 +1,6 @@
-//! The approval of a plan (spec 000 §4.2): somebody who may do so names the version that they have read, and that starts the work. What
-//! the approval lets the agent do rests on that version: a command runs unasked while the plan is the same, but for the marks of its
-//! steps; once it is not, a person is asked before each, until the plan is approved again.
+//! The approval of a plan (spec 000 §4.2): a person with that right names the version that they have read, and that starts the work.
+//! The approval holds for that version: a command runs unasked while the plan is the same, but for the marks of its steps. After
+//! another change of the plan a person is asked before each command, until the plan is approved again.
 
 use crate::{
     Chats, agent, ask,
@@ -27,16 +27,16 @@ pub struct Approve {
     pub plan: Option<FileId>,
     /// The version that was read and is approved.
     pub v: u64,
-    /// What to tell the agent beside that.
+    /// A message for the agent beside the approval.
     pub content: Option<String>,
     /// Narrower limits for the turn that carries it out.
     pub limits: Option<Limits>,
 }
 
 impl Chats {
-    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. A chat that
-    /// is paused tries again what failed, and then does. The caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION` when the plan says
-    /// something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
+    /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. A chat that is paused
+    /// first tries the failed work again. The caller has seen to it that `by` may approve. `NOT_FOUND` when there is no such plan; `STALE_VERSION`
+    /// when the plan says something else by now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task.
     pub async fn approve(
         &self,
         workspace: WorkspaceId,
@@ -129,8 +129,8 @@ pub(crate) fn check_mode(now: Mode, wanted: Mode, may_approve: bool) -> Option<E
 }
 
 impl Step<'_> {
-    /// Runs a call that needs nobody's permission; a command that runs because a plan is approved, once it is sure that the plan is
-    /// still the same.
+    /// Runs a call that needs no person's permission; a command that runs because a plan is approved, once it is sure that the plan
+    /// is still the same.
     pub fn call_permitted(&mut self, call: ToolCall) {
         match (self.rests_on_plan(&call), &self.config) {
             (Some(approval), Some(config)) => {
@@ -141,8 +141,8 @@ impl Step<'_> {
         }
     }
 
-    /// Whether the turn that runs may do what the approval of a plan allows: whoever may not approve cannot have that done by
-    /// talking in a chat whose plan somebody else has approved.
+    /// Whether the turn that runs has the rights of an approved plan: a person without the right to approve does not get them
+    /// by talking in a chat whose plan another person has approved.
     pub fn is_approved(&self) -> bool {
         self.approval.is_some() && self.state.turn.as_ref().is_some_and(|turn| turn.may_approve)
     }
@@ -154,7 +154,7 @@ impl Step<'_> {
         self.config.as_ref().filter(|config| config.mode == Mode::Build).map(|_| approval.clone())
     }
 
-    /// Asks a person whether a command may run, as the plan that it rests on is no more what was approved.
+    /// Asks a person whether a command may run, as the plan that it rests on is not the approved one any more.
     pub fn ask_anew(&mut self, call: &ToolCall, changed: &str) {
         let approval = self.approval.take();
         let decision = self.gate(call);

@@ -1,5 +1,5 @@
-//! What a turn asks people: permission for a call, and the questions of `ask_user`. The turn is suspended meanwhile, and
-//! costs nothing; no answer in time is a no.
+//! Requests of a turn to people: permission for a call, and the questions of `ask_user`. The turn is suspended
+//! meanwhile, and costs nothing; a missing answer counts as a no when the time is up.
 
 use crate::{
     account::Account,
@@ -35,8 +35,8 @@ pub(crate) fn question(step: &mut Step<'_>, call: &ToolCall) -> Result<(), Error
     Ok(())
 }
 
-/// A person answers questions. Answers to what is not asked (any more) change nothing. `led_by` is who they are if they may not approve:
-/// an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan gives.
+/// A person answers questions. Answers to a question that is not open (any more) change nothing. `led_by` is who they are if they may
+/// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan gives.
 pub(crate) fn answer(
     machine: &ChatMachine,
     state: &ChatState,
@@ -91,7 +91,7 @@ pub(crate) fn decide(
     step.decision
 }
 
-/// Nobody answered in time.
+/// Ends a wait whose time is up without an answer.
 pub(crate) fn expire(
     machine: &ChatMachine,
     state: &ChatState,
@@ -105,12 +105,12 @@ pub(crate) fn expire(
     {
         let (outcome, by) = (PermissionOutcome::Cancelled, "timeout".to_owned());
         step.push(ChatEvent::PermissionResolved { permission_id, outcome, by, at: stamp.at });
-        go_on(&mut step, turn, "not permitted: nobody answered in time", Status::Partial);
+        go_on(&mut step, turn, "not permitted: no answer came in time", Status::Partial);
     }
     if let Some(turn) = &state.turn
         && matches!(&turn.phase, Phase::Question { question_id: asked, .. } if Some(*asked) == question_id)
     {
-        go_on(&mut step, turn, "nobody answered in time", Status::Partial);
+        go_on(&mut step, turn, "no answer came in time", Status::Partial);
     }
     step.decision
 }

@@ -1,4 +1,4 @@
-//! What people ask for, looked at before anything is sent.
+//! Checks of people's requests before anything is sent.
 
 use domain::{Code, Error, Limits};
 

@@ -1,4 +1,4 @@
-//! What a message brings along: the files that are attached to it, and the plan.
+//! Attachments of a message: files, and the plan.
 
 use domain::{Code, Error, FileId, FilePath};
 use std::{borrow::Cow, fmt::Write as _};
@@ -9,7 +9,7 @@ use workspace::Workspace;
 const ATTACHED: u64 = 32 * 1024;
 const ATTACHED_IN_ALL: u64 = 64 * 1024;
 
-/// What the model reads after a message: the attached files and the plan, as they are now.
+/// The text that the model reads after a message: the attached files and the plan, as they are now.
 pub(crate) async fn context(
     workspace: &Workspace,
     files: &[FileId],

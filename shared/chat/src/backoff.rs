@@ -38,7 +38,7 @@ impl Step<'_> {
         self.later(until, &ChatCommand::AskAgain { message_id, failures });
     }
 
-    /// The time has come. A letter that comes twice, or after a stop, asks nobody.
+    /// The time has come. A letter that comes twice, or after a stop, calls no model.
     pub(crate) fn ask_again(&mut self, message: MessageId, failures: u32) {
         let Some(turn) = &self.state.turn else { return };
         let waits = matches!(turn.phase, Phase::Backoff { message_id } if message_id == message);

@@ -1,5 +1,5 @@
-//! Stopping a turn (spec 000 §6): a running tool completes, a command is ended, what was said is kept, the model is told, `stopped` is sent
-//! once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
+//! Stopping a turn (spec 000 §6): a running tool completes, a command is ended, the text so far is kept, the model is told, `stopped` is
+//! sent once, and the chat goes on. A second stop, or one for a turn that has ended, changes nothing.
 
 use crate::{
     machine::{ChatMachine, just, model_key, plan_key},
@@ -20,7 +20,7 @@ pub(crate) const USER_CANCELLED: &str = "user_cancelled";
 /// The reason when the chat is deleted.
 pub(crate) const DELETED: &str = "deleted";
 
-/// Somebody wants the turn stopped.
+/// Takes in a request to stop the turn.
 pub(crate) fn stop(
     machine: &ChatMachine,
     state: &ChatState,
@@ -32,7 +32,7 @@ pub(crate) fn stop(
     }
     let Some(turn) = &state.turn else { return Decision::default() };
     let already = state.last_stop == Some(request.stop_id) || turn.stopping.is_some();
-    // A message that interrupts stops what was asked for before it, under its own id, and not itself.
+    // A message that interrupts stops the earlier turns, under its own id, and not itself.
     let own = request.stop_id.0 == turn.id.0;
     let meant = match request.target {
         Target::This(target) => target == turn.id.0,
@@ -91,7 +91,7 @@ fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
             end_at_once(step, turn, Some(stop_id), reason);
         }
         Phase::Slots { .. } | Phase::Backoff { .. } | Phase::Begun => {
-            // What a turn waits for then is a look at the plan.
+            // Before a command that rests on a plan, the turn waits for a look at the plan.
             if let Some(call) = turn.calls.front().filter(|call| step.rests_on_plan(call).is_some()) {
                 step.decision.cancel.push(plan_key(call.call_id));
             }
@@ -101,8 +101,8 @@ fn stop_turn(step: &mut Step<'_>, turn: &Turn, stop_id: StopId, reason: &str) {
     }
 }
 
-/// The chat is given up, and with it what runs, what waits, and whatever may still be in its mailbox: no turn begins after
-/// this. The request to stop everything and the command to delete both lead here; who comes second changes nothing.
+/// Gives the chat up: its running turn, its queued turns and the rest of its mailbox. No turn begins after this. The
+/// request to stop everything and the command to delete both lead here; the second of the two changes nothing.
 pub(crate) fn give_up(
     machine: &ChatMachine,
     state: &ChatState,
@@ -127,9 +127,9 @@ pub(crate) fn give_up(
     step.decision
 }
 
-/// What the chat does fails again and again, or `command` does, before it was taken in. One that was given up is not paused, as
-/// nobody is left to resume it: a tool that was to complete is given up, too. Nor is one that works for a task, as nobody looks
-/// at it: its turn has failed, also one that never began, and the task knows what to do then.
+/// The chat's own work fails again and again, or `command` does, before it was taken in. A deleted chat is not paused, as no
+/// person can resume it: its running tool is given up, too. Nor is the chat of a task's agent, as people do not watch it: its
+/// turn fails, also one that never began, and the task decides how to go on.
 pub(crate) fn park(
     machine: &ChatMachine,
     state: &ChatState,
@@ -138,7 +138,7 @@ pub(crate) fn park(
     stamp: &Stamp,
 ) -> Decision<ChatMachine> {
     let mut step = Step::new(machine, state, stamp);
-    // What waits behind the turn could not begin here; a task sends nothing more before it was answered.
+    // Queued turns could not begin here; a task sends its next message only after an answer.
     let works_for_task = state.queued.is_empty() && state.config.as_ref().is_some_and(|config| config.agent.is_some());
     match &state.turn {
         Some(turn) if state.deleted => {
@@ -166,7 +166,7 @@ pub(crate) fn park(
     step.decision
 }
 
-/// Ends a turn of which nothing runs (any more), and withdraws what it asked.
+/// Ends a turn of which nothing runs (any more), and withdraws its question.
 pub(crate) fn end_at_once(step: &mut Step<'_>, turn: &Turn, stop_id: Option<StopId>, reason: &str) {
     match &turn.phase {
         Phase::Model { message_id, text, .. } => {

@@ -1,6 +1,6 @@
-//! The way in for people: commands to chats, and what is known of them. Knows no HTTP.
+//! The API for people: commands to chats, and reads of them. Knows no HTTP.
 //!
-//! A command is accepted when the queue has it; what comes of it is told by the chat's events.
+//! A command is accepted when the queue has it; the chat's events tell its result.
 
 use crate::{
     agent,
@@ -42,7 +42,7 @@ pub struct Settings {
     pub inactivity: Duration,
     /// The context budget of new chats, in tokens.
     pub context_tokens: u64,
-    /// What a turn of a new chat may use.
+    /// Limits of each turn of a new chat.
     pub limits: Limits,
 }
 
@@ -55,7 +55,7 @@ impl Default for Settings {
 /// A chat to make.
 #[derive(Clone, Debug, Default)]
 pub struct NewChat {
-    /// What it is to reach: the first message.
+    /// The goal: the first message.
     pub goal: String,
     /// Files to attach.
     pub files: Vec<FileId>,
@@ -65,7 +65,7 @@ pub struct NewChat {
     pub model: Option<String>,
     /// How far it may go.
     pub mode: Mode,
-    /// What its turns may use.
+    /// Limits of each of its turns.
     pub limits: Option<Limits>,
     /// The plan that it works on.
     pub plan: Option<FileId>,
@@ -73,7 +73,7 @@ pub struct NewChat {
     pub plan_v: Option<u64>,
 }
 
-/// What of a chat's setup to change.
+/// Changes of a chat's setup; none leaves a value as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// A new title.
@@ -82,7 +82,7 @@ pub struct Setup {
     pub model: Option<String>,
     /// Another mode.
     pub mode: Option<Mode>,
-    /// Whether whoever asks may approve.
+    /// Whether the caller may approve.
     pub may_approve: bool,
 }
 
@@ -93,11 +93,11 @@ pub struct Post {
     pub content: String,
     /// Files to attach.
     pub files: Vec<FileId>,
-    /// What to do when a turn runs.
+    /// How to proceed when a turn runs.
     pub on_busy: OnBusy,
     /// Narrower limits for this turn.
     pub limits: Option<Limits>,
-    /// Whether whoever posts may approve.
+    /// Whether the caller may approve.
     pub may_approve: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Accepted {
     pub chat_id: ChatId,
     /// The turn that it will be.
     pub turn_id: TurnId,
-    /// What it waits behind, as far as that was seen; none when it begins at once.
+    /// Why it waits, as far as that was seen; none when it begins at once.
     pub queued_behind: Option<QueuedBehind>,
     /// Why the chat is paused, when it is.
     pub paused_reason: Option<String>,
@@ -192,7 +192,7 @@ impl Chats {
             approval,
             noted: false,
         };
-        // What cannot be sent must leave nothing behind, so it is known before anything is written.
+        // A message that cannot be sent must leave nothing behind, so that is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
 
         // The file first: in the trash it tells that the chat was made by this very request before, and deleted since.
@@ -212,8 +212,8 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind, paused_reason })
     }
 
-    /// Posts a message; its turn begins when the chat is free. A chat that is paused tries again what failed, and then reads it.
-    /// `CONFLICT` when the chat belongs to a task.
+    /// Posts a message; its turn begins when the chat is free. A chat that is paused tries the failed work again, and then reads
+    /// it. `CONFLICT` when the chat belongs to a task.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -226,7 +226,7 @@ impl Chats {
         check_limits(post.limits)?;
         let view = self.get(workspace, chat).await?;
         agent::check_not_of_task(&view)?;
-        // What was accepted a moment ago and has not begun is not seen: such a message is queued behind it.
+        // The view misses commands that were accepted a moment ago and have not begun: the message is queued behind such a turn.
         if post.on_busy == OnBusy::Reject && view.status != ChatStatus::Idle {
             return Err(Error::new(Code::Conflict, "a turn is running in this chat")
                 .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
@@ -267,9 +267,9 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
     }
 
-    /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with what
-    /// waits. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id again
-    /// stops nothing more.
+    /// Stops the running turn (spec 000 §6); of a chat that is paused, the turn that it was paused in, so that it goes on with the
+    /// queued messages. `NOT_FOUND` when there is no such chat, or when it has been idle for the inactivity time-out. The same id
+    /// again stops nothing more.
     pub async fn stop(
         &self,
         workspace: WorkspaceId,
@@ -304,8 +304,8 @@ impl Chats {
 
     /// Answers questions of `ask_user`. `CONFLICT` when they are not asked (any more), unless by this very command;
     /// `INVALID_ARGUMENT` when an answer does not fit its question's schema. In a chat that carries out a plan, commands are asked about
-    /// again unless whoever answers `may_approve`.
-    #[expect(clippy::too_many_arguments, reason = "one answer: to what, what, by whom, and what they may")]
+    /// again unless the caller `may_approve`.
+    #[expect(clippy::too_many_arguments, reason = "an answer, its question, its author, and the author's right")]
     pub async fn answer(
         &self,
         workspace: WorkspaceId,
@@ -348,7 +348,7 @@ impl Chats {
         self.send(workspace, chat, command, by, ChatCommand::Decide { permission_id, outcome }).await
     }
 
-    /// What is no longer possible is fine for whoever sends the command again that did it, and never heard of it.
+    /// Accepts a refused command that was consumed before: its sender repeats it because the first answer was lost.
     pub(crate) async fn unless_done(
         &self,
         workspace: WorkspaceId,
@@ -361,7 +361,7 @@ impl Chats {
     }
 
     /// Changes the title, the model or the mode, from the next step on. `CONFLICT` when the chat belongs to a task; `FORBIDDEN` for a
-    /// mode that lets the agent do more than the present one, unless whoever asks `may_approve`; `INVALID_ARGUMENT` for `build`,
+    /// mode that lets the agent do more than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`,
     /// which begins with [`Chats::approve`].
     pub async fn configure(
         &self,
@@ -408,7 +408,7 @@ impl Chats {
         let mail = Mail { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body: command } };
         let message = mail.to(&actor_id(workspace, chat)).map_err(internal)?;
         if message.body.len() > MAX_MESSAGE {
-            let text = format!("the message with what comes along is {} bytes; {MAX_MESSAGE} fit", message.body.len());
+            let text = format!("the message with its attachments is {} bytes; {MAX_MESSAGE} fit", message.body.len());
             return Err(Error::new(Code::PayloadTooLarge, text)
                 .hint("put long texts into files; the agent reads what it needs. A long persona counts, too"));
         }
@@ -433,7 +433,7 @@ fn first_view(config: &ChatConfig) -> ChatView {
     ChatView { status, active_at, plan_path, plan_id, ..view(&ChatState::default(), config) }
 }
 
-/// What to stop, for one who sees the chat like this. What was accepted a moment ago is not seen.
+/// The target of a stop, from this view of the chat. The view misses commands that were accepted a moment ago.
 fn seen_running(view: &ChatView) -> Target {
     view.turn_id.map_or(Target::First, |turn| Target::This(turn.0))
 }
@@ -446,15 +446,15 @@ fn waiting<'a>(view: &'a ChatView, event: &str, key: &str, id: &str) -> Option<&
 fn not_asked(what: &str, key: &str, id: &str) -> Error {
     Error::new(Code::Conflict, format!("the {what} {id} is not open"))
         .detail(key, id)
-        .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists what is open")
+        .hint("it was answered, withdrawn or timed out; the chat's waiting_for lists the open ones")
 }
 
-/// What went wrong inside is for the log; a client learns that it was not its fault.
+/// Logs the cause of an internal error; a client learns that it was not its fault.
 pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     let cause: &(dyn std::error::Error + 'static) = &error;
     tracing::error!(cause = %cause, "a chat could not be reached");
     if ports::is_full(cause) {
         return Error::storage_full();
     }
-    Error::new(Code::Internal, "the chat could not be reached").hint("try again; what was accepted before is kept")
+    Error::new(Code::Internal, "the chat could not be reached").hint("try again; accepted commands are kept")
 }

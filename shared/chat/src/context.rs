@@ -1,4 +1,4 @@
-//! What the model reads: the system text and the turns that fit the budget, as whole turns, oldest left out first.
+//! The context of a model call: the system text and the turns that fit the budget, as whole turns, oldest left out first.
 //!
 //! The bytes that a model got once do not change: messages are kept as they were, and a cut leaves out so much at once that
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
@@ -10,7 +10,7 @@ use std::{collections::VecDeque, sync::Arc};
 /// After a cut this many percent of the budget may be used.
 const KEPT_PERCENT: u64 = 60;
 
-/// What a model call would read after some more events.
+/// The context of a model call after some more events.
 pub(crate) struct Context {
     /// The messages.
     pub messages: Vec<Arc<Message>>,

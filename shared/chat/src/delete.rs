@@ -12,15 +12,15 @@ use ports::{Clock, Expect, Write};
 use workspace::Workspaces;
 
 impl Chats {
-    /// Takes a chat off the list and puts its file into the trash; its log is kept. What runs in it is stopped, and what was
-    /// asked for before and has not begun never begins, whether it is paused or not. `NOT_FOUND` when there is no such chat.
+    /// Takes a chat off the list and puts its file into the trash; its log is kept. Its running turn is stopped, and its
+    /// queued turns never begin, whether it is paused or not. `NOT_FOUND` when there is no such chat.
     pub async fn delete(&self, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<(), Error> {
         self.get(workspace, chat).await?;
         delete(&self.workspaces, &self.mailbox, &*self.clock, workspace, chat, by).await
     }
 }
 
-/// The same for whoever knows of a chat, such as the task that it was an agent of. Again is harmless.
+/// The same without a look at the view, for callers that know the chat, such as the task of its agent. A repetition is harmless.
 pub async fn delete(
     workspaces: &Workspaces,
     mailbox: &Mailbox,
@@ -29,7 +29,7 @@ pub async fn delete(
     chat: ChatId,
     by: &Principal,
 ) -> Result<(), Error> {
-    // The file goes first: the command takes the view away, and without that nobody could ask again.
+    // The file goes first: the command takes the view away, and without the view the request could not be repeated.
     let files = workspaces.open(workspace).await?;
     match files.rm(&transcript::path(chat)?, &Principal::System.into()).await {
         Ok(_) => {}

@@ -13,7 +13,7 @@ use tools::{Access, Effects, Kind};
 pub struct GateRequest<'a> {
     /// The chat that it is made in: persona, mode, workspace.
     pub config: &'a ChatConfig,
-    /// What it does, by its arguments.
+    /// Its effects, by its arguments.
     pub effects: &'a Effects,
     /// Its arguments, as JSON, for people to read.
     pub args: &'a str,
@@ -21,7 +21,7 @@ pub struct GateRequest<'a> {
     pub approved: bool,
 }
 
-/// What may happen with the call.
+/// Whether and how the call may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateDecision {
     /// It runs.
@@ -44,16 +44,16 @@ pub enum GateDecision {
 
 /// Decides on calls.
 pub trait Gate: Send + Sync {
-    /// What may happen with this call. What it does not know it denies.
+    /// Decides on this call. A call that it does not know is denied.
     fn decide(&self, request: &GateRequest<'_>) -> GateDecision;
 
     /// Whether a tool is offered to the model in this chat at all. One that [`Gate::decide`] always denies is not.
     fn offers(&self, config: &ChatConfig, kind: Kind) -> bool;
 }
 
-/// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); what an
-/// agent writes under `/system`, where personas, skills and policies live, needs a person's permission. So does each command,
-/// but where an approved plan is carried out, and in flows, which say themselves what their agents may run; in `plan` mode none
+/// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); a write of an
+/// agent under `/system`, the place of personas, skills and policies, needs a person's permission. So does each command, but
+/// for the commands of an approved plan, and of flows, whose manifests list the commands of their agents; in `plan` mode none
 /// runs.
 #[derive(Clone, Copy, Debug)]
 pub struct SimpleGate {

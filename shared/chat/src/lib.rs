@@ -1,10 +1,11 @@
-//! The chat: a state machine for turns of a conversation, what it runs outside, and the way in for people.
+//! The chat: a state machine for turns of a conversation, its effects on the outside, and the API for people.
 //!
-//! What happens to a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`],
-//! whose parts are `turn` (model, tools, limits), `cancel` (stop), `ask` (questions, permissions), and `slots`, `backoff` and
-//! `places` (what a call of the model or a command waits for), over the state that `state` folds; `context` decides what the
-//! model reads; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be the
-//! conversation of a task's agent: `agent` says what is different then, and `report` tells the task what came of each turn.
+//! The way of a message, by file: [`Chats`] accepts it and answers; the actor runtime brings it to [`ChatMachine`], whose
+//! parts are `turn` (model, tools, limits), `cancel` (stop), `ask` (questions, permissions), and `slots`, `backoff` and
+//! `places` (reasons why a call of the model or a command waits), over the state that `state` folds; `context` decides what
+//! the model reads; `perform` calls models and tools; `transcript` keeps the chat's own file up to date. A chat can also be
+//! the conversation of a task's agent: `agent` says what is different then, and `report` tells the task the result of each
+//! turn.
 
 mod account;
 mod agent;

@@ -37,14 +37,14 @@ pub struct ChatMachine {
     pub places: Option<Places>,
 }
 
-/// What a chat wants done outside.
+/// A request of a chat to the outside.
 #[derive(Debug)]
 pub enum ChatEffect {
     /// Ask the model.
     CallModel {
         /// The message to come.
         message_id: MessageId,
-        /// What it reads.
+        /// The context that the model reads.
         request: Box<ModelRequest>,
         /// When the turn's wall time is up.
         deadline: Timestamp,
@@ -55,7 +55,7 @@ pub enum ChatEffect {
         call: ToolCall,
         /// The chat that it is made in.
         config: Arc<ChatConfig>,
-        /// What the agent has seen of files.
+        /// The files that the agent has read, each by its hash; none for an absent file.
         seen: Vec<(FilePath, Option<Sha256>)>,
         /// The plan.
         plan_path: Option<FilePath>,
@@ -68,10 +68,10 @@ pub enum ChatEffect {
         workspace: WorkspaceId,
         /// The command.
         call_id: CallId,
-        /// What was approved.
+        /// The approval with the version of the plan.
         approval: Box<Approval>,
     },
-    /// End a command that nobody waits for any more.
+    /// End a command whose result is no longer needed.
     KillCommand {
         /// The workspace whose sandbox it runs in.
         workspace: WorkspaceId,
@@ -80,7 +80,7 @@ pub enum ChatEffect {
     },
 }
 
-/// What those have to tell.
+/// A report of an effect.
 #[derive(Debug)]
 pub enum Report {
     /// A piece of the model's reasoning.
@@ -112,7 +112,7 @@ pub enum Report {
     ModelPostponed {
         /// The message to come.
         message_id: MessageId,
-        /// What failed last.
+        /// The last failure.
         error: Error,
         /// How often it failed.
         failures: u32,
@@ -123,7 +123,7 @@ pub enum Report {
     ToolFinished {
         /// The call.
         call_id: CallId,
-        /// What came of it.
+        /// The result.
         outcome: Box<tools::Outcome>,
     },
     /// The plan was looked at.
@@ -133,7 +133,7 @@ pub enum Report {
         /// Why the command needs a person's permission all the same.
         changed: Option<String>,
     },
-    /// Nothing: nobody waits for it.
+    /// Nothing: no turn waits for it.
     Told,
 }
 
@@ -152,9 +152,9 @@ pub struct ModelAnswer {
     pub calls: Vec<(String, String)>,
     /// Why it ended.
     pub reason: StopReason,
-    /// What it used.
+    /// Tokens and cost.
     pub usage: Usage,
-    /// What the provider wants back.
+    /// State of the provider, to be sent back with the next call.
     pub provider: Value,
 }
 
@@ -163,13 +163,13 @@ pub fn actor_id(workspace: WorkspaceId, chat: ChatId) -> ActorId {
     ActorId::new(ChatMachine::KIND, format_args!("{workspace}/{chat}"))
 }
 
-/// Where the view of a chat is.
+/// The key of a chat's view.
 pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
     Key::new(format!("{workspace}/chats"), chat.to_string())
 }
 
-/// Where the index has it: chats of a workspace by their last activity; those of a task, which are on no list of people, by
-/// when they were made.
+/// The key of a view in the index: chats of a workspace by their last activity; those of a task, which are on no list of
+/// people, by when they were made.
 pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
     match &config.agent {
         None => Key::new(people_partition(config.workspace), format!("{active_at}/{}", config.chat)),
@@ -177,22 +177,22 @@ pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
     }
 }
 
-/// Where the index has the chats of people.
+/// The index partition of the chats of people.
 pub(crate) fn people_partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/chats")
 }
 
-/// Where the index has the chats of a task.
+/// The index partition of the chats of a task.
 pub(crate) fn task_partition(task: TaskId) -> String {
     format!("{task}/chats")
 }
 
-/// Where what turns used is kept, by day.
+/// The partition of the usage of turns, by day.
 pub(crate) fn usage_partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/usage")
 }
 
-/// Where the index has what the turns of a person used, by the time at which they ended.
+/// The index partition of the usage of a person's turns, by the time at which they ended.
 pub(crate) fn spent_partition(user: UserId) -> String {
     format!("spent/{user}")
 }

@@ -1,10 +1,10 @@
-//! What a mode means: what an agent is told of it, which tools it has in it, and which files it may write (spec 000 §4).
+//! The modes: for each the text for the agent, its tools, and the files that it may write (spec 000 §4).
 
 use domain::{ChatConfig, FilePath, Mode};
 use tools::Kind;
 
-/// What a model is told of its mode, at the end of the system text. The same bytes at every request in this mode, so that
-/// what a provider has cached holds. Agents of flows are told by their flow.
+/// The text about its mode for the model, at the end of the system text. The same bytes at every request in this mode, so
+/// that the provider's cache holds. Agents of flows are told by their flow.
 fn told(mode: Mode) -> &'static str {
     match mode {
         Mode::Chat => {
@@ -40,14 +40,14 @@ pub(crate) fn offers(mode: Mode, kind: Kind) -> bool {
     }
 }
 
-/// Where the plan of a chat is when nobody says otherwise.
+/// The default path of a chat's plan.
 pub(crate) fn default_plan(config: &ChatConfig) -> FilePath {
     config.plan.as_ref().map(|plan| plan.path.clone()).unwrap_or_else(|| {
         FilePath::parse(&format!("/chats/{}/plan.md", config.chat)).unwrap_or_else(|_| FilePath::root())
     })
 }
 
-/// Whether a file may be written in `plan` mode: what is in the chat's own folder, the plan that it was given, and files that are
+/// Whether a file may be written in `plan` mode: files in the chat's own folder, the plan that it was given, and files that are
 /// named as plans, but for those of other chats and of `/system`.
 pub(crate) fn is_plan(config: &ChatConfig, path: &FilePath) -> bool {
     let own = format!("/chats/{}/", config.chat);

@@ -1,4 +1,4 @@
-//! What a chat has done outside: model calls, streamed and joined into pieces, and tool calls.
+//! The effects of a chat: model calls, streamed and joined into pieces, and tool calls.
 
 use crate::{
     agent::{self, Runs},
@@ -44,7 +44,7 @@ impl Perform<ChatMachine> for ChatEffects {
             ChatEffect::CallTool { call, config, seen, plan_path, waited } => tokio::select! {
                 biased;
                 report = self.call_tool(call, &config, seen, plan_path, waited) => report,
-                // Only of commands: what else runs completes.
+                // Of commands alone: each other tool completes.
                 () = context.cancelled.cancelled() => Report::Told,
             },
             ChatEffect::CheckPlan { workspace, call_id, approval } => tokio::select! {
@@ -89,7 +89,7 @@ impl ChatEffects {
                     failed(for_people(&error), false)
                 }
             },
-            // Nobody reads this report any more.
+            // A cancelled call's report is dropped.
             () = context.cancelled.cancelled() => return failed(Error::new(Code::Cancelled, "stopped"), false),
             () = tokio::time::sleep(left) => failed(Error::new(Code::Timeout, "the turn's time is up"), true),
         };
@@ -144,7 +144,7 @@ impl ChatEffects {
         }
     }
 
-    /// Why a plan is not what was approved any more; none when it is. What has begun is only followed, whatever the plan says now.
+    /// Why a plan is not the approved version any more; none when it is. A command that has begun is only followed, whatever the plan says now.
     async fn plan_changed(&self, workspace: WorkspaceId, call: CallId, approval: &Approval) -> Option<String> {
         let Approval { plan_path, plan_id, v, digest, .. } = approval;
         let looked = async {
@@ -214,16 +214,16 @@ fn left_of(room: usize, text: &str) -> Result<usize, Unread> {
     room.checked_sub(in_json(text)).ok_or(Unread::TooLong)
 }
 
-/// What people read when a model did not answer.
+/// The error for people when a model did not answer.
 fn for_people(error: &Unread) -> Error {
     match error {
         Unread::Model(error) => provider_failed(error),
         Unread::TooLong => Error::new(Code::LimitReached, error.to_string())
-            .hint("what came before is kept; ask for long results in files, or in parts"),
+            .hint("the text before the cut is kept; ask for long results in files, or in parts"),
     }
 }
 
-/// What people read when a provider failed. Its own words are in it, redacted by the adapter.
+/// The error for people when a provider failed. The provider's own words are in it, redacted by the adapter.
 /// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
 /// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
 fn provider_failed(error: &ModelError) -> Error {

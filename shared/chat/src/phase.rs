@@ -1,9 +1,9 @@
-//! What a turn does at a moment, and what it rests for.
+//! The activity of a turn at a moment, or the reason why it rests.
 
 use domain::{CallId, ChatEvent, MessageId, PermissionId, QuestionId, Timestamp, event::Question};
 use serde::{Deserialize, Serialize};
 
-/// What a turn does now.
+/// The present activity of a turn.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
@@ -81,7 +81,7 @@ impl Phase {
         }
     }
 
-    /// Whether it waits for somebody's answer.
+    /// Whether it waits for a person's answer.
     pub fn asks_people(&self) -> bool {
         matches!(self, Self::Permission { .. } | Self::Question { .. })
     }

@@ -23,13 +23,13 @@ const SKILLS_BYTES: usize = 16 * 1024;
 /// The most characters of a description, in a system text and in lists.
 const DESCRIPTION: usize = 300;
 
-/// What a persona or a skill says of itself, at the beginning of its file.
+/// The front matter of a persona or a skill, at the beginning of its file.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
 pub struct FrontMatter {
     /// Its name for people.
     pub name: Option<String>,
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     pub description: Option<String>,
     /// The tools that it has and no others.
     pub tools: Option<ToolNames>,
@@ -49,7 +49,7 @@ pub enum ToolNames {
 
 /// A persona as its `AGENT.md` says it.
 pub(crate) struct Persona {
-    /// What the model is told.
+    /// The instructions for the model.
     pub text: String,
     /// The tools that it may use, by name; all when none.
     pub tools: Option<Vec<String>>,
@@ -131,7 +131,7 @@ async fn skills(workspace: &Workspace) -> Result<Vec<String>, Error> {
     Ok(lines)
 }
 
-/// What of a workspace is described by the front matter of its files.
+/// The two kinds of files with front matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
     /// The personas, `/system/agents/<name>/AGENT.md`.
@@ -143,11 +143,11 @@ pub enum Shelf {
 /// A persona or a skill, by its front matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// The name of its folder: what a chat's `role` names.
+    /// The name of its folder, as a chat's `role` names it.
     pub name: String,
-    /// What it calls itself; else the name of its folder.
+    /// The name in its front matter; else the name of its folder.
     pub title: String,
-    /// What it is good for, in one line.
+    /// Its purpose, in one line.
     pub description: String,
     /// Its file.
     pub path: FilePath,
@@ -199,7 +199,7 @@ async fn folders(workspace: &Workspace, shelf: Shelf) -> Result<Vec<String>, Err
     }
 }
 
-/// What a folder on a shelf says of itself; none when it has not got the file.
+/// Reads the front matter of a folder's file; none when the folder has not got the file.
 async fn describe(workspace: &Workspace, shelf: Shelf, name: &str) -> Result<Option<Described>, Error> {
     /// How much of a file is looked at for its front matter, in bytes.
     const HEAD: u64 = 8 * 1024;
@@ -227,7 +227,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// What is between the `---` lines at the beginning; nothing when that is not YAML.
+/// The front matter between the `---` lines at the beginning; empty when that is not YAML.
 pub fn front_matter(text: &str) -> FrontMatter {
     split(text).and_then(|(yaml, _)| serde_saphyr::from_str(yaml).ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What is known of chats: their views, their history, and what their turns used.
+//! Reads of chats: their views, their history, and the usage of their turns.
 
 use crate::{
     Chats,
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct ChatPage {
     /// The chats, the last active first.
     pub chats: Vec<ChatView>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -27,7 +27,7 @@ pub struct HistoryPage {
     /// The number to go on after; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_after: Option<u64>,
-    /// The number of the last event: where to begin to listen.
+    /// The number of the last event; a stream of new events begins after it.
     pub last_seq: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct NumberedMessage {
     pub message: Message,
 }
 
-/// What one turn used.
+/// The usage of one turn.
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
 pub struct TurnUsage {
     /// The day on which it ended, in UTC.
@@ -57,7 +57,7 @@ pub struct TurnUsage {
     pub model: Option<String>,
     /// Model calls.
     pub calls: u32,
-    /// What they used.
+    /// Tokens and cost, summed over its calls.
     pub usage: Usage,
 }
 
@@ -75,7 +75,7 @@ impl Chats {
         self.page(people_partition(workspace), limit, cursor).await
     }
 
-    /// The chats of the agents of a task, the newest first: they are on no other list, and what they ask people is found here.
+    /// The chats of the agents of a task, the newest first: they are on no other list, and their questions to people are found here.
     pub async fn of_task(
         &self,
         workspace: WorkspaceId,
@@ -125,7 +125,7 @@ impl Chats {
         Ok(HistoryPage { messages, next_after, last_seq })
     }
 
-    /// What the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive) used: one record a turn.
+    /// The usage of the turns that ended from day `from` to day `to` (`YYYY-MM-DD`, inclusive): one record per turn.
     pub async fn usage(&self, workspace: WorkspaceId, from: &str, to: &str) -> Result<Vec<TurnUsage>, Error> {
         const PAGE: usize = 500;
         self.workspaces.get(workspace).await?;
@@ -146,8 +146,8 @@ impl Chats {
 }
 
 impl Chats {
-    /// What the turns of a person used that ended at `since` or later, in tokens, newest first; no further back than where the
-    /// sum has reached `enough`. The index that this asks may lag behind the log by a moment.
+    /// The usage in tokens of a person's turns that ended at `since` or later, newest first; it reads no further back once the
+    /// sum has reached `enough`. The index behind it may lag behind the log by a moment.
     pub async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<(Timestamp, u64)>, Error> {
         let from = Some(since.to_string());
         let mut range = Query { from, ..Query::all(spent_partition(user), 100) }.descending();

@@ -1,4 +1,4 @@
-//! What an agent's chat tells the task that it works for: once a turn, in the entry that ends the turn, whatever ended it.
+//! The report of an agent's chat to its task: once per turn, in the entry that ends the turn, however it ended.
 //!
 //! It is added to a finished decision and not where turns end, so that no way of ending a turn can forget it.
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// How much of the arguments and of the output of a call the task is told, in bytes; the chat's log has the whole.
 const SHOWN: usize = 4 * 1024;
-/// The longest name of a tool that the task is told: a model may call whatever comes to its mind.
+/// The longest name of a tool that the task is told: a model may make up names.
 const NAME: usize = 64;
 /// The longest text that can be an answer, as JSON, and the most that is told of all calls together, as JSON: both have to
 /// fit into a message of the queue (SQS: 256 KiB).
@@ -21,7 +21,7 @@ const MAX_TOOLS: usize = 64 * 1024;
 /// A message has its frame, too.
 const _: () = assert!(MAX_TEXT + MAX_TOOLS + 16 * 1024 < ports::validate::MAX_MESSAGE);
 
-/// What a turn has come to so far.
+/// The report on a turn so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Round {
     steps: u32,
@@ -37,7 +37,7 @@ impl Round {
         match event {
             ChatEvent::ModelStarted { attempt: 1, .. } => self.steps += 1,
             ChatEvent::Used { usage, .. } => self.usage += *usage,
-            // What it said and asked is in its log.
+            // Its text and its questions are in its log.
             _ => {}
         }
         if let Some(used) = self.uses.see(event, |args| cut(args, SHOWN)) {

@@ -4,7 +4,7 @@ use crate::{account::Account, machine::ChatMachine, phase::Phase, state::ChatSta
 use actor::Decision;
 use domain::{ChatEvent, Stamp};
 
-/// The worker that ran this turn is gone. What it ran is run again, as a new attempt that clients are told of.
+/// The worker that ran this turn is gone. Its interrupted call runs again, as a new attempt that clients are told of.
 pub(crate) fn resume(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) -> Decision<ChatMachine> {
     let Some(turn) = &state.turn else { return Decision::default() };
     let mut step = Step::new(machine, state, stamp);

@@ -11,7 +11,7 @@ pub(crate) fn in_json(text: &str) -> usize {
 
 /// As much of the beginning of a text as has at most `most` bytes as JSON.
 pub(crate) fn beginning(text: &str, most: usize) -> &str {
-    // Nearly every text fits, whatever its characters are.
+    // Nearly every text fits, even if each of its characters is escaped.
     if text.len().saturating_mul(6) <= most {
         return text;
     }

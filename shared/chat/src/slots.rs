@@ -43,7 +43,7 @@ impl Step<'_> {
         self.decision.send.push(Letter { to, command, deliver_at: None, priority: agent.priority });
     }
 
-    /// The agent of a task has another priority from here on; what it waits for gets the place of that.
+    /// The agent of a task has another priority from here on; its waiting call moves to the place of that priority.
     pub(crate) fn prioritize(&mut self, priority: i8) {
         let Some(mut config) = self.config.as_deref().cloned() else { return };
         let Some(agent) = config.agent.as_deref_mut().filter(|agent| agent.priority != priority) else { return };
@@ -62,7 +62,7 @@ impl Step<'_> {
         }
     }
 
-    /// The slots are there. A letter that comes twice, or after a stop, wakes nobody.
+    /// The slots are there. A letter that comes twice, or after a stop, has no effect.
     pub(crate) fn wake(&mut self, message: MessageId) {
         let Some(turn) = &self.state.turn else { return };
         if !matches!(turn.phase, Phase::Slots { message_id, .. } if message_id == message) {

@@ -24,9 +24,9 @@ pub struct ChatState {
     pub queued: VecDeque<QueuedTurn>,
     /// The last stop that took effect.
     pub last_stop: Option<StopId>,
-    /// What the agent has seen of files, oldest first; none for a file that it knows to be absent.
+    /// The files that the agent has read, oldest first; none for a file that it knows to be absent.
     pub seen: VecDeque<(FilePath, Option<Sha256>)>,
-    /// What all ended turns used.
+    /// The usage of all ended turns.
     pub usage: Usage,
     /// Turns ended.
     pub turns: u64,
@@ -67,7 +67,7 @@ pub struct QueuedTurn {
     pub content: String,
     /// Attached files.
     pub files: Vec<FilePath>,
-    /// What the model reads after the words.
+    /// The text that the model reads after the words.
     pub context: String,
     /// Narrower limits.
     pub limits: Option<Limits>,
@@ -124,20 +124,20 @@ pub struct Turn {
     pub started_at: Option<Timestamp>,
     /// Milliseconds that it waited for people, slots and places.
     pub waited_ms: u64,
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
     /// Model calls begun.
     pub steps: u32,
-    /// What it used.
+    /// Its usage so far.
     pub usage: Usage,
     /// Calls of the last message that have no answer yet, the current one first.
     pub calls: VecDeque<ToolCall>,
     /// The last text of the model.
     pub last_text: String,
-    /// For the agent of a task: what the task will be told.
+    /// For the agent of a task: the report on the turn so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<Box<Round>>,
     /// Under which name its call of the model has slots or waits for them.
@@ -149,12 +149,12 @@ pub struct Turn {
     /// Since when the current command's machine is not ready for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unready_since: Option<Timestamp>,
-    /// What is known of a call of the model that was postponed, until it is answered.
+    /// A postponed call of the model, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postponed: Option<Postponed>,
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
-    /// What it does now.
+    /// Its present activity.
     pub phase: Phase,
 }
 

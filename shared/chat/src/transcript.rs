@@ -1,8 +1,8 @@
 //! The chat's own file, `/chats/<id>.md`: a projection of the chat's log, appended to as messages are complete, so that
-//! `grep` finds what was said (spec 001 §4C).
+//! `grep` finds the words of a chat (spec 001 §4C).
 //!
-//! Each block ends with a marker that has the number of the last event that it covers. Whoever finds the file behind the
-//! log (a crash came in between) cuts it after its last marker and appends what is missing, from the log.
+//! Each block ends with a marker that has the number of the last event that it covers. A worker that finds the file
+//! behind the log (a crash came in between) cuts it after its last marker and appends the rest from the log.
 
 use crate::{
     machine::{ChatMachine, actor_id, people_partition},
@@ -38,7 +38,7 @@ pub struct Transcript {
 /// when a delivery has timed out two drives of one actor may both have something to append, and one says it first.
 type Place = Arc<tokio::sync::Mutex<Option<u64>>>;
 
-/// Where the file of a chat is.
+/// The path of a chat's file.
 pub(crate) fn path(chat: ChatId) -> Result<FilePath, Error> {
     Ok(FilePath::parse(&format!("/chats/{chat}.md"))?)
 }
@@ -61,7 +61,7 @@ fn marker(number: u64) -> String {
     format!("<!-- {number} -->\n")
 }
 
-/// The number in the last whole marker of `text`, and where that marker ends. Over bytes: a torn end may be no UTF-8.
+/// The number in the last whole marker of `text`, and the end of that marker. Over bytes: a torn end may be no UTF-8.
 fn last_marker(text: &[u8]) -> Option<(u64, usize)> {
     const BEGIN: &[u8] = b"<!-- ";
     const END: &[u8] = b" -->\n";
@@ -73,7 +73,7 @@ fn last_marker(text: &[u8]) -> Option<(u64, usize)> {
     })
 }
 
-/// What the file shows of an event; nothing for most.
+/// The text of an event in the file; nothing for most.
 fn block(event: &ChatEvent, at: Timestamp) -> Option<String> {
     let said = |who: &str, at: Timestamp, text: &str| format!("## {who} · {at}\n\n{}\n\n", escape(text.trim_end()));
     match event {
@@ -127,7 +127,7 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}{cut}\n{fence}", escape(shown.trim_end()))
 }
 
-/// What entries add to the file, up to the last one's end.
+/// The text that entries add to the file, up to the last one's end.
 fn render(entries: &[Entry<ChatEvent>], after: u64) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -148,7 +148,7 @@ impl Transcript {
         Self { table, workspaces, places: Mutex::default() }
     }
 
-    /// Brings the file of a chat in line with its log, whatever it is like.
+    /// Brings the file of a chat in line with its log, whatever state the file is in.
     pub async fn catch_up(&self, workspace: WorkspaceId, chat: ChatId) -> Result<(), Error> {
         let place = self.place(chat);
         let mut written = place.lock().await;
@@ -203,8 +203,8 @@ impl Transcript {
         places.entry(chat).or_default().clone()
     }
 
-    /// Appends what an entry adds. Whoever committed it had read all before it, and whoever reads brings the file in line;
-    /// so the file has all before the entry, or it is looked up.
+    /// Appends the text of an entry. The worker that committed the entry had read everything before it, and every reader
+    /// brings the file in line. So the file has everything before the entry, or it is looked up.
     async fn append(&self, config: &ChatConfig, entry: &Entry<ChatEvent>) -> Result<(), Error> {
         let place = self.place(config.chat);
         let mut written = place.lock().await;
@@ -229,13 +229,13 @@ impl Transcript {
     }
 }
 
-/// How a chat is set up that has a file: one that was given up has it in the trash, and what the agent of a task says is in the
+/// The setup of a chat that has a file: the file of a deleted chat is in the trash, and the words of a task's agent are in the
 /// history of the task.
 fn with_file(state: &ChatState) -> Option<&ChatConfig> {
     state.config.as_deref().filter(|config| !state.deleted && config.agent.is_none())
 }
 
-/// What is said of a file that could not be written.
+/// Logs that a file could not be written.
 fn behind(chat: ChatId, error: &Error) {
     tracing::warn!(%chat, %error, "the chat's file is behind its log until something more is said");
 }
@@ -244,7 +244,7 @@ fn damaged(error: impl std::fmt::Display) -> Error {
     Error::new(domain::Code::Internal, error.to_string())
 }
 
-/// The file is a view of the log, and in the trash when the chat is deleted: what goes wrong with it is told in the log of the hub and mended later, and stops no chat.
+/// The file is a view of the log, and in the trash when the chat is deleted: a failure to write it is logged and mended later, and stops no chat.
 #[async_trait]
 impl Follow<ChatMachine> for Transcript {
     async fn loaded(&self, _: &ActorId, state: &<ChatMachine as Machine>::State) {
@@ -274,7 +274,7 @@ impl Projector for Transcript {
         }
     }
 
-    /// What a chat at rest has said changes with its view, in one commit; so the view's revision marks it.
+    /// A chat at rest changes its text with its view, in one commit; so the view's revision marks the text.
     async fn marks(&self, workspace: WorkspaceId) -> Result<HashMap<FilePath, u64>, Error> {
         const PAGE: usize = 1000;
         #[derive(Deserialize)]

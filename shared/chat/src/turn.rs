@@ -31,18 +31,18 @@ pub(crate) struct Asked {
     pub files: Vec<FilePath>,
     pub context: String,
     pub limits: Option<Limits>,
-    /// Whether it comes from somebody who may approve.
+    /// Whether its sender may approve.
     pub may_approve: bool,
 }
 
-/// What a message brings beside its words.
+/// The parts of a message beside its words.
 pub(crate) struct How {
     pub create: Option<Box<ChatConfig>>,
     pub interrupt: bool,
     pub approval: Option<Box<Approval>>,
 }
 
-/// A decision in the making: the state before it, and what was decided so far.
+/// A decision in the making: the state before it, and the decision so far.
 pub(crate) struct Step<'a> {
     pub machine: &'a ChatMachine,
     pub state: &'a ChatState,
@@ -175,13 +175,13 @@ impl<'a> Step<'a> {
                 self.machine.gate.decide(&GateRequest { config, effects: &effects, args: &call.args, approved })
             }
             Some(Err(error)) => GateDecision::Deny { reason: error.message },
-            None => GateDecision::Deny { reason: "it is not known what this does".into() },
+            None => GateDecision::Deny { reason: "the effect of this call is unknown".into() },
         };
         tracing::debug!(tool = call.tool, args = call.args, ?decision, "decided on a call");
         decision
     }
 
-    /// What a call does, by its arguments; an error when it does nothing. None without a configuration.
+    /// The effects of a call, by its arguments; an error for a call that has none. None without a configuration.
     fn effects(&self, call: &ToolCall) -> Option<Result<Effects, Error>> {
         let config = self.config.as_ref()?;
         let plan = self.state.plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
@@ -204,7 +204,7 @@ impl<'a> Step<'a> {
         let Some(config) = self.config.clone() else { return };
         let mut seen: Vec<(FilePath, Option<Sha256>)> = self.state.seen.iter().cloned().collect();
         let mut plan_path = self.state.plan_path.clone();
-        // What this very step has learnt is not in the state yet.
+        // Observations of this very step are not in the state yet.
         for event in &self.decision.events {
             match event {
                 ChatEvent::Observed { seen: more, .. } => seen.extend(more.iter().cloned()),
@@ -224,7 +224,7 @@ impl<'a> Step<'a> {
         call.is_some_and(|call| self.kind(&call.tool) == Some(Kind::Exec))
     }
 
-    /// Ends a command, and forgets what it has to tell.
+    /// Ends a command, and drops its report.
     pub fn kill_command(&mut self, call_id: CallId, attempt: u32) {
         self.decision.cancel.push(tool_key(call_id, attempt));
         self.end_command(call_id);
@@ -274,7 +274,7 @@ impl<'a> Step<'a> {
 
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
-        // The state does not move within a step: what the step has queued is not in it yet, and what it has begun still is.
+        // The state does not move within a step: turns that the step queued are not in it yet, and turns that it began still are.
         let mut waiting = self.state.queued.clone();
         let new = self.decision.events.iter().filter_map(QueuedTurn::of);
         new.for_each(|queued| queued.queue(&mut waiting));
@@ -313,7 +313,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether a call was wrong itself, and not merely what it met.
+/// Whether the call itself was wrong, and not merely its circumstances.
 fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized)
 }
@@ -363,7 +363,7 @@ pub(crate) fn start(
     step.decision
 }
 
-/// What an effect has to tell. What no longer fits the state is dropped.
+/// Takes in the report of an effect. A report that does not fit the state any more is dropped.
 pub(crate) fn effect_reported(
     machine: &ChatMachine,
     state: &ChatState,

@@ -1,9 +1,9 @@
-//! The uses of tools in a turn, from its events: how long each waited and took, and what it used.
+//! The uses of tools in a turn, from its events: how long each waited and took, and its result.
 
 use domain::{CallId, ChatEvent, Message, Status, Timestamp, task::ToolUse};
 use serde::{Deserialize, Serialize};
 
-/// What is known of the calls of a turn that have no answer yet.
+/// The calls of a turn that have no answer yet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Uses {
     /// The calls of the last message, with their arguments.
@@ -24,7 +24,7 @@ impl Uses {
             }
             ChatEvent::PlaceAwaited { call_id, at, .. } => {
                 self.awaited = self.awaited.filter(|(awaited, _)| awaited == call_id).or(Some((*call_id, *at)));
-                // It has not begun, whatever was said before.
+                // It has not begun, whatever an earlier event says.
                 self.begun = self.begun.filter(|(begun, _)| begun != call_id);
             }
             ChatEvent::CallStarted { call_id, at: Some(at), .. } => {

@@ -1,4 +1,4 @@
-//! What messages wait behind: a turn that runs, a person who is asked, or a pause, and how a pause ends.
+//! Why messages wait: a turn that runs, a question to a person, or a pause; and how a pause ends.
 
 use crate::{
     Chats,
@@ -12,22 +12,22 @@ use domain::{
 use ports::Outgoing;
 use serde::Serialize;
 
-/// What a message waits behind.
+/// Why a message waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueuedBehind {
     /// A turn that runs, or was accepted before.
     RunningTurn,
-    /// A question that somebody has to answer first.
+    /// A question that a person has to answer first.
     OpenQuestion,
-    /// A permission that somebody has to decide on first.
+    /// A permission that a person has to decide on first.
     OpenPermission,
-    /// What the chat was paused for. The message has it tried again, and comes after it.
+    /// The work that the chat was paused for. The message has it tried again, and comes after it.
     PausedTurn,
 }
 
 impl QueuedBehind {
-    /// What a message waits behind that comes to a chat which is seen like this.
+    /// Why a message waits that comes to a chat with this view.
     pub(crate) fn of(view: &ChatView) -> Option<Self> {
         match view.status {
             ChatStatus::Idle => None,
@@ -40,7 +40,7 @@ impl QueuedBehind {
         }
     }
 
-    /// What people can do about it.
+    /// A way for people to go on.
     pub fn hint(self) -> &'static str {
         match self {
             Self::RunningTurn => {
@@ -50,7 +50,7 @@ impl QueuedBehind {
             Self::OpenPermission => {
                 "it is read when the permission is decided on; with on_busy interrupt it is read at once"
             }
-            Self::PausedTurn => "the chat was paused; what failed is tried again, and then this is read",
+            Self::PausedTurn => "the chat was paused; the failed work is tried again, and then this is read",
         }
     }
 }
@@ -72,7 +72,7 @@ impl Chats {
         self.mailbox.send_all(messages).await.map_err(internal)
     }
 
-    /// What a person sees of a chat: its view, with the messages that no worker has seen yet among those that wait.
+    /// A chat as people see it: its view, with the queued messages that no worker has seen yet.
     pub async fn look(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
         let mut view = self.get(workspace, chat).await?;
         if view.status == ChatStatus::Idle {
@@ -93,8 +93,8 @@ impl Chats {
         Ok(view)
     }
 
-    /// Resumes a chat that was paused; with `drop` it gives up what failed. `CONFLICT` when it is not paused, unless this very
-    /// command resumed it.
+    /// Resumes a chat that was paused; with `drop` it gives up the failed work. `CONFLICT` when it is not paused, unless this
+    /// very command resumed it.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,
@@ -112,7 +112,7 @@ impl Chats {
         self.mailbox.send(message).await.map_err(internal)
     }
 
-    /// What has a paused chat go on because of a message; the same message again resumes nothing more.
+    /// Has a paused chat go on because of a message; the same message again resumes nothing more.
     pub(crate) fn resumption(
         &self,
         workspace: WorkspaceId,

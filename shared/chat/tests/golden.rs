@@ -1,4 +1,4 @@
-//! What is kept of chats, as every version wrote it; and that an old log folds to what it always did.
+//! Persisted shapes of chats, as every version wrote them; and an old log folds to the same state in every version.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What a log folds to is what snapshots hold: when it changes, snapshots of before no longer count.
+/// Snapshots hold the folded state: when it changes, earlier snapshots do not count any more.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
     let log = include_str!("../../domain/tests/golden/chat_events/2.json");
@@ -40,7 +40,7 @@ fn an_old_log_folds_to_what_it_always_did() {
 }
 
 #[test]
-fn what_turns_used_is_read_for_ever() {
+fn old_usage_of_turns_is_read_for_ever() {
     let usage = TurnUsage {
         day: "2026-01-01".into(),
         chat_id: ChatId(Uuid::from_u128(1)),

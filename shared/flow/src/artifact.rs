@@ -1,7 +1,7 @@
-//! Artifacts (spec 002 §10.1, §10.10): what a task leaves behind that can be checked without the engine: validated outputs,
-//! tool results, prompts, telemetry.
+//! Artifacts (spec 002 §10.1, §10.10): records of a task that can be checked without the engine: validated outputs, tool
+//! results, prompts, telemetry.
 //!
-//! They are files of the workspace under `/tasks/<task>/`, one a kind, one JSON line an artifact: a task of a hundred
+//! They are files of the workspace under `/tasks/<task>/`, one per kind, one JSON line per artifact: a task of a hundred
 //! nodes leaves four files and not a hundred, and tools such as `grep` read them. The table has an index of the same lines
 //! by task, by node, by schema and by time.
 //!
@@ -26,17 +26,17 @@ use serde_json::Value;
 use std::sync::Arc;
 use workspace::Workspaces;
 
-/// What an artifact is.
+/// The kind of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// An output that fitted the schema of its node.
     Output,
-    /// What a tool answered.
+    /// A tool's result.
     ToolResult,
-    /// What an agent was asked.
+    /// The prompt of an agent.
     Prompt,
-    /// What the stages of a task used.
+    /// The usage of a task's stages.
     Telemetry,
 }
 
@@ -67,17 +67,17 @@ impl Kind {
 /// One thing to keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The node that it is of; none for what is of the whole task.
+    /// The node that it is of; none for an artifact of the whole task.
     pub node: Option<NodeId>,
-    /// Which execution of the node, from 1.
+    /// The execution of the node, from 1.
     pub attempt: u32,
     /// The schema that it fits, by name.
     pub schema: Option<String>,
     /// When it came about, as the log says.
     pub at: Timestamp,
-    /// What it says.
+    /// The validated output, the result, the prompt or the usage.
     pub content: Value,
 }
 
@@ -90,12 +90,12 @@ pub struct Artifact {
     pub task_id: TaskId,
     /// The flow, with the hash of its manifests.
     pub flow: FlowRef,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The node that it is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// Which execution of the node.
+    /// The execution of the node, from 1.
     pub attempt: u32,
     /// The schema that it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct Artifact {
     pub at: Timestamp,
     /// The file that it is in.
     pub path: FilePath,
-    /// Where its line begins in the file, in bytes; none for one that was too large to keep, whose digest alone is known.
+    /// The start of its line in the file, in bytes; none for one that was too large to keep, whose digest alone is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// The length of its content as JSON, in bytes.
@@ -113,7 +113,7 @@ pub struct Artifact {
     pub sha256: Sha256,
 }
 
-/// Whose artifacts they are.
+/// The owner of artifacts: a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The workspace.

@@ -1,6 +1,6 @@
-//! What the machines of tasks decide by beside their state, kept in memory: the flows of running tasks, by the hash of their
-//! manifests, and the records that re-runs follow, by their task. Both never change: the same hash is always the same flow, and a
-//! task that has ended has ended.
+//! Inputs of the machines of tasks beside their state, kept in memory: the flows of running tasks, by the hash of their
+//! manifests, and the records that re-runs follow, by their task. Both never change: the same hash is always the same flow, and
+//! the record of an ended task is complete.
 
 use crate::{Flow, router::Record};
 use domain::{TaskId, task::FlowRef};

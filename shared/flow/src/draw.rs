@@ -13,7 +13,7 @@ use crate::flow::{AskRule, Flow, Op};
 use domain::{NodeId, task::Status};
 use std::collections::HashMap;
 
-/// What a run did at a node.
+/// The visits of a run to a node: their number, time and last status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodePaint {
     /// How it ended, the last time.
@@ -28,10 +28,10 @@ pub struct NodePaint {
     pub more: bool,
 }
 
-/// A run: what it did at the nodes that it came to. Empty for none.
+/// A run: its visits by node. Empty for a drawing without a run.
 pub type Paint = HashMap<NodeId, NodePaint>;
 
-/// The name of the class that a painted node has: what colours it.
+/// The name of a painted node's class, which selects its colour.
 fn class(paint: &Paint, id: &NodeId) -> Option<&'static str> {
     let paint = paint.get(id)?;
     match (paint.running, paint.status) {
@@ -43,12 +43,12 @@ fn class(paint: &Paint, id: &NodeId) -> Option<&'static str> {
     }
 }
 
-/// What a node is called: its name, or its id.
+/// The title of a node: its name, or its id.
 fn title<'a>(flow: &'a Flow, id: &'a NodeId) -> &'a str {
     flow.nodes.get(id).and_then(|node| node.name.as_deref()).unwrap_or(id.as_str())
 }
 
-/// What a node does, in a few words; nothing for one that gives its input back.
+/// The operation of a node, in a few words; none for a node that returns its input.
 fn does(flow: &Flow, id: &NodeId) -> Option<String> {
     Some(match &flow.nodes.get(id)?.op {
         Op::Identity => return None,
@@ -63,7 +63,7 @@ fn does(flow: &Flow, id: &NodeId) -> Option<String> {
     })
 }
 
-/// What a run did at a node, in a few words, such as `3× · 1.2 s`; `3+×` where not all of a large run was looked at.
+/// The visits of a run to a node, in a few words, such as `3× · 1.2 s`; `3+×` when only a part of a large run was read.
 fn did(paint: &Paint, id: &NodeId) -> Option<String> {
     let paint = paint.get(id).filter(|paint| paint.visits > 0)?;
     let visits = match (paint.visits, paint.more) {

@@ -1,7 +1,7 @@
-//! What becomes of a node that failed: it is tried again, its failure is taken by an edge, or it stands.
+//! The handling of a failed node: it is tried again, an edge takes its failure, or the failure stands.
 //!
 //! One function decides, [`Handling::decide`], from the failure, the node's policy, how often it was tried and for how long. It
-//! is pure: chance comes in from outside, drawn once a step, and the time that comes of it is in the log.
+//! is pure: a random number comes in from outside, drawn once per step, and the resulting time is in the log.
 
 use domain::{Code, Error, NodeId};
 use std::{fmt, str::FromStr, time::Duration};
@@ -9,18 +9,18 @@ use std::{fmt, str::FromStr, time::Duration};
 /// How a node's failures are handled, by its manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Handling {
-    /// Which are tried again.
+    /// The failures that are tried again.
     pub retry: RetryPolicy,
-    /// Which go on along an edge of their own; the first that matches counts.
+    /// The failures that go on along an edge of their own; the first that matches counts.
     pub routes: Vec<ErrorRoute>,
 }
 
-/// Which failures are tried again, how often and when.
+/// The failures that are tried again, how often and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// How often, at most.
     pub times: u32,
-    /// Which.
+    /// The names of these failures.
     pub on: Vec<FailureName>,
     /// How long the first one waits.
     pub backoff: Duration,
@@ -37,9 +37,9 @@ pub struct RetryPolicy {
 /// An edge that takes failures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRoute {
-    /// Which.
+    /// The names of these failures.
     pub on: Vec<FailureName>,
-    /// Where it leads.
+    /// The node that the edge leads to.
     pub to: NodeId,
 }
 
@@ -56,7 +56,7 @@ pub enum FailureName {
     Code(Code),
 }
 
-/// What becomes of a failure.
+/// The decision about a failure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The node is tried again after this long.
@@ -82,8 +82,8 @@ impl Default for RetryPolicy {
 }
 
 impl Handling {
-    /// What becomes of a failure of a node that was tried again `retries` times and first began `elapsed` ago. `chance` is
-    /// between 0 and 1.
+    /// Decides on a failure of a node that was tried again `retries` times and first began `elapsed` ago. `chance` is a
+    /// random number between 0 and 1.
     pub fn decide(&self, error: &Error, retries: u32, elapsed: Duration, chance: f64) -> Verdict {
         let retry = &self.retry;
         if retries < retry.times && retry.on.iter().any(|name| name.names(error)) {
@@ -95,7 +95,7 @@ impl Handling {
         self.route(error)
     }
 
-    /// What becomes of a failure that is not tried again.
+    /// Decides on a failure that is not tried again.
     pub fn route(&self, error: &Error) -> Verdict {
         let taken = self.routes.iter().find(|route| route.on.iter().any(|name| name.names(error)));
         taken.map_or(Verdict::Stands, |route| Verdict::Route(route.to.clone()))
@@ -138,8 +138,8 @@ impl FailureName {
     }
 }
 
-/// Whether the same may well succeed when it is tried again. An outcome that is not known is no such failure: what was begun may
-/// have taken effect. A full disk is one: nothing was stored, and somebody may free room.
+/// Whether the same may well succeed when it is tried again. An unknown outcome is no such failure: the interrupted work may
+/// have taken effect. A full disk is one: nothing was stored, and a person may free room.
 fn is_passing(error: &Error) -> bool {
     matches!(
         error.code,

@@ -23,15 +23,15 @@ use tools::schema::SchemaError;
 pub struct Flow {
     /// Its name and the hash of its manifests.
     pub reference: FlowRef,
-    /// What the router looks at.
+    /// The graph, which the router reads.
     pub graph: Graph,
-    /// What its nodes do.
+    /// The operations of its nodes.
     pub nodes: HashMap<NodeId, Node>,
-    /// Where a task begins when nothing is said.
+    /// The node at which a task begins by default.
     pub default_start: NodeId,
     /// `agents.yaml`.
     pub agents: HashMap<String, Agent>,
-    /// `tools.yaml`, with what they are bound to.
+    /// `tools.yaml`, with their targets.
     pub tools: HashMap<String, ToolBinding>,
     /// The schemas of `schemas/`, compiled, by their names without `.json`.
     pub schemas: HashMap<String, Arc<Schema>>,
@@ -41,11 +41,11 @@ pub struct Flow {
     pub policy: Vec<PolicyRule>,
     /// `execution.yaml` (or `scheduler.yaml`).
     pub limits: FlowLimits,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// All other manifests.
     pub settings: Settings,
-    /// The files it was loaded from: paths in the folder and their texts. What the hash is over.
+    /// The files it was loaded from: paths in the folder and their texts. Input of the hash.
     pub bundle: Arc<BTreeMap<String, String>>,
     /// Whether it passed every check of today, and not only those that it takes to run.
     pub is_checked: bool,
@@ -53,7 +53,7 @@ pub struct Flow {
     pub notes: Vec<Fault>,
 }
 
-/// What a node does when it executes.
+/// The operation of a node, and its settings.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Its id.
@@ -62,31 +62,31 @@ pub struct Node {
     pub name: Option<String>,
     /// Its role.
     pub role: Role,
-    /// What it does.
+    /// Its operation.
     pub op: Op,
     /// The schema of its input, by name.
     pub schema_in: Option<String>,
     /// The schema of its output, by name.
     pub schema_out: Option<String>,
-    /// What it is given of memory.
+    /// The memory that it reads.
     pub context: ContextUse,
     /// The tools that it may use: ids of `tools.yaml`.
     pub tools: Vec<String>,
-    /// For a split: what it makes subtasks of.
+    /// For a split: the elements that become subtasks.
     pub split: Option<SplitRule>,
     /// For a merge with `best_of`: a CEL expression over `input` (`from, child, status, output`), a number.
     pub score: Option<String>,
-    /// Where its output is remembered, if it is.
+    /// The store of its output, if it is remembered.
     pub remember: Option<Remember>,
     /// How long it may take.
     pub timeout: Option<Duration>,
-    /// What becomes of its failures.
+    /// The handling of its failures.
     pub failures: Handling,
     /// How many of it may run at once, over all tasks of the flow.
     pub max_concurrency: Option<u32>,
 }
 
-/// What a node does. All but `Agent` and `Ask` are deterministic.
+/// An operation of a node. All but `Agent` and `Ask` are deterministic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Gives its input back.
@@ -110,27 +110,27 @@ pub enum Op {
     Agent {
         /// The id in `agents.yaml`.
         agent: String,
-        /// What it is asked: a template; the input as JSON when none.
+        /// Its prompt: a template; the input as JSON when none.
         prompt: Option<String>,
     },
     /// Asks people.
     Ask(AskRule),
 }
 
-/// What a human step asks.
+/// The questions of a human step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AskRule {
     /// The questions (their texts are templates); none for an approval.
     pub questions: Vec<domain::event::Question>,
-    /// For an approval, what is to be approved: a template.
+    /// For an approval, the text to approve: a template.
     pub approve: Option<String>,
     /// How long it waits.
     pub timeout: Option<Duration>,
-    /// The answers that count when nobody answers in time.
+    /// The answers that count when none came in time.
     pub default: Option<Map<String, Value>>,
 }
 
-/// What a split makes subtasks of.
+/// The elements that a split makes subtasks of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitRule {
     /// A CEL expression that gives a list: one subtask an element. None: one subtask an edge.
@@ -141,21 +141,21 @@ pub struct SplitRule {
     pub max_subtasks: u32,
 }
 
-/// What a node is given of memory.
+/// The memory that a node reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextUse {
     /// Nothing.
     None,
     /// Everything, within a default budget.
     Global,
-    /// What this profile says.
+    /// The sources of this profile.
     Profile(String),
 }
 
-/// Where an output is remembered.
+/// The store and the key of a remembered output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remember {
-    /// Which store.
+    /// The store.
     pub store: StoreKind,
     /// Under which key; the node's id when none.
     pub key: Option<String>,
@@ -194,7 +194,7 @@ pub struct Agent {
     pub max_tokens: Option<u32>,
     /// The schema of its answers, where the node names none.
     pub schema_out: Option<String>,
-    /// What one node's conversation may use.
+    /// The limits of one node's conversation.
     pub limits: domain::Limits,
 }
 
@@ -203,17 +203,17 @@ pub struct Agent {
 pub struct ToolBinding {
     /// Its id.
     pub id: String,
-    /// What it is for; agents are told.
+    /// Its purpose; agents are told.
     pub description: Option<String>,
-    /// What it is.
+    /// The implementation behind it.
     pub target: ToolTarget,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// Whether what it is bound to can reach the network. No built-in tool can, and a function is pure.
+    /// Whether its target can reach the network. No built-in tool can, and a function is pure.
     pub reaches_network: bool,
 }
 
-/// What an entry point is bound to.
+/// The target of an entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolTarget {
     /// A built-in tool, by its name.
@@ -224,7 +224,7 @@ pub enum ToolTarget {
     Command(Vec<String>),
 }
 
-/// What a tool may do (spec 002 §5).
+/// The permissions of a tool (spec 002 §5).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permissions {
     /// The folder of the workspace that it may touch; everything when none.
@@ -262,7 +262,7 @@ pub struct Profile {
     pub max_tokens: u64,
     /// How items are chosen.
     pub policy: Retrieval,
-    /// Where they are looked for.
+    /// The stores that are searched.
     pub sources: Vec<Source>,
 }
 
@@ -278,10 +278,10 @@ pub enum Retrieval {
     Hybrid,
 }
 
-/// Where items are looked for.
+/// A store that is searched, and the tags of its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Which store.
+    /// The store.
     pub store: StoreKind,
     /// Only items with one of these tags; all when empty.
     pub tags: Vec<String>,
@@ -292,7 +292,7 @@ pub struct Source {
 pub struct PolicyRule {
     /// Its name, as denials show it.
     pub id: String,
-    /// What it is about: `tool`, `context`, `model` or `node`.
+    /// The subject of the rule: `tool`, `context`, `model` or `node`.
     pub target: PolicyTarget,
     /// Names it matches, with `*`.
     pub names: Vec<String>,
@@ -304,7 +304,7 @@ pub struct PolicyRule {
     pub reason: Option<String>,
 }
 
-/// What a policy rule is about.
+/// The subject of a policy rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyTarget {
@@ -323,7 +323,7 @@ pub enum PolicyTarget {
 pub struct FlowLimits {
     /// Nodes of it that execute at once, over all its tasks; the others wait.
     pub max_concurrency: Option<u32>,
-    /// Root tasks that wait or run, exactly, whoever makes them; one more is refused with `RATE_LIMITED`.
+    /// Root tasks that wait or run, exactly, of all callers; one more is refused with `RATE_LIMITED`.
     pub max_queued: Option<u32>,
     /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
@@ -357,14 +357,14 @@ impl Schema {
         self.compiled.is_valid(value)
     }
 
-    /// What is wrong with a value: paths and messages, the first ten; empty when it fits.
+    /// The faults of a value: paths and messages, the first ten; empty when it fits.
     pub fn errors(&self, value: &Value) -> Vec<String> {
         self.compiled.errors(value, Self::MOST_ERRORS)
     }
 }
 
 impl AskRule {
-    /// What is asked, an approval among it; texts are templates still.
+    /// Its questions, an approval among them; texts are templates still.
     pub fn all_questions(&self) -> Vec<domain::event::Question> {
         let approval = self.approve.as_ref().map(|approve| domain::event::Question {
             name: "approved".into(),
@@ -397,7 +397,7 @@ impl Node {
             Op::Ask(rule) => {
                 rule.approve.as_deref().is_some_and(text) || rule.questions.iter().any(|asked| text(&asked.question))
             }
-            // What a function reads is not known.
+            // The keys that a function reads are not known.
             Op::Function(_) => true,
             Op::Identity => false,
         };

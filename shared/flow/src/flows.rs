@@ -4,8 +4,7 @@
 //! A flow in the box is one that every workspace has; a folder of the same name in the workspace goes before it.
 //!
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
-//! whatever becomes of the folder (spec 002 §10.2). What is found by hash is kept for as long as somebody asks for it, and
-//! [`KEPT_FOR`] beyond.
+//! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
 
 use crate::{
     Flow, FlowCache,
@@ -25,13 +24,13 @@ use std::{
 };
 use workspace::{Kind, Workspace, Workspaces, blocking};
 
-/// Where a workspace keeps its flows.
+/// The folder of a workspace's flows.
 pub const FOLDER: &str = "/system/flows";
 /// The most files of one flow, and the longest of all of them together in bytes.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// How long the manifests of a flow are kept after a task was last made of them or read them. A task that waits for longer than
-/// this, with nobody looking at it, cannot go on.
+/// this, without a read of it, cannot go on.
 pub const KEPT_FOR: Duration = Duration::from_secs(400 * 24 * 3600);
 /// How much of that has to be over before it is renewed: a write in a month, and not one a task.
 const RENEWED_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -45,7 +44,7 @@ pub struct Flows {
     workspaces: Workspaces,
     cache: FlowCache,
     known: Arc<Known>,
-    /// What this process has kept, and when: the same flow is kept once a workspace, for a while.
+    /// The bundles that this process has kept, and when: the same flow is kept once per workspace, for a while.
     kept: Arc<Mutex<HashMap<(WorkspaceId, FlowRef), Timestamp>>>,
     /// None where it is kept for ever.
     clock: Option<Arc<dyn Clock>>,
@@ -93,18 +92,18 @@ impl Flows {
         Self { providers, ..self }
     }
 
-    /// The same, where what nobody refers to any more goes in the end, by this clock. Without this it is kept for ever.
+    /// The same, where bundles without a reference go in the end, by this clock. Without this they are kept for ever.
     #[must_use]
     pub fn expiring_by(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
 
-    /// What opens the providers of flows.
+    /// The service that opens the providers of flows.
     pub fn providers(&self) -> &FlowProviders {
         &self.providers
     }
 
-    /// What manifests may name.
+    /// The names that manifests may refer to.
     pub fn known(&self) -> &Known {
         &self.known
     }
@@ -147,7 +146,7 @@ impl Flows {
     pub async fn check(&self, workspace: WorkspaceId, name: &str) -> Result<Result<Arc<Flow>, Report>, Error> {
         let files = self.files(workspace, name).await?;
         let checked = self.check_files(name, files).await?;
-        // What a folder says will be asked for again; drafts that are only checked will not.
+        // The flow of a folder will be asked for again; a draft that is only checked will not.
         if let Ok(flow) = &checked
             && self.cache.get(&flow.reference).is_none_or(|known| !known.is_checked)
         {
@@ -208,7 +207,7 @@ impl Flows {
         Ok(files)
     }
 
-    /// What else the machines of tasks decide by.
+    /// The cache of the other inputs of tasks' machines.
     pub(crate) fn cache(&self) -> &FlowCache {
         &self.cache
     }
@@ -270,7 +269,7 @@ impl Flows {
                 self.cache.put(flow.clone());
                 Ok(Some(flow))
             }
-            // It loaded once: what it names is no longer registered here.
+            // It loaded once: a name in it is not registered here any more.
             Err(report) => Err(ports::Error::Invalid(format!("the flow {} loads no more: {report}", reference.name))),
         }
     }
@@ -285,7 +284,7 @@ impl Flows {
         }
     }
 
-    /// Who reads a bundle keeps it; when it cannot be written now, whoever reads it next does.
+    /// A reader of a bundle extends its life; when that fails now, the next reader does.
     async fn renew(&self, item: &Item) {
         let (Some(clock), Some(expires_at)) = (&self.clock, item.expires_at) else { return };
         if expires_at.since(clock.now()) > KEPT_FOR - RENEWED_AFTER {

@@ -1,9 +1,9 @@
 //! The graph of a flow: nodes with roles, edges, and which task a merge belongs to (spec 002 §2.2, §2.3, §3.3).
 //!
-//! It is what the router looks at, and nothing else: no agent, no tool, no schema. It is built by [`Graph::build`], which
-//! reports every broken invariant at once, so a graph that exists is valid.
+//! It is all that the router looks at: no agent, no tool, no schema. It is built by [`Graph::build`], which reports every
+//! broken invariant at once, so a graph that exists is valid.
 //!
-//! # Whose merge is it?
+//! # The owner of a merge
 //!
 //! Every task executes at most one node, and branches and splits make tasks of their own. So the task that executes a node
 //! is known by the forks that were passed on the way to it: [`GraphNode::forks`].
@@ -18,11 +18,11 @@
 //! * Every node but a merge or an exit has one way in, so its forks are those of the node before it, and that node too if it
 //!   is a branch or a split.
 //! * A merge belongs to the nearest task whose descendants feed it. Each way into it has a stack of forks, each with the
-//!   edge that was taken; what all stacks begin with are the forks of the merge. Two edges of one branch lead to different
+//!   edge that was taken; the common beginning of all stacks are the forks of the merge. Two edges of one branch lead to different
 //!   clones, so the branch itself is not common to them.
 //! * When all stacks are the same, the ways part at a decision, or come from the many subtasks of one split. Then the merge
 //!   joins the innermost fork, as `gather` above joins the subtasks and not the two ways of `decide`. Where that is not
-//!   meant, `merge.of` names the decision (or another fork), and the merge belongs to whoever executes that.
+//!   meant, `merge.of` names the decision (or another fork), and the merge belongs to the task that executes that.
 //! * When they are the same and empty, it is one task that comes along one of the alternatives of a decision, and the merge
 //!   is its own.
 //!
@@ -42,7 +42,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, fmt};
 
-/// What a node does with the task (spec 002 §3.3).
+/// The effect of a node on its task (spec 002 §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -65,7 +65,7 @@ pub enum Role {
 /// An edge as the node that it leaves has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
-    /// Where it leads.
+    /// The node that it leads to.
     pub to: NodeId,
     /// Its name for decisions; its target's id is good, too.
     pub label: Option<String>,
@@ -88,7 +88,7 @@ pub enum Strategy {
     BestOf,
 }
 
-/// What a merge makes of those that failed.
+/// How a merge treats failed tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
@@ -106,7 +106,7 @@ pub enum OnFailure {
 pub struct Join {
     /// When.
     pub strategy: Strategy,
-    /// What becomes of those that failed.
+    /// How it treats failed tasks.
     pub on_failure: OnFailure,
     /// The branch, split or decision whose ways it joins, where the default would be another.
     pub of: Option<NodeId>,
@@ -165,9 +165,9 @@ pub struct NewNode {
 /// An edge to build a graph of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEdge {
-    /// Where it begins.
+    /// Its source.
     pub from: NodeId,
-    /// Where it leads.
+    /// Its target.
     pub to: NodeId,
     /// Its name.
     pub label: Option<String>,
@@ -184,7 +184,7 @@ pub struct Graph {
     reach: Vec<Vec<u64>>,
     /// For each node whether it is a fork of which some merge takes children.
     merged: Vec<bool>,
-    /// What a task that waits asks.
+    /// The merges that a waiting task asks about.
     joins: joins::Joins,
 }
 

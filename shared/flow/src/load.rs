@@ -1,4 +1,4 @@
-//! From a folder of manifests to a [`Flow`], or to everything that is wrong with it (spec 002 §8).
+//! From a folder of manifests to a [`Flow`], or to a report of all its faults (spec 002 §8).
 //!
 //! ```text
 //!   files ─ 1 load_manifests ─ 2 validate_references ─ 3 construct_nodes ─ 4 check_graph ─┐
@@ -6,9 +6,9 @@
 //!   Flow or Report ─ 8 finish ─ 7 load_plugins ─ 6 register_tools ─ 5 initialise_memory ──┘
 //! ```
 //!
-//! No step stops at a fault. A value that is wrong is reported and taken out, and what is left is looked at by the steps that
-//! follow; an id that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is
-//! pure: it reads no file, no clock and no environment, so the same files are the same flow everywhere.
+//! No step stops at a fault. A wrong value is reported and taken out, and the rest is looked at by the following steps; an id
+//! that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is pure: it reads
+//! no file, no clock and no environment, so the same files are the same flow everywhere.
 
 mod bundle;
 mod checks;
@@ -67,7 +67,7 @@ fn load_as(name: &str, files: BTreeMap<String, String>, known: &Known, is_accept
 
 impl Flow {
     /// The flow of a bundle, as [`Flow::bundle`] keeps it: the same bundle is the same flow. A bundle was accepted when tasks were
-    /// made of it, so it is only checked for what it takes to run.
+    /// made of it, so it is only checked as far as running it requires.
     ///
     /// # Errors
     /// Everything that is wrong: something that it needs may not be there any more.
@@ -92,8 +92,8 @@ impl<'a> Loader<'a> {
         Self { known, faults, docs, schemas }
     }
 
-    /// Step 4: builds the graph; its faults get the places of the nodes and edges that they are about. Of nodes and edges that
-    /// nobody could read nothing is said.
+    /// Step 4: builds the graph; its faults get the places of their nodes and edges. Nodes and edges that could not be read
+    /// are not reported again.
     fn check_graph(&mut self) -> Graph {
         if !self.docs.workflow.listed {
             return Graph::default();
@@ -117,7 +117,7 @@ impl<'a> Loader<'a> {
             };
             let pointer = match fault.at {
                 FaultAt::Graph => "/nodes".into(),
-                // The role was guessed, because what was written is none; that has its own fault.
+                // The role is a guess, because the written one is none; that has its own fault.
                 FaultAt::Node(place) if matches!(fault.kind, GraphFaultKind::Degree { .. }) && !own_role(&place) => {
                     continue;
                 }
@@ -197,8 +197,8 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// The faults without those that only follow from another one: an edge with a mistyped end leaves a node that nothing leads
-    /// to, and an edge that closes a cycle is one too many. What is still wrong when these are put right is told, too.
+    /// The faults without those that only follow from another one: an edge with a mistyped end leaves a node that no edge leads
+    /// to, and an edge that closes a cycle is one too many. Faults that remain when these are corrected are told, too.
     fn without_consequences(
         &self,
         faults: Vec<GraphFault>,

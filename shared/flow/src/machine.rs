@@ -43,16 +43,16 @@ pub struct TaskMachine {
     pub places: Option<Places>,
 }
 
-/// What a task wants done outside.
+/// A request of a task to the outside.
 #[derive(Debug)]
 pub enum TaskEffect {
     /// Execute a node.
     Run(Box<Run>),
     /// Store the artifacts of a task that has ended.
     Archive(Arc<TaskConfig>),
-    /// Have the worker of a chat stop what it runs.
+    /// Have the worker of a chat stop its turn.
     StopAgent(ActorId, StopRequest),
-    /// End a command of a node: nobody waits for it any more.
+    /// End a command of a node: its result is not needed any more.
     KillCommand(WorkspaceId, CallId),
     /// Remove what a deleted task has left behind: its artifacts, the chats of its agents, and its children.
     Clear(Arc<TaskConfig>),
@@ -71,15 +71,15 @@ pub struct Run {
     pub retry: u32,
     /// Its input.
     pub input: Arc<Value>,
-    /// What earlier nodes gave, where an expression of the flow reads it.
+    /// Outputs of earlier nodes that an expression of the flow reads.
     pub outputs: BTreeMap<NodeId, Arc<Value>>,
-    /// What its agent or people have given: all that is left to do is to remember it.
+    /// The answer of its agent or of people; the run has only to remember it.
     pub given: Option<Value>,
     /// How long it has waited for the machine of its command.
     pub waited: Duration,
 }
 
-/// What those have to tell.
+/// A report of an effect.
 #[derive(Debug)]
 pub enum TaskReport {
     /// A node is done.
@@ -102,7 +102,7 @@ pub enum TaskReport {
     },
     /// A chat was told to stop.
     Told,
-    /// What a deleted task has left behind is gone.
+    /// The files and chats of a deleted task are gone.
     Cleared,
 }
 
@@ -117,7 +117,7 @@ pub struct Done {
     pub tolerated: Option<Status>,
     /// Whether it is the failure of a recorded task, which is not tried again.
     pub recorded: bool,
-    /// What it gave.
+    /// Its output.
     pub output: Value,
     /// Whether only some of it succeeded.
     pub partial: bool,
@@ -125,7 +125,7 @@ pub struct Done {
     pub elements: Option<u32>,
     /// The context it was given, where it was given one.
     pub context: Option<Box<AssembledContext>>,
-    /// What a policy refused: what, and by which rule.
+    /// Denials by policies: the refused thing, and the rule.
     pub denied: Vec<(String, String)>,
     /// The tools it called.
     pub tools: Vec<ToolUse>,
@@ -144,11 +144,11 @@ pub struct AgentReady {
     pub node: NodeId,
     /// The chat that it makes.
     pub config: Box<domain::ChatConfig>,
-    /// What it says.
+    /// The text for the agent.
     pub prompt: String,
     /// The context it was given.
     pub context: Option<Box<AssembledContext>>,
-    /// What a policy refused.
+    /// Denials by policies.
     pub denied: Vec<(String, String)>,
 }
 
@@ -162,12 +162,12 @@ pub fn chat_of(task: TaskId, node: &NodeId, retry: u32) -> ChatId {
     ChatId::from_key(&task.to_string(), &format!("{node}/{retry}"))
 }
 
-/// Where the view of a task is.
+/// The key of a task's view.
 pub(crate) fn view_key(workspace: WorkspaceId, task: TaskId) -> Key {
     Key::new(format!("{workspace}/tasks"), task.to_string())
 }
 
-/// Where the index has it: root tasks of a workspace, or children of a task, by when they were made.
+/// The key of a view in the index: root tasks of a workspace, or children of a task, by when they were made.
 pub(crate) fn view_index(config: &TaskConfig) -> Key {
     let under = match &config.origin {
         None => format!("{}/tasks", config.workspace),
@@ -247,7 +247,7 @@ impl Machine for TaskMachine {
     }
 
     /// The place that a root task holds among those of its flow, for as long as it runs or waits: given back by the entry that
-    /// ends it, so that no death can keep it, and nobody gives it back twice.
+    /// ends it, so that no death can keep it, and no worker gives it back twice.
     fn record(state: &TaskState, event: &TaskEvent) -> Option<View> {
         let key = match event {
             TaskEvent::Created { config } if config.origin.is_none() => admission::start_key(config),
@@ -304,7 +304,7 @@ impl TaskMachine {
             Input::Park { reason, command } => {
                 let parked = TaskEvent::Parked { reason, at: stamp.at };
                 match (&state.config, command) {
-                    // What a person has to look at first keeps nothing from others.
+                    // A task that needs a person's attention holds nothing that others need.
                     (Some(_), _) if state.is_running() => self.with(state, stamp, |step| step.push(parked)),
                     // Its very beginning failed. People find it in the lists, and the one above it can end it.
                     (None, Some(TaskCommand::Start { config })) if !state.deleted => {
@@ -446,7 +446,7 @@ fn just(event: TaskEvent) -> Decision<TaskMachine> {
     Decision { events: vec![event], ..Decision::default() }
 }
 
-/// What a task does.
+/// The phase of a task.
 pub(crate) fn phase(state: &TaskState) -> TaskPhase {
     match state.execution.as_ref().map(|execution| &execution.mode) {
         _ if state.parked.is_some() => TaskPhase::Parked,

@@ -29,8 +29,8 @@ pub use workflow::{
     TriggerPattern, Workflow,
 };
 
-/// What a flow is configured with beside its graph, its agents, its tools and its memory. Parsed and checked by shape;
-/// those who use a part read it here.
+/// The configuration of a flow beside its graph, its agents, its tools and its memory. Parsed and checked by shape; the
+/// users of each part read it here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// `providers.yaml`.
@@ -55,7 +55,7 @@ pub struct Settings {
     pub engine_metadata: EngineMetadata,
     /// `deployment.yaml`.
     pub deployment: Option<Deployment>,
-    /// Which tasks go first when not all can run, of `execution.yaml`.
+    /// The order of tasks when not all can run, of `execution.yaml`.
     pub queue_policy: QueuePolicy,
 }
 

@@ -1,4 +1,4 @@
-//! What a task has done outside: executing one node, from its context to its checked output (spec 002 §3.2).
+//! The effects of a task: executing one node, from its context to its checked output (spec 002 §3.2).
 //!
 //! ```text
 //!   replayed? ─ policy ─ schema_in ─ context ─ op ─ schema_out ─ remember ─ Done
@@ -56,9 +56,9 @@ pub struct TaskEffects {
     pub workspaces: Workspaces,
     /// Task, project and global memory.
     pub memory: Memory,
-    /// What tasks leave behind.
+    /// The artifacts of tasks.
     pub artifacts: Artifacts,
-    /// Where logs are.
+    /// The table, which has the logs.
     pub table: Arc<dyn Table>,
     /// The way to the chats of agents.
     pub mailbox: Mailbox,
@@ -85,7 +85,7 @@ impl Perform<TaskMachine> for TaskEffects {
         match effect {
             TaskEffect::Run(run) => {
                 let report = self.run(&run).await;
-                // The machine decides on the report by what it is kept in memory with, which others may have made room in.
+                // The machine decides on the report by the record in memory, which may have been evicted by others.
                 if let Err(error) = self.read_record(&run.config).await {
                     tracing::warn!(task = %run.config.task, %error, "a re-run cannot read what it follows");
                 }
@@ -110,7 +110,7 @@ impl Perform<TaskMachine> for TaskEffects {
     }
 }
 
-/// What a node's execution has gathered so far.
+/// The facts about a node's execution so far.
 #[derive(Default)]
 struct Gathered {
     context: Option<Box<AssembledContext>>,
@@ -119,7 +119,7 @@ struct Gathered {
     /// Steps of plans that its tools have changed.
     plan: Vec<TaskEvent>,
     rejected: Vec<String>,
-    /// What a recorded node gave although it failed.
+    /// The output of a recorded node that failed.
     failed_with: Value,
 }
 
@@ -136,14 +136,14 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a node's operation came to.
+/// The result of a node's operation.
 enum Came {
     Output { output: Value, elements: Option<u32>, partial: bool, tolerated: Option<Tolerated> },
     Instead(TaskReport),
 }
 
-/// What went wrong and still gave an output: a node whose policy neither tries it again nor takes it along an edge has that, and
-/// this status.
+/// A failure with an output: a node whose policy neither tries it again nor takes it along an edge has this output and this
+/// status.
 struct Tolerated {
     error: Error,
     status: Status,
@@ -205,7 +205,7 @@ impl TaskEffects {
         if node.role == Role::Start && run.config.replay.is_none() {
             self.flows.providers().bind(run.config.workspace, flow, &node.id).await?;
         }
-        // An exit presents what comes to it, whatever that is (spec 002 §3.3, §3.4).
+        // An exit presents its input, with any status (spec 002 §3.3, §3.4).
         if node.role == Role::Exit {
             let output = (*run.input).clone();
             return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
@@ -238,7 +238,7 @@ impl TaskEffects {
         };
         let (output, tolerated) = came;
         if let Err(errors) = fits(flow, node.schema_out.as_deref(), &output) {
-            // What stands in for an output says why there is none.
+            // A failure that has an output in place of the node's own says why there is none.
             if let Some(Tolerated { error, .. }) = tolerated {
                 return Err(error.into());
             }
@@ -311,7 +311,7 @@ impl TaskEffects {
             }
         }
         if run.config.repeats() {
-            // What was remembered since must not change what a re-run gives.
+            // Items that were remembered since must not change the output of a re-run.
             let context = self.recorded_context(run, &node.id).await?;
             gathered.context = Some(Box::new(context.clone()));
             return Ok(context);
@@ -355,8 +355,8 @@ impl TaskEffects {
         Ok(())
     }
 
-    /// A re-run has a task memory of its own: what a node put there whose recorded output is taken is put there again, for
-    /// those that run for real. The other stores have it still.
+    /// A re-run has a task memory of its own: an item of a node whose recorded output is taken is put there again, for
+    /// nodes that run for real. The other stores have it still.
     async fn remember_again(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), Failure> {
         if node.remember.as_ref().is_none_or(|remember| remember.store != StoreKind::Task) {
             return Ok(());
@@ -386,13 +386,13 @@ fn writer(config: &TaskConfig, flow: &Flow, node: &Node) -> Writer {
     Writer { root: memory_scope(config).root, rank, node: node.id.clone(), place }
 }
 
-/// Which memory a task sees.
+/// The memory that a task sees.
 pub(crate) fn memory_scope(config: &TaskConfig) -> MemoryScope {
     let root = config.origin.as_ref().and_then(|origin| origin.ancestors.first().copied()).unwrap_or(config.task);
     MemoryScope { workspace: config.workspace, flow: config.flow.name.clone(), root }
 }
 
-/// What expressions know as `task`.
+/// The variable `task` of expressions.
 fn about(config: &TaskConfig) -> Value {
     json!({
         "id": config.task,

@@ -1,4 +1,4 @@
-//! Who may do what (spec 002 §5, §10.5): the node's own list of tools and their permissions, then `policy.yaml`.
+//! Permissions (spec 002 §5, §10.5): the node's own list of tools and their permissions, then `policy.yaml`.
 //!
 //! A denial is decided before anything runs and changes no route: the caller notes it in the history. A node that can do nothing
 //! else fails like it would of anything else; an agent goes on with the tools that are left to it. Folders are enforced where
@@ -11,7 +11,7 @@ use crate::{
 };
 pub use tools::confined;
 
-/// What a node is about to do.
+/// A use that a node is about to make.
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
     /// It executes.
@@ -26,7 +26,7 @@ pub enum Use<'a> {
     Command,
 }
 
-/// What is decided about a use.
+/// The decision about a use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It may be.
@@ -35,7 +35,7 @@ pub enum Decision {
     Deny {
         /// The rule's id; `node.tools`, `node.role` or `permissions.…` for what no rule has to say.
         rule: String,
-        /// What was refused, such as `tool deploy`.
+        /// The refused use, such as `tool deploy`.
         what: String,
         /// Why, for people.
         reason: Option<String>,
@@ -49,14 +49,14 @@ impl Decision {
     }
 }
 
-/// Decides about a use. The node's own limits come first; then the first rule of the flow that matches decides; what no
-/// rule matches may be.
+/// Decides about a use. The node's own limits come first; then the first rule of the flow that matches decides; a use
+/// that no rule matches is permitted.
 pub fn permit(flow: &Flow, node: &Node, what: &Use<'_>) -> Decision {
     decide(&flow.policy, node, what)
 }
 
 fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
-    // An exit only gives back what was decided before it: there is nothing to deny.
+    // An exit only gives back its input: there is nothing to deny.
     if node.role == Role::Exit && matches!(what, Use::Node) {
         return Decision::Permit;
     }
@@ -71,7 +71,7 @@ fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
     }
 }
 
-/// What the node itself does not allow for, whatever the policy says.
+/// A use that the node itself does not allow for, in spite of any policy.
 fn beyond(node: &Node, what: &Use<'_>) -> Option<(&'static str, &'static str)> {
     match what {
         Use::Tool(_) | Use::Model(_) | Use::Command if node.role == Role::Exit => {
@@ -136,7 +136,7 @@ pub fn is_like(pattern: &str, name: &str) -> bool {
         if parts.peek().is_none() {
             return name.ends_with(part);
         }
-        // The first place is as good as any later one: what comes before it is taken by the star.
+        // The first place is as good as any later one: the star takes the text before it.
         match name.split_once(part) {
             Some((_, after)) => name = after,
             None => return false,

@@ -1,4 +1,4 @@
-//! Adapters (spec 002 §10.6): the backends that manifests may name, what each needs, and which one serves what.
+//! Adapters (spec 002 §10.6): the backends that manifests may name, the credentials that each needs, and the adapter behind each provider.
 //!
 //! The graph knows no provider: an agent says `provider/model`, a tool its entry point, a plugin its type. This registry
 //! checks what `providers.yaml` says about them, binds their credentials, and records a fingerprint of each, so that a run
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an adapter is for.
+/// The purpose of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -43,7 +43,7 @@ pub enum Needs {
 /// One adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adapter {
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
     /// Its name, as manifests say it.
     pub name: String,
@@ -56,7 +56,7 @@ pub struct Adapter {
 /// The exact adapter and configuration of a run; never a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
     /// The provider's id in the flow; for an adapter that is not configured, its name.
     pub id: String,
@@ -75,7 +75,7 @@ pub struct Fault {
     pub provider: String,
     /// The field at fault.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The fault, as a sentence.
     pub message: String,
 }
 
@@ -117,8 +117,8 @@ impl Adapters {
         self.0.keys().filter(move |(each, _)| *each == kind).map(|(_, name)| name.as_str())
     }
 
-    /// What is wrong with the providers of a flow, all of it: adapters that there are not, credentials that are missing or
-    /// not known, addresses that are none. It looks at references only.
+    /// All faults of the providers of a flow: unknown adapters, credentials that are missing or unknown, invalid
+    /// addresses. It looks at references only.
     pub fn check(&self, providers: &[ProviderManifest], credentials: &[Credential]) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut ids = BTreeSet::new();
@@ -187,8 +187,7 @@ impl Adapters {
         Ok(bound)
     }
 
-    /// The fingerprints of all adapters as they are without configuration: what a run is told of when its flow names no
-    /// providers.
+    /// The fingerprints of all adapters as they are without configuration, for a run whose flow names no providers.
     pub fn fingerprints(&self) -> Vec<Fingerprint> {
         self.0.values().map(|adapter| adapter.fingerprint(&adapter.name, &Value::Null)).collect()
     }
@@ -212,13 +211,13 @@ impl Adapter {
 pub struct Provider {
     /// The adapter that speaks with it.
     pub adapter: String,
-    /// Where it is, when not where its adapter looks.
+    /// Its address, when not the adapter's own.
     pub base_url: Option<String>,
     /// The models that may be used; all when empty.
     pub models: Vec<String>,
     /// Calls at once.
     pub max_concurrency: Option<u32>,
-    /// What else its adapter takes.
+    /// Further settings of its adapter.
     pub config: Map<String, Value>,
     /// Its key.
     pub secret: Option<Secret>,
@@ -258,7 +257,7 @@ fn adapter_name(provider: &ProviderManifest) -> &str {
     provider.adapter.as_deref().unwrap_or(&provider.id)
 }
 
-/// What is wrong with an address. It is never repeated: it may carry a password.
+/// The fault of an address. The address is never repeated: it may carry a password.
 pub(crate) fn wrong_address(url: &str) -> Option<&'static str> {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
         return Some("it is no http(s) address");
@@ -273,7 +272,7 @@ pub(crate) fn wrong_address(url: &str) -> Option<&'static str> {
     }
 }
 
-/// What a fingerprint is over: the manifest, with where its key is.
+/// The input of a fingerprint: the manifest, with the place of its key.
 fn configuration(provider: &ProviderManifest, credentials: &[Credential]) -> Value {
     let mut config = serde_json::to_value(provider).unwrap_or_default();
     let credential = credentials.iter().find(|credential| Some(&credential.id) == provider.credentials.as_ref());

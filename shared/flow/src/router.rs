@@ -1,11 +1,11 @@
-//! The router (spec 002 §3.1): where a task goes on, as a pure function of the graph, of what the task has kept, and of what
-//! just happened. It never invents a route: every node that it enters is the target of an edge.
+//! The router (spec 002 §3.1): it decides how a task goes on, as a pure function of the graph, of the task's kept state, and
+//! of the event that just happened. It never invents a route: every node that it enters is the target of an edge.
 //!
-//! What a task keeps ([`Place`]) is the fold of its events. A merge is a set of arrivals by name, never a bare counter, so a
-//! message that comes twice changes nothing; the counts beside the sets only save going through them.
+//! The kept state of a task ([`Place`]) is the fold of its events. A merge is a set of arrivals by name, never a bare
+//! counter, so a message that comes twice changes nothing; the counts beside the sets only save going through them.
 //!
-//! A step costs the same however large the graph is, and however many children came before: which merges children of a fork can
-//! come to is known when the graph is built, a fork that nothing more is expected of is set aside, and children whose edges are
+//! A step costs the same however large the graph is, and however many children came before: the merges that children of a fork
+//! can come to are found when the graph is built, a fork whose children all came is set aside, and children whose edges are
 //! alike are counted together.
 //!
 //! Rules that spec 002 leaves open, and how they are decided here:

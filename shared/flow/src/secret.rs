@@ -60,12 +60,12 @@ impl Vault {
         self.secrets.get(credential)
     }
 
-    /// Where a credential was looked for and not found.
+    /// The place in which a credential was looked for and not found.
     pub fn missing(&self, credential: &str) -> Option<&SecretRef> {
         self.missing.get(credential)
     }
 
-    /// What takes these secrets out of everything that is written.
+    /// The redactor that takes these secrets out of everything that is written.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn s10_11_what_the_host_refuses_or_cannot_say_is_an_error() {
+    async fn s10_11_a_refusal_or_failure_of_the_host_is_an_error() {
         let code = async |credential: Credential| Vault::open(&[credential], TO, &Host).await.unwrap_err().code;
         assert_eq!(code(credential("a", None, Some("/etc/shadow"), None)).await, Code::Forbidden);
         assert_eq!(code(credential("a", None, None, Some("x"))).await, Code::UpstreamUnavailable);

@@ -1,6 +1,6 @@
-//! The way in for people: commands to tasks, and what is known of them. Knows no HTTP.
+//! The API for people: commands to tasks, and reads of them. Knows no HTTP.
 //!
-//! A command is accepted when the queue has it; what comes of it is told by the task's events.
+//! A command is accepted when the queue has it; the task's events tell its result.
 
 pub(crate) mod admission;
 mod again;
@@ -55,7 +55,7 @@ pub struct NewTask {
     pub start: Option<String>,
     /// Files to give along.
     pub files: Vec<FileId>,
-    /// Which tasks go first; -100 to 100.
+    /// Its priority; from -100 to 100, higher ones go first.
     pub priority: i8,
     /// Whether it pauses before each node.
     pub stepping: bool,
@@ -77,7 +77,7 @@ pub struct AcceptedTask {
 pub struct Answers {
     /// One by each question's name.
     pub answers: Map<String, Value>,
-    /// Whether they come from somebody who may approve: an approval takes no others.
+    /// Whether their author may approve: an approval takes no others.
     pub may_approve: bool,
 }
 
@@ -102,7 +102,7 @@ impl Tasks {
         self
     }
 
-    /// The same, telling these counters of tasks that are accepted, which nobody has begun yet.
+    /// The same, telling these counters of tasks that are accepted and not begun yet.
     #[must_use]
     pub fn counted_by(mut self, metrics: Arc<TaskMetrics>) -> Self {
         self.metrics = Some(metrics);
@@ -268,7 +268,7 @@ impl Tasks {
     }
 
     /// Goes on with a task that is paused, and with all below it; or with one that is parked because a command failed again and
-    /// again: with `drop`, what failed is given up.
+    /// again: with `drop`, the failed command is given up.
     pub async fn resume(
         &self,
         workspace: WorkspaceId,
@@ -286,7 +286,7 @@ impl Tasks {
                 self.mailbox.send(message).await.map_err(internal)
             }
             TaskPhase::Queued | TaskPhase::Running | TaskPhase::Suspended | TaskPhase::Paused => {
-                // First, so that whatever hears that it goes on is not held by what was asked for before.
+                // First, so that a task that hears of it is not held by an earlier request.
                 self.mailbox.release_tree(&root_of(&view), task.0).await.map_err(internal)?;
                 self.send(workspace, task, command, by, TaskCommand::Resume).await
             }
@@ -311,7 +311,7 @@ impl Tasks {
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
         let node = node_of(&flow, node, "node")?;
         let Some(Op::Ask(rule)) = flow.nodes.get(&node).map(|node| &node.op) else {
-            return Err(Error::new(Code::Conflict, format!("{node} asks nobody")));
+            return Err(Error::new(Code::Conflict, format!("{node} asks no people")));
         };
         if rule.approve.is_some() && !may_approve {
             return Err(Error::new(
@@ -460,12 +460,12 @@ fn first_view(config: &TaskConfig) -> TaskView {
     }
 }
 
-/// What went wrong inside is for the log; a client learns that it was not its fault.
+/// Logs the cause of an internal error; a client learns that it was not its fault.
 pub(crate) fn internal(error: impl std::error::Error + 'static) -> Error {
     let cause: &(dyn std::error::Error + 'static) = &error;
     tracing::error!(cause = %cause, "a task could not be reached");
     if ports::is_full(cause) {
         return Error::storage_full();
     }
-    Error::new(Code::Internal, "the task could not be reached").hint("try again; what was accepted before is kept")
+    Error::new(Code::Internal, "the task could not be reached").hint("try again; accepted commands are kept")
 }

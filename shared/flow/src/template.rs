@@ -1,4 +1,4 @@
-//! A flow to begin with, and what a flow is made of for those who put it somewhere (spec 002 §10.13).
+//! A flow to begin with, and the deployment manifest of a flow (spec 002 §10.13).
 //!
 //! Both are reproducible: the same name is the same folder, and the same files have the same fingerprints everywhere.
 
@@ -9,9 +9,9 @@ use crate::{
 use domain::Sha256;
 use std::collections::BTreeMap;
 
-/// Where the schemas of manifests are put for editors. It is no part of the flow.
+/// The folder of the manifests' schemas, for editors. It is no part of the flow.
 const SCHEMAS: &str = ".schema";
-/// The manifest that says what a flow is made of; it is no part of what it says.
+/// The manifest that lists the files of a flow; it is not in its own list.
 const DEPLOYMENT: &str = "deployment.yaml";
 
 /// The files of the folder; the name is filled in.
@@ -31,7 +31,7 @@ const FILES: &[(&str, &str)] = &[
 /// A small flow that works: the files of its folder, by path. Each manifest names its JSON Schema, which is put beside it, so
 /// that editors complete it.
 pub fn new_flow(name: &str) -> BTreeMap<String, String> {
-    // A JSON string is a YAML string, whatever is in the name.
+    // A JSON string is a YAML string, with any characters in the name.
     let quoted = serde_json::Value::from(name).to_string();
     let mut files: BTreeMap<String, String> = FILES
         .iter()
@@ -48,8 +48,8 @@ pub fn new_flow(name: &str) -> BTreeMap<String, String> {
     files
 }
 
-/// What a flow is made of: its deployment manifest with the fingerprint of each file, but of the manifest itself, and the hash
-/// of all of them. What the manifest says beside that is kept.
+/// The deployment manifest of a flow: the fingerprint of each file, but of the manifest itself, and the hash of all of them.
+/// Other keys of the manifest are kept.
 pub fn package(files: &BTreeMap<String, String>) -> Deployment {
     let said = said(files).unwrap_or_default();
     let mut rest = files.clone();

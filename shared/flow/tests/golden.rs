@@ -1,4 +1,4 @@
-//! What the engine keeps, as every version wrote it; and that an old log folds to what it always did.
+//! Persisted shapes of the engine, as every version wrote them; and an old log folds to the same state in every version.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -30,7 +30,7 @@ fn flow() -> FlowRef {
     FlowRef { name: "review".into(), hash: Sha256::of(b"flow") }
 }
 
-/// What a log folds to is what snapshots hold: when it changes, snapshots of before no longer count.
+/// Snapshots hold the folded state: when it changes, earlier snapshots do not count any more.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
     let log = include_str!("../../domain/tests/golden/task_events/1.json");

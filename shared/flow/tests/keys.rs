@@ -11,7 +11,7 @@ use std::{
 
 /// Keys for people: names, descriptions, reasons. They are taken and change nothing of what a flow does.
 const PEOPLE: &str = "s8_keys_for_people_are_taken_and_change_nothing";
-const VERSION: &str = "s8_what_can_never_act_is_refused_with_its_place";
+const VERSION: &str = "s8_keys_that_can_never_act_are_refused_with_their_place";
 const LOADS: &str = "s8_a_folder_without_a_fault_loads";
 const FAULTS: &str = "s8_every_kind_of_fault_is_said_with_its_place_and_a_hint";
 const FIELD: &str = "s8_projects_of_the_field_load_and_say_by_name_what_has_no_effect";
@@ -55,7 +55,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("ToolManifest", "name type", PEOPLE),
     ("ToolManifest", "description", "s5_an_agent_calls_the_tools_of_its_node_by_their_ids_functions_among_them"),
     ("ToolPermissions", "root", "s5_a_command_tool_needs_its_permission_and_reads_nothing_beyond_its_root"),
-    ("ToolPermissions", "allow_network", "s5_what_reaches_the_network_needs_its_permission"),
+    ("ToolPermissions", "allow_network", "s5_a_tool_that_reaches_the_network_needs_its_permission"),
     ("ToolPermissions", "allow_shell", "s5_commands_need_their_permission"),
     ("Policies", "version", VERSION),
     ("Policies", "rules", "s10_5_the_first_rule_that_matches_decides_and_none_permits"),
@@ -150,7 +150,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("Credential", "provider config", "s8_config_without_effect_is_noted"),
     ("Credential", "description", PEOPLE),
     ("Credential", "env", "s10_11_references_become_values_only_here_and_values_are_never_shown"),
-    ("Credential", "file secret", "s10_11_what_the_host_refuses_or_cannot_say_is_an_error"),
+    ("Credential", "file secret", "s10_11_a_refusal_or_failure_of_the_host_is_an_error"),
     ("Credential", "auth", LOADS),
     ("Auth", "type", PEOPLE),
     ("Auth", "source file_path", LOADS),
@@ -203,7 +203,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("AskManifest", "approve", "an_approval_lets_the_input_pass"),
     ("AskManifest", "timeout_seconds", "a_question_expires_once"),
     ("QuestionManifest", "name schema", "an_answer_that_does_not_fit_is_not_taken_and_the_question_stays"),
-    ("QuestionManifest", "question", "s8_what_expressions_read_is_there_by_then"),
+    ("QuestionManifest", "question", "s8_outputs_that_expressions_read_are_there_by_then"),
     ("QuestionManifest", "buttons", LOADS),
     ("RememberManifest", "store key", LOADS),
     ("RememberManifest", "tags", "s4_tags_choose_and_one_item_is_given_once"),

@@ -1,4 +1,4 @@
-//! Loading: each kind of fault with its place and its hint, all of them at once, and what a flow is when there is none.
+//! Loading: each kind of fault with its place and its hint, all of them at once, and the flow of a folder without faults.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/folder.rs"]
@@ -32,7 +32,7 @@ fn known() -> Known {
     }
 }
 
-/// Where a plant is: line and column, where it says that.
+/// The place of a plant: line and column, where it says that.
 type Place = Option<(u32, u32)>;
 
 /// Plants faults; gives for each its file, line and column, where it says that.
@@ -260,7 +260,7 @@ fn s10_2_the_same_manifests_are_the_same_flow() {
 }
 
 #[test]
-fn s10_2_where_a_file_ends_counts() {
+fn s10_2_the_end_of_a_file_counts() {
     let files = |pairs: [(&str, &str); 2]| pairs.map(|(path, text)| (path.to_string(), text.to_string())).into();
     let one = flow::load::hash(&files([("agents.yaml", "ab"), ("tools.yaml", "c")]));
     let other = flow::load::hash(&files([("agents.yaml", "a"), ("tools.yaml", "bc")]));

@@ -83,7 +83,7 @@ edges:
 }
 
 #[test]
-fn s8_what_expressions_read_is_there_by_then() {
+fn s8_outputs_that_expressions_read_are_there_by_then() {
     loaded(split("input"));
     for (read, code, message, hint) in [
         ("outputs.plan", "output_not_there", "executed by the task above `inner`", "as part of each element"),
@@ -117,7 +117,7 @@ fn s8_what_expressions_read_is_there_by_then() {
 }
 
 #[test]
-fn s8_what_can_never_act_is_refused_with_its_place() {
+fn s8_keys_that_can_never_act_are_refused_with_their_place() {
     let rules = |rule: &str| ("policy.yaml", "  - {id: no_rm,", format!("  - {rule}\n  - {{id: no_rm,"));
     let rule = |text: &'static str| vec![rules(text)];
     let one = |file: &'static str, from: &'static str, to: &str| vec![(file, from, to.to_owned())];

@@ -113,7 +113,7 @@ fn a_busy_flow_is_drawn_without_boxes_on_boxes() {
 }
 
 #[test]
-fn what_people_write_cannot_leave_its_place() {
+fn peoples_text_cannot_leave_its_place() {
     let mut files = folder::sound();
     let name = r##"  - id: second
     name: "</text><script>\"]; n0[\"#"

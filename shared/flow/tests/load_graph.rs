@@ -123,7 +123,7 @@ fn s2_3_a_cycle_hides_no_fault_of_a_merge() {
     ] {
         assert!(of.contains(&fault), "{fault:?}: {found:#?}");
     }
-    // What is right beside a cycle stays so: subtasks along one way, and merges of which one leads to the other over it.
+    // The right parts beside a cycle stay right: subtasks along one way, and merges of which one leads to the other over it.
     let found = faults(
         "start s -> p
          split p -> w

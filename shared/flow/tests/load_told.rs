@@ -1,4 +1,4 @@
-//! What a report says: nothing twice, nothing that only follows from something else, and all of it in our words.
+//! The faults of a report: none twice, none that only follows from another, and all of them in our words.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/folder.rs"]
@@ -58,7 +58,7 @@ fn s8_a_file_that_cannot_be_read_is_one_fault() {
 }
 
 #[test]
-fn s8_what_nobody_could_read_is_not_missed() {
+fn s8_ids_that_could_not_be_read_are_not_missed() {
     for (file, list) in [
         ("workflow.yaml", "nodes"),
         ("workflow.yaml", "edges"),
@@ -69,7 +69,7 @@ fn s8_what_nobody_could_read_is_not_missed() {
         ("provider_credentials.yaml", "provider_credentials"),
     ] {
         let (key, mistyped) = (format!("{list}:\n"), format!("{}s:\n", list.trim_end_matches('s').to_owned() + "e"));
-        // A key of this file that nobody knows may be the key to something.
+        // An unknown key of this file may be the key to a secret.
         let code = if list == "provider_credentials" { "credential_value" } else { "unknown_key" };
         assert_eq!(only(refused(with(file, &key, &mistyped))).code, code, "{file}");
         let fault = only(refused(with(file, &key, &format!("{list}: all\nx-those:\n"))));
@@ -78,8 +78,8 @@ fn s8_what_nobody_could_read_is_not_missed() {
     let mut files = sound();
     let agents = files.remove("agents.yaml").unwrap();
     files.insert("agent.yaml".into(), agents);
-    assert_eq!(only(refused(files)).code, "unknown_manifest", "what is in it is in no other file");
-    // What is read and wrong is told beside what could not be read.
+    assert_eq!(only(refused(files)).code, "unknown_manifest", "its content is in no other file");
+    // Faults of files that were read are told beside those of files that could not be read.
     let mut files = with("tools.yaml", "tools:\n", "tools: [\n");
     change(&mut files, "workflow.yaml", "agent_id: thinker", "agent_id: thinkr");
     let codes: Vec<_> = refused(files).faults.iter().map(|fault| fault.code).collect();
@@ -105,7 +105,7 @@ fn s8_a_key_that_is_there_twice_is_told_in_our_words() {
     assert_eq!(report.faults[1].message, "the key `role` is there twice");
     assert_eq!(report.faults[1].hint, "keep one of them; the first is in line 10");
 
-    // What is in the second of two lists is not missed; and what is taken over from elsewhere may be said again.
+    // The second of two lists is not missed; and keys that are taken over from elsewhere may be written again.
     let more = "nodes:\n  - {id: other, kind: deterministic, role: exit, context: none}\nedges:\n";
     assert_eq!(only(refused(with("workflow.yaml", "edges:\n", more))).code, "duplicate_key");
     let mut files = with("workflow.yaml", "nodes:\n", "x-usual: &usual {kind: agent, context: none}\nnodes:\n");
@@ -163,7 +163,7 @@ fn functions() -> Functions {
 }
 
 #[test]
-fn s5_what_no_agent_can_call_is_refused_where_its_node_lists_it() {
+fn s5_a_tool_that_no_agent_can_call_is_refused_where_its_node_lists_it() {
     let known = Known::default().with_functions(&functions());
     let loaded = |entrypoint: &str, id: &str| -> Result<Flow, Report> {
         let tool = format!("tools:\n  - id: \"{id}\"\n    {entrypoint}\n");
@@ -183,7 +183,7 @@ fn s5_what_no_agent_can_call_is_refused_where_its_node_lists_it() {
     }
     let flow = loaded("entrypoint: \"mine:open\"", "open").unwrap_or_else(|report| panic!("{report}"));
     assert_eq!(flow.tools["open"].target, ToolTarget::Function("mine:open".into()));
-    // Deterministic nodes call with whatever they like.
+    // Deterministic nodes call with any arguments.
     let files = with("tools.yaml", "entrypoint: \"text:lines\"", "entrypoint: \"mine:secret\"");
     assert!(load("base", files, &known).is_ok());
     let files = with("workflow.yaml", "tools: [look, change]", "tools: [look, count]");
@@ -191,7 +191,7 @@ fn s5_what_no_agent_can_call_is_refused_where_its_node_lists_it() {
 }
 
 #[test]
-fn s5_what_reaches_the_network_is_known_and_no_built_in_tool_does() {
+fn s5_tools_that_reach_the_network_are_known_and_none_is_built_in() {
     let flow = load("base", sound(), &Known::default()).unwrap();
     assert!(flow.tools.values().all(|tool| !tool.reaches_network));
     let known = Known { networked: ["read".to_owned()].into(), ..Known::default() };
@@ -200,7 +200,7 @@ fn s5_what_reaches_the_network_is_known_and_no_built_in_tool_does() {
 }
 
 #[test]
-fn s1_what_the_project_does_not_declare_is_not_there() {
+fn s1_parts_that_the_project_does_not_declare_are_not_there() {
     let workflow = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -212,7 +212,7 @@ edges: [{from: begin, to: end}]
     assert_eq!(flow.graph.nodes().len(), 2, "no node but those of the manifest");
     assert!(flow.agents.is_empty() && flow.tools.is_empty() && flow.schemas.is_empty());
     assert!(flow.memory.profiles.is_empty() && flow.policy.is_empty() && flow.settings.providers.is_empty());
-    // Not even what is built in, unless the project says that it wants it.
+    // Not even built-in ones, unless the project names them.
     let node = "- {id: end,";
     let more = "- {id: work, kind: agent, role: linear, agent_id: assistant, context: recent, tools: [read], schema_out: answer}\n  ";
     let edges = "edges: [{from: begin, to: work}, {from: work, to: end}]";

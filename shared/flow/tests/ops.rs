@@ -53,7 +53,7 @@ fn output(content: Value) -> Entry {
 }
 
 #[tokio::test]
-async fn s10_10_what_is_remembered_outlives_the_process() {
+async fn s10_10_memories_outlive_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let (scope, everything) = (scope(), flow::flow::Memory::default());
     let long = json!({"text": "größer als eine Zeile ".repeat(6000)});

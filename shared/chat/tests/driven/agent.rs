@@ -1,4 +1,4 @@
-//! The chat of a task's agent: what the task is told, and what people see of it.
+//! The chat of a task's agent: reports to the task, and its view for people.
 
 use crate::hub::Hub;
 use actor::{Content, Mail};

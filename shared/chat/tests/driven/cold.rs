@@ -15,7 +15,7 @@ use std::{
 use testkit::fakes::FakeTable;
 use workspace::{Budget, Workspaces};
 
-/// A table that counts what it is asked.
+/// A table that counts its requests.
 struct Counted {
     table: Arc<FakeTable>,
     asked: AtomicUsize,
@@ -69,7 +69,7 @@ async fn a_search_asks_about_chats_of_which_something_was_said_and_no_others() {
     let for_all = asked().await;
     assert!(for_all > chats.len(), "there was no file: {for_all}");
     assert!(chats.iter().all(|chat| text(*chat).contains("## assistant")));
-    // Where the folder is, what is in it, and how the chats are: whatever their number.
+    // The place of the folder, its files, and the views of the chats: three requests for any number of chats.
     let for_none = asked().await;
     assert_eq!(for_none, 3);
 

@@ -1,4 +1,4 @@
-//! Chats and what they need, in memory.
+//! Chats and their services, in memory.
 
 use actor::{ActorId, Content, Mail, Runtime};
 use async_trait::async_trait;
@@ -112,7 +112,7 @@ impl Hub {
         }
     }
 
-    /// Drives until nothing waits, as a worker does: what fails comes again later.
+    /// Drives until nothing waits, as a worker does: failed work comes again later.
     pub async fn settle(&self) {
         while !self.queue.is_empty() {
             let deliveries = self.queue.receive(10, Duration::from_secs(30)).await.unwrap();
@@ -126,7 +126,7 @@ impl Hub {
         }
     }
 
-    /// What a task was told, by the messages that wait for it.
+    /// The reports to a task, from the messages that wait for it.
     pub fn told(&self, task: TaskId) -> Vec<AgentAnswer> {
         let group = ActorId::new("task", format_args!("{}/{task}", self.workspace));
         let messages = self.queue.messages().into_iter().filter(|message| message.group == group.as_str());

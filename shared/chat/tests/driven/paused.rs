@@ -66,7 +66,7 @@ impl Talk {
         let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
         let new = NewChat { goal: goal.into(), ..NewChat::default() };
         hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
-        // A question is left open: nobody waits until it expires.
+        // A question is left open until it expires.
         if goal == "ask" {
             hub.drive().await
         } else {
@@ -111,7 +111,7 @@ impl Talk {
         self.events().await.into_iter().filter_map(end).collect()
     }
 
-    /// What is noted beside the log.
+    /// The number of notes beside the log.
     fn notes(&self) -> usize {
         let items = self.hub.table.partition(actor_id(self.hub.workspace, self.chat).as_str());
         items.iter().filter(|item| item.key.sk.starts_with("waiting/") || item.key.sk == "trial").count()
@@ -167,7 +167,7 @@ async fn the_approval_of_a_plan_makes_a_paused_chat_go_on() {
         (view.status, view.mode, view.approval.map(|approval| approval.v)),
         (ChatStatus::Idle, Mode::Build, Some(1))
     );
-    assert_eq!(talk.ends().await, ["EndTurn", "EndTurn"], "what failed came first");
+    assert_eq!(talk.ends().await, ["EndTurn", "EndTurn"], "the failed turn came first");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What a chat is made with: its persona, the skills, and what is attached.
+//! The setup of a new chat: its persona, the skills, and attachments.
 
 use crate::hub::Hub;
 use actor::{Content, Mail};
@@ -6,7 +6,7 @@ use chat::{Approve, NewChat};
 use domain::{ChatCommand, ChatConfig, ChatId, Code, CommandId, Error, FileId, Mode, Principal};
 use ports::Clock;
 
-/// What the queue was told when a chat is made.
+/// The message in the queue when a chat is made.
 async fn made(hub: &Hub, new: NewChat) -> Result<(ChatConfig, String), Error> {
     let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
     hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await?;
@@ -43,7 +43,7 @@ async fn many_long_skills_are_cut_by_a_budget_and_refuse_no_chat() {
 }
 
 #[tokio::test]
-async fn what_a_persona_says_of_its_tools_and_its_model_acts() {
+async fn the_tools_and_the_model_of_a_persona_take_effect() {
     let hub = Hub::new().await;
     let agent = async |name: &str, front: &str| {
         hub.put(&format!("/system/agents/{name}/AGENT.md"), &format!("---\n{front}\n---\nYou audit.\n")).await;

@@ -1,4 +1,4 @@
-//! The chat of a task's agent: each turn is reported once, whatever ends it, and the agent has the tools of its node only.
+//! The chat of a task's agent: each turn is reported once, however it ends, and the agent has the tools of its node only.
 
 use crate::play::{Play, ask, ls};
 use actor::{Input, Machine, Target};
@@ -118,13 +118,13 @@ fn a_stop_is_reported_wherever_it_meets_the_turn() {
 }
 
 #[test]
-fn what_is_given_up_is_reported() {
+fn a_given_up_turn_is_reported() {
     let mut play = agent();
     play.say("go");
     play.answer("Look:", &[ls()]);
     assert_eq!(play.park("it panics").last().map(String::as_str), Some("stopped dropped: Look:"));
     let report = only(&play, "stopped");
-    assert_eq!(report.error.map(|error| error.code), Some(Code::Paused), "nobody would resume it");
+    assert_eq!(report.error.map(|error| error.code), Some(Code::Paused), "no person would resume it");
     assert_eq!(play.state.paused, None);
 
     let mut play = agent();
@@ -167,7 +167,7 @@ fn words_of_a_task_that_fail_before_they_are_taken_in_are_answered() {
     assert_eq!(rounds, [(1, "end_turn"), (2, "error")]);
     assert_eq!(play.state.paused, None);
 
-    // What is a person's is for a person to see, and to resume, also before the chat began.
+    // A person's own chat is paused for them to see and to resume, also before it began.
     let mut play = Play::new();
     let words = play.words("go", false);
     play.park_before(words, "it panicked");
@@ -273,7 +273,7 @@ fn s5_an_agent_has_the_tools_that_its_node_lists_and_no_others() {
 }
 
 #[test]
-fn what_older_logs_have_is_a_built_in_tool_by_its_own_name() {
+fn tools_of_older_logs_are_built_in_ones_by_their_own_names() {
     let kept: AgentTool =
         serde_json::from_value(json!({ "name": "ls", "root": "/data" })).unwrap_or_else(|error| panic!("{error}"));
     let mut play = Play::agent_with(vec![kept]);
@@ -373,7 +373,7 @@ fn people_do_not_post_into_it_nor_change_it() {
         ChatCommand::Configure { title: None, model: Some("other".into()), mode: Some(Mode::Plan), may_approve: true };
     assert_eq!(play.command(configure), ["failed CONFLICT"]);
     play.answer("ok", &[]);
-    assert_eq!(only(&play, "end_turn").error, None, "what people tried is not the agent's failure");
+    assert_eq!(only(&play, "end_turn").error, None, "a person's refused command is not the agent's failure");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Properties that hold whatever happens, in whatever order.
+//! Properties that hold for all inputs, in all orders.
 
 use crate::play::{Play, ask, ls};
 use actor::{Input, Machine, Target};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 
-/// What may happen next, whatever the state.
+/// The moves that may come next, in any state.
 #[derive(Clone, Debug)]
 enum Move {
     Say {
@@ -28,7 +28,7 @@ enum Move {
     Reply,
     Decide(bool),
     Expire,
-    /// What runs fails too often; then a person gives it up, or goes on without it.
+    /// Running work fails too often; then a person gives it up, or goes on without it.
     Park {
         delete: bool,
     },
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_happens_turns_end_once_and_calls_are_paired(moves in moves(), is_agent: bool) {
+    fn turns_end_once_and_calls_are_paired_in_all_sequences(moves in moves(), is_agent: bool) {
         let mut play = chat(is_agent);
         for step in moves {
             make(&mut play, step);

@@ -28,7 +28,7 @@ fn a_call_that_is_postponed_rests_and_is_made_again_when_it_is_due() {
     assert_eq!(play.postpone(2, AFTER), ["model_postponed"]);
     assert!(play.running.is_empty() && !ChatMachine::in_flight(&play.state));
     assert_eq!((play.due, status(&play)), (Some(play.at() + AFTER), "running".into()));
-    assert_eq!(play.crash(), [""; 0], "what rests needs nobody who goes on with it");
+    assert_eq!(play.crash(), [""; 0], "a resting chat needs no worker");
     assert_eq!(play.letter(), ["model_started 2"]);
     assert_eq!(failures(&play), Some(2));
     assert_eq!(play.letter(), [""; 0], "a letter that comes twice");

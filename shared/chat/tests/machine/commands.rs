@@ -1,4 +1,4 @@
-//! Commands: who lets them run, and how they are ended.
+//! Commands: permission to run them, and how they are ended.
 
 use crate::play::{Play, ls};
 use actor::Machine;
@@ -101,13 +101,13 @@ fn after_a_crash_a_command_goes_on_under_its_call() {
     let (first, _) = call(&play);
     assert_eq!(play.crash(), ["turn_started 2", "call exec 2"]);
     assert_eq!(call(&play), (first, 2));
-    // What another worker is told of it, when it is stopped.
+    // Another worker ends the command when the chat is stopped.
     play.stop();
     assert_eq!(play.killed, Vec::from_iter(first));
 }
 
 #[test]
-fn what_a_flow_lets_its_agent_run_asks_nobody() {
+fn commands_that_a_flow_allows_its_agent_ask_no_person() {
     let parameters = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let runs = AgentToolRuns::Command { words: vec!["wc".into(), "{{input.name}}".into()], network: false, parameters };
     let count = AgentTool { name: "count".into(), description: Some("Counts.".into()), runs, root: None };
@@ -135,7 +135,7 @@ fn waits() -> Play {
     play
 }
 
-/// What the machine's semaphore is told, in order.
+/// The messages to the machine's semaphore, in order.
 fn told(play: &Play) -> Vec<SlotsCommand> {
     play.scheduled.iter().filter_map(|letter| serde_json::from_value(letter.clone()).ok()).collect()
 }
@@ -150,7 +150,7 @@ fn a_command_that_waits_for_a_place_is_a_row_and_gives_it_back_when_it_ends() {
     let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
     let (holder, grant, party) = (ask.holder.clone(), command(&ask.grant), ask.party.clone());
     assert_eq!(party, play.config.workspace.to_string());
-    assert_eq!(play.crash(), [""; 0], "what rests needs nobody who goes on with it");
+    assert_eq!(play.crash(), [""; 0], "a resting chat needs no worker");
     play.now += 3_600_000;
     assert_eq!(play.command(grant.clone()), ["call exec 1"]);
     assert_eq!(play.command(grant), [""; 0], "a letter that comes twice");

@@ -1,4 +1,4 @@
-//! What the chat machine decides: turns, limits, stops, questions, permissions, crashes, and whatever else may come.
+//! Decisions of the chat machine: turns, limits, stops, questions, permissions, crashes, and random sequences of inputs.
 
 mod agent;
 mod anything;
@@ -29,7 +29,7 @@ fn a_turn_runs_its_tools_one_after_the_other_until_the_model_ends() {
 }
 
 #[test]
-fn what_a_model_got_once_does_not_change() {
+fn messages_that_a_model_got_once_do_not_change() {
     let mut play = Play::new();
     play.say("one");
     play.answer("1", &[ls()]);
@@ -141,13 +141,13 @@ fn questions_suspend_the_turn_until_they_are_answered() {
 }
 
 #[test]
-fn what_nobody_answers_is_a_no() {
+fn a_missing_answer_is_a_no() {
     let mut play = Play::new();
     play.say("ask me");
     play.answer("", &[ask()]);
     let Some(expire) = play.scheduled.pop() else { panic!("nothing was scheduled") };
     let Ok(expire) = serde_json::from_value::<ChatCommand>(expire) else { panic!("no command") };
-    assert_eq!(play.command(expire.clone()), ["observed false: nobody answered in time", "model_started 1"]);
+    assert_eq!(play.command(expire.clone()), ["observed false: no answer came in time", "model_started 1"]);
     assert_eq!(play.command(expire), Vec::<String>::new());
 }
 
@@ -395,7 +395,7 @@ fn a_chat_whose_answer_grew_too_long_can_be_freed_and_deleted() {
         let bytes = logged(&play, from);
         assert!((8 << 20..24 << 20).contains(&bytes), "{how}: {bytes}");
         assert_eq!(play.count(ChatEvent::is_terminal), 1, "{how}");
-        assert_eq!(play.state.turn.is_some(), how != "delete", "{how}: what waits begins");
+        assert_eq!(play.state.turn.is_some(), how != "delete", "{how}: the queued turn begins");
     }
 }
 

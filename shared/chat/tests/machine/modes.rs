@@ -1,4 +1,4 @@
-//! Modes: what an agent may do in them, what it is told of them, and who lets it do more (spec 000 §4).
+//! Modes: the agent's rights in them, its text about them, and the people who may widen them (spec 000 §4).
 
 use crate::play::{Play, ask};
 use domain::{ChatCommand, ChatConfig, ChatEvent, Mode, Principal, event::PermissionOutcome};
@@ -45,7 +45,7 @@ fn in_plan_mode_every_tool_that_writes_writes_plan_files_only() {
         let happened = play.answer("", &[(tool, args.clone())]);
         assert!(happened[3].starts_with("observed false: not permitted:"), "{tool} {args}: {happened:?}");
     }
-    // What a call would do that its tool does not take is not known; it does not run in any mode.
+    // The effects of a call with arguments that its tool does not take are unknown; it does not run in any mode.
     let not_understood = [
         ("plan_write", plan(json!(["/projects/plan.md", source]))),
         ("write", json!({ "content": "x" })),
@@ -147,7 +147,7 @@ fn a_mode_in_which_an_agent_may_do_more_needs_the_right_to_approve() {
             _ => None,
         });
         let known = (happens == "mode_changed").then(|| (Some(Principal::local().to_string()), true));
-        assert_eq!(by, known, "who did it, and when, is kept");
+        assert_eq!(by, known, "the person and the time are kept");
     }
 }
 
@@ -194,7 +194,7 @@ fn a_plan_that_changed_is_asked_about_again() {
 }
 
 #[test]
-fn who_may_not_approve_has_no_command_run_in_a_chat_whose_plan_is_approved() {
+fn people_without_the_right_to_approve_have_no_command_run_in_a_chat_whose_plan_is_approved() {
     let mut play = with(|_| {});
     play.approve(3);
     // It waits for the turn of the approval to end, and is still a message of somebody who may not approve.

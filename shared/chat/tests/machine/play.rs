@@ -27,9 +27,9 @@ pub struct Play {
     pub scheduled: Vec<Value>,
     /// When the last of those is due.
     pub due: Option<Timestamp>,
-    /// Who talks to the chat: a person, or for the chat of an agent its task.
+    /// The sender of commands: a person, or for the chat of an agent its task.
     pub by: Principal,
-    /// What a task was told.
+    /// Reports to a task.
     pub reports: Vec<AgentAnswer>,
     /// The last model request as it was.
     pub request: Option<ModelRequest>,
@@ -133,7 +133,7 @@ impl Play {
         }
         for (key, effect) in effects {
             if let ChatEffect::KillCommand { call_id, .. } = &effect {
-                // Nobody waits for it.
+                // Its report is not needed.
                 self.killed.push(*call_id);
                 continue;
             }
@@ -330,7 +330,7 @@ impl Play {
         self.input(Input::Stop(request))
     }
 
-    /// What runs failed too often: the runtime drops it and pauses the chat.
+    /// Running work failed too often: the runtime drops it and pauses the chat.
     pub fn park(&mut self, reason: &str) -> Vec<String> {
         self.running.clear();
         self.in_flight_is_what_runs = false;
@@ -344,7 +344,7 @@ impl Play {
         self.input(Input::Park { reason: reason.into(), command: Some(command) })
     }
 
-    /// The worker died: what ran is gone.
+    /// The worker died: its running effects are gone.
     pub fn crash(&mut self) -> Vec<String> {
         self.running.clear();
         let mut again = ChatState::default();

@@ -1,4 +1,4 @@
-//! What of a task's log becomes artifacts. Pure: the same events give the same batch.
+//! The artifacts of a task, from its log. Pure: the same events give the same batch.
 
 use super::{Entry, Kind};
 use crate::{flow::Flow, manifest};
@@ -8,16 +8,16 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-/// What is kept of a task (`artifacts.yaml`).
+/// The rules of a flow for its artifacts (`artifacts.yaml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Whether anything is.
     pub enabled: bool,
     /// Validated outputs.
     pub outputs: bool,
-    /// What tools answered, and what agents were asked.
+    /// Results of tools, and prompts of agents.
     pub tool_results: bool,
-    /// What stages used.
+    /// The usage of stages.
     pub telemetry: bool,
     /// Of these nodes only, and all their outputs; when empty of all, and the outputs that have a schema.
     pub nodes: Vec<String>,
@@ -64,7 +64,7 @@ impl Rules {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     rules: Rules,
-    /// What is to be kept, in the order of the log.
+    /// The artifacts to keep, in the order of the log.
     pub(super) entries: Vec<Entry>,
     /// The execution that the log is at.
     running: Option<(NodeId, u32, Timestamp)>,
@@ -142,7 +142,7 @@ impl Batch {
         self.of_running(Kind::ToolResult, node, serde_json::to_value(used).unwrap_or_default());
     }
 
-    /// Adds what came of a node in the middle of its execution.
+    /// Adds the results of a node in the middle of its execution.
     fn of_running(&mut self, kind: Kind, node: &NodeId, content: Value) {
         let (attempt, at) = match &self.running {
             Some((running, attempt, at)) if running == node => (*attempt, *at),

@@ -1,4 +1,4 @@
-//! What was said in the chats of agents, whole: a task is told of it as far as a message of the queue has room.
+//! The chats of a task's agents, in full: the report to the task has only as much as a message of the queue has room for.
 
 use chat::Uses;
 use domain::{
@@ -10,7 +10,7 @@ use ports::{Result, Table};
 /// Entries that are read at once.
 const PAGE: usize = 64;
 
-/// What one turn of a chat came to.
+/// One turn of a chat.
 #[derive(Debug, Default)]
 struct Said {
     prompt: String,
@@ -85,7 +85,7 @@ async fn read(table: &dyn Table, workspace: WorkspaceId, chat: ChatId) -> Result
 #[derive(Default)]
 struct Reading {
     turns: Vec<Said>,
-    /// What was said before the turn that it begins.
+    /// The prompt before the turn that it begins.
     prompt: Option<String>,
     uses: Uses,
 }

@@ -1,4 +1,4 @@
-//! Finding artifacts by what is known of them.
+//! Finding artifacts by their fields.
 
 use super::{Artifact, Artifacts, By, Page};
 use domain::{Error, TaskId, Timestamp, WorkspaceId};
@@ -6,7 +6,7 @@ use domain::{Error, TaskId, Timestamp, WorkspaceId};
 /// The most rows that are looked at for one page.
 const LOOKED_AT: usize = 2_000;
 
-/// Which artifacts are looked for; all that is said has to be so.
+/// A filter of artifacts; an artifact matches when each field that is set matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Of this task.

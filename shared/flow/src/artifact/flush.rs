@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use workspace::{Expect, Writer};
 
-/// The longest file, in bytes. What does not fit has its digest in the index, and nothing in the file.
+/// The longest file, in bytes. An artifact that does not fit has its digest in the index, and nothing in the file.
 const MAX_FILE: usize = 16 * 1024 * 1024;
 
 impl Artifacts {
     /// Keeps a batch; how many files it is in. The same batch again changes nothing.
     ///
     /// # Errors
-    /// The workspace's and the table's. What was written until then is whole: files first, and no row without its file.
+    /// The workspace's and the table's. Artifacts that were written until then are whole: files first, and no row without its file.
     pub async fn flush(&self, owner: &Owner, mut batch: Batch) -> Result<u32, Error> {
         batch.end();
         let rules = batch.rules().clone();
@@ -40,7 +40,7 @@ impl Artifacts {
     }
 
     /// The content of an artifact. `NOT_FOUND` when it was too large to keep, or its file is not there any more;
-    /// `CONFLICT` when somebody has changed the file.
+    /// `CONFLICT` when the file was changed by others.
     pub async fn read(&self, owner: domain::WorkspaceId, artifact: &Artifact) -> Result<Value, Error> {
         let Some(offset) = artifact.offset else {
             return Err(Error::not_found("content of", &artifact.id).hint("it was too large; its digest was kept"));

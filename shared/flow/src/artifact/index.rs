@@ -12,7 +12,7 @@ const MAX_PAGE: usize = 200;
 const ROWS: usize = 3;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Which artifacts are looked for.
+/// The key by which artifacts are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By<'a> {
     /// Those of one task.
@@ -40,7 +40,7 @@ pub enum By<'a> {
 pub struct Page {
     /// Oldest first.
     pub artifacts: Vec<Artifact>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

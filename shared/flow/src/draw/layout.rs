@@ -1,8 +1,8 @@
-//! Where the nodes of a graph stand: layers from top to bottom, as Sugiyama drew them.
+//! The positions of a graph's nodes: layers from top to bottom, by Sugiyama's method.
 //!
 //! 1. The layer of a node is the longest way to it, so every edge leads down.
 //! 2. An edge over several layers gets a bend in each of those between, and bends are placed like nodes.
-//! 3. In each layer everything moves to the middle of what it is connected with, up and down in turn; the order with the
+//! 3. In each layer every node moves to the middle of its neighbours, up and down in turn; the order with the
 //!    fewest crossings stays.
 //! 4. Then everything is put as near as it can to that middle without changing the order, and long edges are made straight.
 
@@ -15,7 +15,7 @@ const GAP_Y: f64 = 58.0;
 /// How often the order and the places are improved.
 const SWEEPS: usize = 12;
 
-/// A box of this size, and where its middle is.
+/// A box of this size, and the place of its middle.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Spot {
     pub(super) x: f64,
@@ -33,7 +33,7 @@ pub(super) struct Route {
     pub(super) label: Option<String>,
 }
 
-/// Where everything is.
+/// The positions of all nodes and bends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
     /// In the order of the graph's nodes.
@@ -135,7 +135,7 @@ impl Draft {
                     .iter()
                     .map(|item| (mean(near[*item].iter().map(|other| place[*other])).unwrap_or(place[*item]), *item))
                     .collect();
-                // Stable, so that what is equal keeps the order of the manifest.
+                // Stable, so that equal ones keep the order of the manifest.
                 keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
                 for (at, (_, item)) in keyed.iter().enumerate() {
                     place[*item] = at as f64;
@@ -167,7 +167,7 @@ impl Draft {
         self.layers.iter().map(crossed).sum()
     }
 
-    /// Places everything: layers below each other, and in each as near as possible to what it is connected with.
+    /// Places everything: layers below each other, and in each as near as possible to its neighbours.
     fn spread(&mut self) {
         let mut y = 0.0;
         for layer in &self.layers {
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wants_the_same_place_stands_around_it() {
+    fn boxes_with_the_same_place_stand_around_it() {
         assert_eq!(settle(&[0.0, 0.0, 0.0], &[10.0, 10.0]), [-10.0, 0.0, 10.0]);
         assert_eq!(settle(&[0.0, 50.0], &[10.0]), [0.0, 50.0]);
         assert_eq!(settle(&[5.0, 0.0, 100.0], &[10.0, 10.0]), [-2.5, 7.5, 100.0]);

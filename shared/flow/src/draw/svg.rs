@@ -93,7 +93,7 @@ pub fn svg(flow: &Flow, paint: &Paint) -> String {
     out
 }
 
-/// What stands in a node, and how much room that takes.
+/// The texts in a node, and the room that they take.
 struct Card {
     name: String,
     small: String,
@@ -231,9 +231,9 @@ fn label_place(route: &Route) -> Option<(f64, f64)> {
     Some((near * from_x + far * to_x, y + 4.0))
 }
 
-/// What the shapes and colours mean: those that occur.
+/// The legend: the shapes and colours that occur.
 struct Legend {
-    /// Roles, then statuses: a shape, what colours it, and its name.
+    /// Roles, then statuses: a shape, the class of its colour, and its name.
     lines: Vec<Vec<(Role, String)>>,
 }
 
@@ -294,7 +294,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // What XML does not take at all.
+            // Control characters are not allowed in XML.
             letter if letter.is_control() => out.push(' '),
             letter => out.push(letter),
         }

@@ -82,7 +82,7 @@ pub fn dot(flow: &Flow, paint: &Paint) -> String {
     out
 }
 
-/// What stands in a node.
+/// The lines of text in a node.
 fn lines(flow: &Flow, paint: &Paint, node: &GraphNode) -> Vec<String> {
     let name = Some(title(flow, &node.id).to_string());
     [name, does(flow, &node.id), did(paint, &node.id)].into_iter().flatten().collect()

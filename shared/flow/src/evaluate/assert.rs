@@ -1,4 +1,4 @@
-//! What must be so at the end of a case: pure functions over what came of its task.
+//! Assertions about the end of a case: pure functions over the result of its task.
 
 use crate::{
     flow::Schema,
@@ -16,7 +16,7 @@ const MOST_DIFFERENCES: usize = 20;
 /// How much of a value a reason shows, in characters.
 const SHOWN: usize = 300;
 
-/// What came of a case's task.
+/// The result of a case's task.
 #[derive(Debug)]
 pub struct Subject {
     /// The task's input.
@@ -25,7 +25,7 @@ pub struct Subject {
     pub status: Status,
     /// Its output.
     pub output: Value,
-    /// What each node gave, children included: its output, or a list where it ran more than once.
+    /// The output of each node, children included; a list where it ran more than once.
     pub outputs: BTreeMap<String, Arc<Value>>,
     /// Each execution of a node, in order: `{task, node, status, output}`, `task` being the child's name, or null.
     pub history: Vec<Value>,
@@ -54,7 +54,7 @@ impl Subject {
     }
 }
 
-/// What an assertion compares with that is not in it.
+/// Values outside of an assertion that it compares with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given<'a> {
     /// For `schema_valid`: the schema.
@@ -68,7 +68,7 @@ pub struct Given<'a> {
 pub struct Unmet {
     /// In words.
     pub reason: String,
-    /// For `equals` and `golden`: where the values differ, `a` being what was expected and `b` what came.
+    /// For `equals` and `golden`: the differences, `a` being the expected value and `b` the actual one.
     pub differences: Vec<Difference>,
 }
 
@@ -164,7 +164,7 @@ fn same(expected: &Value, value: &Value) -> Result<(), Unmet> {
         return Ok(());
     }
     let differences = differences(expected, value, MOST_DIFFERENCES);
-    let mut reason = "it differs from what is expected".to_owned();
+    let mut reason = "it differs from the expected value".to_owned();
     for difference in differences.iter().take(5) {
         let side = |side: &Option<Value>| side.as_ref().map_or_else(|| "nothing".into(), shown);
         let place = if difference.path.is_empty() { "the whole" } else { &difference.path };
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_3_what_differs_is_told_by_place() {
+    fn s10_3_differences_are_told_by_place() {
         let unmet = said(
             json!({"type": "equals", "field_path": "items.0", "expected": {"name": "z", "n": 1}}),
             Given::default(),

@@ -1,4 +1,4 @@
-//! One case: a workspace of its own, a real task in it, and what is said of the outcome.
+//! One case: a workspace of its own, a real task in it, and the assertions about its result.
 
 use super::{
     CaseResult, Outcome,
@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const MOST_DESCENDANTS: usize = 1_000;
 /// The longest text of one failure, in bytes.
 const MAX_FAILURE: usize = 4_096;
-/// What agents of a flow are told by beside its manifests, and the most files of each.
+/// Files outside of the manifests that a flow's agents read, and the most files of each folder.
 const PERSONAS: [&str; 2] = ["/system/agents", "/system/skills"];
 const MAX_PERSONAS: usize = 200;
 
-/// Where the cases of one evaluation are played.
+/// The services for the cases of one evaluation.
 pub(super) struct Stage<'a> {
     pub tasks: &'a Tasks,
     pub workspaces: &'a Workspaces,
@@ -47,7 +47,7 @@ pub(super) struct Stage<'a> {
 /// How a case ended: with its task, or by what went wrong.
 pub(super) type Ended = Result<TaskView, Error>;
 
-/// Whether it is no fault of the case: somebody did not answer, or has too much to do.
+/// Whether it is no fault of the case: a service did not answer, or has too much to do.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(
         error.code,
@@ -56,18 +56,19 @@ pub(super) fn may_pass(error: &Error) -> bool {
 }
 
 impl Stage<'_> {
-    /// The workspace and the task of a case. Of the same evaluation the same ids: whoever goes on with it finds the task, and
-    /// makes no other one.
+    /// The workspace and the task of a case. The same evaluation gives the same ids: a worker that goes on with it finds the
+    /// task, and makes no other one.
     pub fn place(&self, planned: &Planned<'_>) -> (WorkspaceId, TaskId) {
         let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
         (own, TaskId::from_key(&own.to_string(), "task"))
     }
 
-    /// Brings a case on by what can be done at once: its task is made, and what it asks is answered. None while it plays; else how
-    /// it ended. Only one whose turn it is ends by more than its task's own end, so that how it ended is written down with its result.
+    /// Brings a case on as far as is possible at once: makes its task, and answers the task's questions. None while it plays; else how
+    /// it ended. A case may end by more than its task's own end only when it is its turn, so that its end is written down with its
+    /// result.
     ///
     /// # Errors
-    /// What does not answer now and may answer later.
+    /// Errors that may pass at a later try.
     pub async fn advance(&self, planned: &Planned<'_>, is_its_turn: bool) -> Result<Option<Ended>, Error> {
         match self.attempt(planned).await {
             Ok(ended) => Ok(ended.map(Ok)),
@@ -87,7 +88,7 @@ impl Stage<'_> {
             found => found?,
         };
         let limit = planned.case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
-        // Also one that ended too late, or was stopped for it by somebody who could not write that down.
+        // Also one that ended too late, or was stopped for it by a worker that could not write that down.
         if view.finished_at.unwrap_or_else(|| self.clock.now()) > view.created_at + limit {
             return Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64())));
         }
@@ -126,10 +127,10 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Says what came of a case that has ended, and removes its workspace when nobody has to look at it.
+    /// Gives the result of a case that has ended, and removes its workspace when no person has to look at it.
     ///
     /// # Errors
-    /// What does not answer now and may answer later.
+    /// Errors that may pass at a later try.
     pub async fn judge(&self, planned: &Planned<'_>, ended: Ended) -> Result<CaseResult, Error> {
         let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Passed);
         let (own, task) = self.place(planned);
@@ -144,7 +145,7 @@ impl Stage<'_> {
         }
         match result.outcome {
             Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
-            // What it was judged by is still there, for somebody who has to judge it once more.
+            // The workspace of a failed case stays, for a person who examines it.
             Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
         }
         Ok(result)
@@ -191,7 +192,7 @@ impl Stage<'_> {
         while let Some(view) = open.pop() {
             if let Some(node) = view.node.as_ref().filter(|_| !view.waiting_for.is_empty()) {
                 let expires = || view.waiting_for.iter().any(|asked| !asked["data"]["expires_at"].is_null());
-                // `null` says that nobody answers, which comes to an end where the question does.
+                // `null` says that no answer comes; that ends only if the question has an end.
                 if answers.get(node.as_str()).is_some_and(Value::is_null) && expires() {
                     continue;
                 }
@@ -213,7 +214,7 @@ impl Stage<'_> {
                     answered => answered?,
                 }
             }
-            // Who asks nobody has no children that anybody would have to look for.
+            // A case without answers expects no question, so its children are not searched.
             if view.children > 0 && !answers.is_empty() {
                 let filter = TaskFilter { phase: Some(TaskPhase::Suspended), ..TaskFilter::default() };
                 open.extend(self.tasks.children(own, view.task_id, &filter, 200, None).await?.tasks);

@@ -1,8 +1,8 @@
-//! Who drives an evaluation: a worker, by messages that it sends to itself, a while at a time.
+//! The driver of an evaluation: a worker, by messages that it sends to itself, a while at a time.
 //!
-//! In between it makes room, since its cases' tasks need workers, too: however many evaluations run, none of them keeps what it waits
-//! for from running. The messages are numbered, and the number of the next one is kept beside the record: one that comes late,
-//! or twice, does nothing.
+//! In between it makes room, since its cases' tasks need workers, too: so however many evaluations run, none of them keeps its own
+//! tasks from running. The messages are numbered, and the number of the next one is kept beside the record: one that comes late, or
+//! twice, does nothing.
 
 use super::{
     CaseResult, Evaluation, Evaluations, Open, Outcome, Progress, Timestamp,
@@ -31,13 +31,13 @@ const AT_ONCE: usize = 4;
 const WHILE: Duration = Duration::from_secs(2);
 /// How long it makes room then.
 const REST: Duration = Duration::from_secs(1);
-/// How often tasks are looked at that nothing is heard of: what is heard on the bus is a hint.
+/// How often tasks without news are looked at: an event of the bus is a hint, and may be lost.
 const LOOK: Duration = Duration::from_millis(250);
 /// When one comes again that could not be driven: twice this after the first attempt, then each time twice as late, up to 51 s.
 const AGAIN: Duration = Duration::from_millis(100);
 const LONGEST: u32 = 9;
 
-/// What is kept of the evaluation that is driven, and its revision.
+/// The record of the evaluation that is driven, and its revision.
 struct Record {
     evaluation: Evaluation,
     rev: u64,
@@ -79,7 +79,7 @@ impl Evaluations {
         }
         let closed = || Write::delete(open_key(workspace, id), Expect::Rev(kept.rev));
         let Some((evaluation, rev)) = self.find(workspace, id).await? else {
-            // The workspace is gone, and with it whoever would look.
+            // The workspace is gone, and the record with it.
             return self.table.commit(vec![closed()]).await.map_err(internal);
         };
         if evaluation.status == Progress::Finished {
@@ -92,7 +92,7 @@ impl Evaluations {
         }
         let is_over = match self.cases(&mut record, cut).await {
             Ok(is_over) => is_over,
-            // What does not answer now may answer then; and who finds that somebody else drives it has another look.
+            // A later try may pass; and a worker that finds another one at work on it looks again.
             Err(error) if may_pass(&error) => return Err(error),
             Err(error) => {
                 record.evaluation.error = Some(error);
@@ -108,7 +108,7 @@ impl Evaluations {
             return self.table.commit(last).await.map_err(internal);
         }
         let next = Open { next: newest + 1, at: self.clock.now() + REST };
-        // The message comes first: whoever dies here is followed by whoever gets this one again, and sends that one once more.
+        // The message comes first: if the worker dies here, this message is delivered again, and the next one is sent once more.
         self.tell(workspace, id, next.next, Some(next.at)).await?;
         let open = open(workspace, id, next, Expect::Rev(kept.rev))?;
         self.table.commit(vec![open]).await.map_err(internal)
@@ -173,7 +173,7 @@ impl Evaluations {
                 }
             }
             if record.evaluation.cases.len() >= planned.len() {
-                // Once more, for those after which somebody died.
+                // Once more, for those after which a worker died.
                 let lost = |(_, result): &(&Planned<'_>, &CaseResult)| result.outcome == Outcome::Error;
                 for (one, _) in planned.iter().zip(&record.evaluation.cases).filter(lost) {
                     stage.stop(one).await;
@@ -198,7 +198,7 @@ impl Evaluations {
         self.save(record).await
     }
 
-    /// Writes the record down, if nobody else did.
+    /// Writes the record down, unless another worker did.
     async fn save(&self, record: &mut Record) -> Result<(), Error> {
         let write = write(&record.evaluation, Expect::Rev(record.rev))?;
         self.table.commit(vec![write]).await.map_err(internal)?;
@@ -206,7 +206,7 @@ impl Evaluations {
         Ok(())
     }
 
-    /// Puts what came of it where people and build servers find it: `/tasks/evaluations/<id>/`.
+    /// Puts the report into files for people and build servers: `/tasks/evaluations/<id>/`.
     async fn report(&self, evaluation: &Evaluation) {
         let results = serde_json::to_value(evaluation).map(|value| format!("{value:#}\n")).unwrap_or_default();
         for (name, text) in [("results.json", results), ("junit.xml", junit(evaluation))] {
@@ -255,7 +255,7 @@ impl Kind for Evaluations {
     }
 }
 
-/// Returns when anything is heard; never when there is nobody to hear.
+/// Returns when anything is heard; never without a subscription.
 async fn hint(heard: &mut SelectAll<Subscription>) {
     if heard.next().await.is_none() {
         std::future::pending().await
@@ -274,7 +274,7 @@ mod tests {
     use testkit::golden;
 
     #[test]
-    fn what_is_open_is_read_as_every_version_wrote_it() {
+    fn open_evaluations_are_read_as_every_version_wrote_them() {
         let open = [Open::default(), Open { next: 7, at: Timestamp::from_millis(1_767_225_600_042) }];
         golden::check(env!("CARGO_MANIFEST_DIR"), "evaluations_open", &open);
         assert_eq!(serde_json::from_str::<Open>("{}").ok(), Some(Open::default()), "before it had a number");

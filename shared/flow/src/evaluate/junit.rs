@@ -78,7 +78,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A text inside of XML. What XML 1.0 has no way to say becomes the sign for that.
+/// A text inside of XML. Characters that XML 1.0 cannot represent become the replacement character.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -131,7 +131,7 @@ mod tests {
         evaluation
     }
 
-    /// A name, attributes, and what text follows the tag.
+    /// A name, attributes, and the text after the tag.
     type Element = (String, Vec<(String, String)>, String);
 
     /// Reads the elements of an XML text: names with attributes, and texts. Anything that is not well-formed panics.

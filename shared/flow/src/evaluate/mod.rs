@@ -1,12 +1,12 @@
-//! Evaluations: inputs whose outcomes are known, run as real tasks and compared (spec 002 §10.3).
+//! Evaluations: inputs with known results, run as real tasks and compared (spec 002 §10.3).
 //!
 //! ```text
 //!   evaluations.yaml ─ plan ─ each case: a workspace of its own ─ a real task ─ assertions ─ record ─ report, JUnit
 //! ```
 //!
-//! A case's task is one like any other: the same manifests, tools, permissions, policies and context profiles. What makes it
-//! repeatable is around it: it runs in a workspace of its own, made from the case's files and the personas of the flow's
-//! workspace, so that neither memory nor files of other runs reach it and nothing that it writes reaches people; and its model
+//! A case's task is one like any other: the same manifests, tools, permissions, policies and context profiles. Its environment
+//! makes it repeatable: it runs in a workspace of its own, made from the case's files and the personas of the flow's
+//! workspace, so that neither memory nor files of other runs reach it and no file that it writes reaches people; and its model
 //! plays the case's script, if there is one ([`Understudy`]).
 //!
 //! An evaluation is bounded (each case has its time) and durable: a worker drives it by messages that it sends to itself, a while at a
@@ -67,7 +67,7 @@ struct Open {
 pub struct EvaluationPage {
     /// The evaluations, the newest first.
     pub evaluations: Vec<Evaluation>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -100,7 +100,7 @@ impl Evaluations {
     ) -> Result<Evaluation, Error> {
         if let Some((found, _)) = self.find(workspace, id).await? {
             if found.status == Progress::Queued {
-                // Whoever accepted it may have died before its first message was sent.
+                // The worker that accepted it may have died before it sent the first message.
                 self.tell(workspace, id, 0, None).await?;
             }
             return Ok(found);
@@ -145,7 +145,7 @@ impl Evaluations {
         Ok(evaluation)
     }
 
-    /// What there is of an evaluation. `NOT_FOUND` when the workspace has none of this id.
+    /// Reads an evaluation. `NOT_FOUND` when the workspace has none of this id.
     pub async fn get(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<Evaluation, Error> {
         let found = self.find(workspace, id).await?;
         found.map(|(evaluation, _)| evaluation).ok_or_else(|| Error::not_found("evaluation", id))
@@ -167,9 +167,9 @@ impl Evaluations {
         Ok(EvaluationPage { evaluations: evaluations.collect::<Result<_, _>>()?, next_cursor: page.next })
     }
 
-    /// Tells those to go on that have not ended and should have been driven before `before`: their message was lost. Goes through a
-    /// page of those that are open, from `cursor` on; how many were told, and where the next page begins. One whose message is only
-    /// slow gets it twice, which is harmless.
+    /// Resumes evaluations that have not ended and should have been driven before `before`: their message was lost. Goes through a
+    /// page of the open ones, from `cursor` on; returns how many were resumed, and the cursor of the next page. One whose message
+    /// is only slow gets it twice, which is harmless.
     pub async fn resume(
         &self,
         before: Timestamp,
@@ -200,7 +200,7 @@ impl Evaluations {
         }
     }
 
-    /// What there is, and its revision.
+    /// The record, and its revision.
     async fn find(&self, workspace: WorkspaceId, id: EvaluationId) -> Result<Option<(Evaluation, u64)>, Error> {
         let item = self.table.get(&key(workspace, id)).await.map_err(internal)?;
         item.map(|item| Ok((serde_json::from_str(&item.body).map_err(internal)?, item.rev))).transpose()

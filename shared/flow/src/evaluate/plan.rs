@@ -1,4 +1,4 @@
-//! Which cases an evaluation runs.
+//! The cases that an evaluation runs.
 
 use super::Selection;
 use crate::{
@@ -19,7 +19,7 @@ pub(super) struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// What its model plays, if not the real one is asked.
+    /// The script for its model; none when the real model is asked.
     pub fn script(&self) -> Option<&Value> {
         self.case.script.as_ref().or(self.suite.script.as_ref())
     }

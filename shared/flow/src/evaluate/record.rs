@@ -1,10 +1,10 @@
-//! What is kept of an evaluation, and shown of it.
+//! The record of an evaluation, as it is kept and shown.
 
 use crate::observe::Difference;
 use domain::{Error, EvaluationId, Principal, Status, TaskId, Timestamp, WorkspaceId, task::FlowRef};
 use serde::{Deserialize, Serialize};
 
-/// Which cases to run, and what for.
+/// The selection of cases, and the reason for the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
@@ -12,11 +12,11 @@ pub struct Selection {
     pub suites: Vec<String>,
     /// Only cases that have, or whose suite has, one of these tags; all when none.
     pub tags: Vec<String>,
-    /// Makes golden files of what comes out, instead of comparing with them.
+    /// Makes golden files of the outputs, instead of comparing with them.
     pub bless: bool,
 }
 
-/// Where an evaluation is.
+/// The progress of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
@@ -28,7 +28,7 @@ pub enum Progress {
     Finished,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -52,12 +52,12 @@ pub struct CaseResult {
     pub suite: String,
     /// Its id in the suite.
     pub case: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Why it failed, or could not be run: one text an assertion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
-    /// Where values differ: `a` is what was expected, `b` what came; paths are JSON pointers in the asserted values.
+    /// Differences: `a` is the expected value, `b` the actual one; paths are JSON pointers in the asserted values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
     /// The task that was run for it.
@@ -90,8 +90,8 @@ impl CaseResult {
     }
 }
 
-/// An evaluation: one run of some cases of a flow. It is written anew with each result, so whoever does not know all of it leaves
-/// it to others.
+/// An evaluation: one run of some cases of a flow. Each result writes the record anew, so a process that does not know all of its
+/// keys leaves it to others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -101,9 +101,9 @@ pub struct Evaluation {
     pub workspace_id: WorkspaceId,
     /// The flow, with the hash of the manifests that all its cases run.
     pub flow: FlowRef,
-    /// Where it is.
+    /// Its progress.
     pub status: Progress,
-    /// What was asked for.
+    /// The requested selection.
     pub selection: Selection,
     /// How many cases there are.
     pub total: u64,
@@ -115,10 +115,10 @@ pub struct Evaluation {
     pub skipped: u64,
     /// The results there are, in the order of the manifest.
     pub cases: Vec<CaseResult>,
-    /// What ended it before its time.
+    /// The error that ended it early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
-    /// Who asked for it.
+    /// The caller who started it.
     pub by: Principal,
     /// When it was accepted.
     pub created_at: Timestamp,

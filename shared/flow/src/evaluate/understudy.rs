@@ -1,4 +1,4 @@
-//! Models for cases that bring a script: what is said is the same in every run (spec 002 §10.3).
+//! Models for cases that bring a script: their answers are the same in every run (spec 002 §10.3).
 //!
 //! A case with a script runs the flow with another cast: each agent's model is replaced by one that plays the script, named
 //! by the script's hash. Nothing else of the flow differs: the same graph, tools, permissions, context profiles and schemas.
@@ -21,7 +21,7 @@ const KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// How many scripts are kept in memory; any can be read again.
 const KEPT: usize = 64;
 
-/// Makes a model of a script's YAML; in words what is wrong with one that cannot be played.
+/// Makes a model of a script's YAML; in words the fault of one that cannot be played.
 pub type Play = fn(&str) -> Result<Arc<dyn Model>, String>;
 
 /// A model that plays the scripts of evaluations, and gives every other request to the real one.

@@ -1,4 +1,4 @@
-//! Building a graph: edges are linked, every invariant is checked, and what the router asks for is computed once.
+//! Building a graph: edges are linked, every invariant is checked, and the router's look-ups are computed once.
 
 use super::{
     Edge, FaultAt, Graph, GraphFault, GraphFaultKind as Kind, GraphNode, NewEdge, NewNode, Role, joins::Joins, owner,
@@ -36,10 +36,10 @@ impl Graph {
 /// A graph that may be wrong. Nodes are known by their places among those that count, `given` leads back.
 pub(super) struct Draft {
     pub(super) nodes: Vec<NewNode>,
-    /// For each node its place in what was given.
+    /// For each node its index in the given list.
     pub(super) given: Vec<usize>,
     pub(super) by_id: HashMap<NodeId, usize>,
-    /// For each node its edges out: target, label, place of the edge in what was given.
+    /// For each node its edges out: target, label, index of the edge in the given list.
     pub(super) out: Vec<Vec<(usize, Option<String>, usize)>>,
     /// For each node those before it.
     pub(super) inbound: Vec<Vec<usize>>,

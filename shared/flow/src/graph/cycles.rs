@@ -1,4 +1,4 @@
-//! Graphs that lead back to themselves: their cycles, and what else is wrong with them.
+//! Graphs that lead back to themselves: their cycles, and their other faults.
 
 use super::{FaultAt, GraphFaultKind as Kind, Role, build::Draft, owner};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ impl Draft {
     fn cycle_within(&self, left: &mut HashSet<usize>) -> Option<Vec<usize>> {
         let onward =
             |left: &HashSet<usize>, node: usize| self.out[node].iter().map(|(to, ..)| *to).find(|to| left.contains(to));
-        // What has no way on is on no cycle. After that every walk must come back to itself.
+        // A node without a way on is on no cycle. After that every walk must come back to itself.
         loop {
             let ends: Vec<usize> = left.iter().copied().filter(|node| onward(left, *node).is_none()).collect();
             if ends.is_empty() {
@@ -45,8 +45,8 @@ impl Draft {
         Some(cycle)
     }
 
-    /// The faults of merges in a graph with cycles. Whose merge is whose is then found without the edges that lead back, as if
-    /// these had been taken out: so one fault does not hide the others.
+    /// The faults of merges in a graph with cycles. The owner of each merge is then found without the edges that lead back, as
+    /// if these had been taken out: so one fault does not hide the others.
     pub(super) fn check_joins_despite_cycles(&mut self) {
         let back = self.back_edges();
         let keep = |from: usize, to: usize| !back.contains(&(from, to));
@@ -65,7 +65,7 @@ impl Draft {
             forward.inbound[node].retain(|from| keep(*from, node));
         }
         let Some(order) = forward.order() else { return };
-        // What leads to what is asked of the graph as it is.
+        // Reachability is asked of the graph as it is.
         let mut reach = forward.reach(&order);
         let mut grows = true;
         while grows {

@@ -1,9 +1,9 @@
-//! What can be wrong with a graph, each fault with the node or edge that it is about.
+//! Faults of a graph, each with its node or edge.
 
 use super::Role;
 use domain::NodeId;
 
-/// What a fault is about: places in the lists that were given to [`super::Graph::build`].
+/// The place of a fault: an index into the lists that were given to [`super::Graph::build`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultAt {
     /// The graph as a whole.
@@ -18,9 +18,9 @@ pub enum FaultAt {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct GraphFault {
-    /// Where.
+    /// Its place.
     pub at: FaultAt,
-    /// What.
+    /// Its kind.
     pub kind: GraphFaultKind,
 }
 
@@ -89,7 +89,7 @@ pub enum GraphFaultKind {
     OfWhat {
         /// The merge.
         merge: NodeId,
-        /// What it names.
+        /// The name in `of`.
         of: NodeId,
     },
     /// `of` names a node that some way to the merge does not pass.
@@ -97,7 +97,7 @@ pub enum GraphFaultKind {
     OfNotAbove {
         /// The merge.
         merge: NodeId,
-        /// What it names.
+        /// The name in `of`.
         of: NodeId,
         /// The node before the merge on that way.
         from: NodeId,
@@ -146,7 +146,7 @@ impl GraphFaultKind {
         )
     }
 
-    /// What can be done about it.
+    /// A way to correct it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoStart => "give one node `role: start`; tasks begin there",

@@ -1,4 +1,4 @@
-//! Which merges a task may wait at, computed once: so that a step of the router costs the same however large the graph is.
+//! The merges that a task may wait at, computed once: so that a step of the router costs the same however large the graph is.
 
 use super::{Edge, GraphNode, Role, build::has_bit};
 use domain::NodeId;
@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-/// What is known of each node, by its position.
+/// The joins of each node, by its position.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Joins {
     /// By the depth of a task: its merges that a task which is at this node may come to first, itself counted. There is none

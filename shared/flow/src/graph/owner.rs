@@ -1,4 +1,4 @@
-//! Which task executes a node, and so which task a merge belongs to: see the head of [`super`].
+//! The task that executes a node, and so the owner of a merge: see the head of [`super`].
 
 use super::{
     GraphFaultKind as Kind, Role,
@@ -10,11 +10,11 @@ use super::{
 pub(super) struct Frame {
     /// The branch or split.
     pub(super) fork: usize,
-    /// Where the edge leads.
+    /// The target of the edge.
     to: usize,
 }
 
-/// What is known of the tasks that execute nodes.
+/// The owners of the nodes.
 pub(super) struct Owned {
     /// For each node the forks passed on the way to it.
     pub(super) stacks: Vec<Vec<Frame>>,
@@ -73,7 +73,7 @@ fn along(draft: &Draft, stacks: &[Vec<Frame>], from: usize, node: usize) -> Vec<
     way
 }
 
-/// What all ways begin with.
+/// The common beginning of all ways.
 fn common(ways: &[(usize, Vec<Frame>)]) -> &[Frame] {
     let Some(((_, first), others)) = ways.split_first() else { return &[] };
     let length = others

@@ -8,7 +8,7 @@ use std::{
     path::{Component, Path},
 };
 
-/// The hash of a bundle: what tells two versions of a flow apart.
+/// The hash of a bundle, which identifies a version of a flow.
 ///
 /// It is the SHA-256 over, for each file in the order of the bytes of their paths: the length of the path in bytes as 8 bytes,
 /// big end first, the path, the length of the text likewise, and the text. Lengths go first, so that no two different bundles
@@ -23,7 +23,7 @@ pub fn hash(files: &BTreeMap<String, String>) -> Sha256 {
     Sha256::of(&bytes)
 }
 
-/// What a file of a folder is.
+/// The kind of a file in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
     /// A manifest, by the name of its schema.
@@ -36,7 +36,7 @@ pub(super) enum Part<'a> {
     Other,
 }
 
-/// What the file at this path is.
+/// The kind of the file at this path.
 pub(super) fn part(path: &str) -> Part<'_> {
     let split = path.strip_suffix(".json").or_else(|| path.strip_suffix(".yaml")).or_else(|| path.strip_suffix(".yml"));
     let Some(stem) = split else { return Part::Other };

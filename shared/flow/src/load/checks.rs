@@ -69,8 +69,7 @@ impl Loader<'_> {
         self.check_engine_versions();
     }
 
-    /// A package is what it was when it was packed: each file that `deployment.yaml` has a fingerprint of, and no other (spec 002
-    /// §10.13).
+    /// A package is as it was packed: each file that `deployment.yaml` has a fingerprint of, and no other (spec 002 §10.13).
     pub(super) fn check_package(&mut self, files: &BTreeMap<String, String>) {
         let document = &self.docs.deployment;
         let said = document.value.as_ref().filter(|said| !said.fingerprints.is_empty());
@@ -262,7 +261,7 @@ impl Loader<'_> {
         nodes.filter_map(|node| Some((node.id.clone()?, node.role))).collect()
     }
 
-    /// Keys of the field that mean nothing here are named, so that nobody waits for what they would do elsewhere.
+    /// Keys of the field that have no effect here are named, so that no author waits for their effect elsewhere.
     pub(super) fn note_what_has_no_effect(&mut self) {
         let profiles = std::mem::take(&mut self.docs.cli_profiles.value.profiles);
         for (place, profile) in profiles.iter().enumerate() {
@@ -279,7 +278,7 @@ impl Loader<'_> {
                     profile.presentation_rules.is_some(),
                     &at,
                     "presentation_rules",
-                    "`telemetry_overlays` says what is shown; `--json` gives everything to a program",
+                    "`telemetry_overlays` chooses what is shown; `--json` gives everything to a program",
                 ),
                 (
                     profile.session_policies.persist_attachments.is_some(),
@@ -308,13 +307,13 @@ impl Loader<'_> {
         }
     }
 
-    /// A trigger starts nothing as long as nobody watches files.
+    /// A trigger starts nothing as long as files are not watched.
     pub(super) fn check_triggers(&mut self) {
         if self.docs.workflow.value.on.is_empty() {
             return;
         }
         let at = self.docs.workflow.at_key("", "on");
-        let message = "`on` starts no task: nobody watches files for a flow here";
+        let message = "`on` starts no task: files are not watched here";
         let hint = "remove it, and begin tasks with `buildscale flow run` or `POST /tasks`";
         self.faults.refuse(at, "not_supported", message, hint);
     }
@@ -353,7 +352,7 @@ impl Loader<'_> {
                 let at = format!("/suites/{suite_place}/cases/{case_place}/answers");
                 for name in case.answers.keys().filter(|name| !asks.contains(name.as_str())) {
                     let (code, message) = match ids.contains(name.as_str()) {
-                        true => ("asks_nobody", format!("`{name}` asks nobody, so nobody answers it")),
+                        true => ("asks_nobody", format!("`{name}` asks no people, so it takes no answer")),
                         false => ("unknown_node", format!("there is no node `{name}`")),
                     };
                     let hint = nearest(name, asks.iter().copied(), "workflow.yaml")

@@ -18,15 +18,15 @@ use std::{
     sync::Arc,
 };
 
-/// One manifest, without what is wrong with its shape.
+/// One manifest, without the parts of a wrong shape.
 pub(super) struct Document<T> {
     /// Its path; the one it would have when it is not there.
     pub(super) file: String,
     pub(super) value: T,
     /// The ids of its list, also those of entries that were taken out.
     pub(super) ids: BTreeSet<String>,
-    /// Whether these are all ids. Not when the file or its list cannot be read: that has its fault, and what refers to ids that
-    /// nobody could read is no other one.
+    /// Whether these are all ids. Not when the file or its list cannot be read: that has its fault, and a reference to an id
+    /// that could not be read is no further one.
     pub(super) listed: bool,
     tree: Tree,
 }
@@ -88,7 +88,7 @@ impl Documents {
                     let known: Vec<String> =
                         MANIFESTS.iter().flat_map(|(_, stems, _)| *stems).map(|stem| format!("{stem}.yaml")).collect();
                     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                    // What is in it is in no other file.
+                    // Its content is in no other file.
                     if let Some(Part::Manifest(name)) = meant(path, &known).map(bundle::part) {
                         unread.insert(name);
                     }
@@ -105,7 +105,7 @@ impl Documents {
                 }
                 Part::Schema(name) => drop(schema_names.insert(name.to_string())),
             }
-            // The place of bytes that are no text is kept by whoever read them.
+            // The place of bytes that are no text is known to the reader of the file.
             if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
                 let line = before.matches('\n').count() + 1;
                 let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -246,7 +246,7 @@ impl Reader<'_> {
             let Content::Scalar(Value::String(text)) = &id.content else { continue };
             if !ids.insert(text.clone()) && check {
                 let message = format!("the id `{text}` is taken by an earlier entry of `{list}`");
-                let hint = "give one of them another id; what refers to it means the earlier one";
+                let hint = "give one of them another id; references to it mean the earlier one";
                 self.faults.add(At { file, place: id.place }, "duplicate_id", message, hint);
             }
         }

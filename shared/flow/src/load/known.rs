@@ -1,16 +1,16 @@
-//! What a flow can refer to that is not in its folder.
+//! Names outside of its folder that a flow can refer to.
 
 use crate::op::{self, function::Functions};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Checks the syntax of an expression or a template, and says what is wrong with it.
+/// Checks the syntax of an expression or a template, and names its fault.
 pub type Syntax = fn(&str) -> Result<(), String>;
 
 /// The providers that an installation can have: those that its configuration has keys for.
 pub const SERVED: [&str; 7] = ["openai", "anthropic", "gemini", "openrouter", "ollama", "bedrock", "scripted"];
 
-/// What there is outside of a flow's folder.
+/// Names of tools, functions, models and personas outside of a flow's folder.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Built-in tools, by name.
@@ -40,7 +40,7 @@ pub struct Known {
 }
 
 impl Default for Known {
-    /// What BuildScale comes with: its tools, its functions, its expressions and templates. Personas and models are not known.
+    /// The names that BuildScale comes with: its tools, its functions, its expressions and templates. Personas and models are not known.
     fn default() -> Self {
         Self {
             tools: tools::Registry::builtin().specs().iter().map(|spec| spec.name.clone()).collect(),
@@ -96,7 +96,7 @@ impl Known {
     /// Whether a model is known here, by `provider/model`.
     pub(super) fn has_model(&self, model: &str) -> bool {
         let provider = model.split_once('/').map(|(provider, _)| provider);
-        // Which models a provider has only the installation knows; which providers there are is known anywhere.
+        // Only the installation knows the models of a provider; the providers themselves are known anywhere.
         let Some(models) = &self.models else { return provider.is_some_and(|provider| SERVED.contains(&provider)) };
         let any_of = provider.map(|provider| format!("{provider}/*"));
         models.contains(model) || any_of.is_some_and(|any| models.contains(&any))

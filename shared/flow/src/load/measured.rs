@@ -1,4 +1,4 @@
-//! What `metrics.yaml` and `providers.yaml` say must be able to act (step 7).
+//! Checks that the keys of `metrics.yaml` and `providers.yaml` can take effect (step 7).
 
 use super::{Loader, report::nearest};
 use crate::{
@@ -13,7 +13,7 @@ const BUCKETS: usize = 32;
 const LABELS: usize = 8;
 
 impl Loader<'_> {
-    /// What a flow wants to have measured.
+    /// The metrics of a flow.
     pub(super) fn check_metrics(&mut self) {
         let metrics = std::mem::take(&mut self.docs.metrics.value.metrics);
         for (place, wanted) in metrics.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! From the nodes of `workflow.yaml` to what they do (step 3).
+//! From the nodes of `workflow.yaml` to their operations (step 3).
 
 use super::{Loader, checks::acts, report::listed};
 use crate::{
@@ -51,14 +51,14 @@ impl Loader<'_> {
         nodes
     }
 
-    /// Where the failures of a node go that have an edge of their own.
+    /// The routes of a node's failures that have an edge of their own.
     fn error_routes(&self, node: &NodeManifest) -> Vec<ErrorRoute> {
         let names = |on: &[String]| on.iter().filter_map(|name| name.parse().ok()).collect();
         let to = |name: &str| self.target_of(node, name).map(NodeId::from);
         node.on_error.iter().filter_map(|route| Some(ErrorRoute { on: names(&route.on), to: to(&route.to)? })).collect()
     }
 
-    /// Where the edge of this node leads that has this label, or that leads there.
+    /// The target of this node's edge that has this label or leads to this node.
     fn target_of(&self, node: &NodeManifest, name: &str) -> Option<&str> {
         let edges = || self.docs.workflow.value.edges.iter().filter(|edge| edge.from.is_some() && edge.from == node.id);
         let labelled = edges().find(|edge| edge.label.as_deref() == Some(name));
@@ -99,7 +99,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Where a task begins when nothing is said.
+    /// The node at which a task begins by default.
     pub(super) fn default_start(&self) -> Option<NodeId> {
         let starts = || self.docs.workflow.value.nodes.iter().filter(|node| node.role == Some(Role::Start));
         let start = starts().find(|node| node.default_start).or_else(|| starts().next())?;
@@ -153,7 +153,7 @@ impl NodeCheck<'_, '_> {
         self.node.id.as_deref().unwrap_or("the node")
     }
 
-    /// Who does it must fit its role (spec 002 §3.3).
+    /// The kind of the node must fit its role (spec 002 §3.3).
     fn role(&mut self) {
         let node = self.node;
         let Some(role) = node.role else { return };
@@ -255,7 +255,7 @@ impl NodeCheck<'_, '_> {
         }
     }
 
-    /// The answers that count when nobody answers have to be such as people could give.
+    /// The default answers have to be such as people could give.
     fn default_answers(&mut self) {
         let Some((ask, default)) = self.node.ask.as_ref().and_then(|ask| Some((ask, ask.default.as_ref()?))) else {
             return;
@@ -308,7 +308,7 @@ impl NodeCheck<'_, '_> {
         }
     }
 
-    /// What the node does; identity where that is wrong.
+    /// The operation of the node; identity for a wrong one.
     fn op(&mut self) -> Op {
         let node = self.node;
         let name = self.name().to_string();
@@ -405,7 +405,7 @@ fn continues(node: &NodeManifest) -> bool {
     node.continue_on_failure.unwrap_or(node.fail_on_failure == Some(false))
 }
 
-/// What becomes of the node's failures.
+/// The handling of the node's failures.
 fn handling(manifest: &NodeManifest) -> Handling {
     let retry = match &manifest.retries {
         RetriesManifest::Times(times) => RetryPolicy { times: *times, ..RetryPolicy::default() },

@@ -1,4 +1,4 @@
-//! Memory, models and plugins: what a flow works with beside its tools (steps 5 and 7).
+//! Memory, models and plugins: the parts of a flow beside its tools (steps 5 and 7).
 
 use super::{Loader, report::nearest, secrets::is_reference};
 use crate::{
@@ -9,7 +9,7 @@ use domain::Limits;
 use std::collections::BTreeMap;
 
 impl Loader<'_> {
-    /// Step 5: what nodes can be given of the stores. The stores themselves are rows of the table.
+    /// Step 5: the context profiles of nodes. The stores themselves are rows of the table.
     pub(super) fn initialise_memory(&mut self) -> Memory {
         let profiles = self.docs.memory.value.context_profiles.iter().map(|profile| {
             let sources = profile.sources.iter();
@@ -211,7 +211,7 @@ pub(super) fn policy_rule(rule: &PolicyManifest) -> PolicyRule {
     }
 }
 
-/// What may run at once. What `execution.yaml` says of a provider goes before what the provider says of itself.
+/// The limits on concurrency. `execution.yaml` goes before the provider's own limit.
 pub(super) fn limits(execution: &Execution, providers: &[ProviderManifest]) -> FlowLimits {
     let own = providers.iter().filter_map(|provider| Some((provider.id.clone(), provider.max_concurrency?)));
     let mut all: BTreeMap<String, u32> = own.collect();

@@ -1,4 +1,4 @@
-//! Observers must be able to take what they are told: addresses, keys, events (step 7; spec 002 §10.6).
+//! Observers must be able to take their events: addresses, keys, events (step 7; spec 002 §10.6).
 
 use super::{Loader, report::nearest};
 use crate::{

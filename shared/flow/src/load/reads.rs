@@ -94,7 +94,7 @@ impl Loader<'_> {
     pub(super) fn check_read_names(&mut self) {
         let nodes = std::mem::take(&mut self.docs.workflow.value.nodes);
         let ids: Vec<&str> = nodes.iter().filter_map(|node| node.id.as_deref()).collect();
-        // Of nodes whose id nobody could read nothing is missed.
+        // Nodes whose id could not be read are not missed.
         let known = self.docs.workflow.listed && ids.len() == nodes.len();
         for (place, manifest) in nodes.iter().enumerate().filter(|_| known) {
             for (pointer, text) in texts(manifest) {
@@ -122,7 +122,7 @@ impl Loader<'_> {
     }
 }
 
-/// Why the task that executes `node` never has the output of `read`, and what to do.
+/// Why the task that executes `node` never has the output of `read`, and a hint.
 fn never_there(graph: &Graph, node: &GraphNode, read: &GraphNode) -> Option<(String, String)> {
     let (id, name) = (&node.id, &read.id);
     let is_before = graph.reaches(name, id);
@@ -148,7 +148,7 @@ fn never_there(graph: &Graph, node: &GraphNode, read: &GraphNode) -> Option<(Str
                     that the split is over, or before the branch";
         (format!("`{name}` is executed by the task above `{id}`, which reads its output"), hint.into())
     } else {
-        let hint = "what clones and subtasks bring comes with the merge, as its `input`";
+        let hint = "the outputs of clones and subtasks come with the merge, as its `input`";
         (format!("`{name}` is executed by clones or subtasks below `{id}`, which reads its output"), hint.into())
     })
 }

@@ -1,4 +1,4 @@
-//! What files say about each other, and the texts in them that are expressions (step 2).
+//! References between files, and the texts in them that are expressions (step 2).
 
 use super::{
     Loader,
@@ -145,7 +145,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A decision whose schema lists what it can select must list edges that it has, and must be able to select one.
+    /// A decision whose schema lists its choices must list edges that it has, and must be able to select one.
     fn decision_outputs(&mut self, pointer: &str, node: &NodeManifest) {
         let (Some(Role::Decision), Some(id), Some(name)) = (node.role, &node.id, &node.schema_out) else { return };
         if !self.docs.workflow.has("edges") {
@@ -217,7 +217,7 @@ impl Loader<'_> {
     }
 
     fn a_node(&mut self, file: In, pointer: &str, name: &str, ids: &BTreeSet<String>) {
-        // Of a node whose id nobody could read nothing is missed.
+        // A node whose id could not be read is not missed.
         let known = self.docs.workflow.listed && self.docs.workflow.value.nodes.iter().all(|node| node.id.is_some());
         if !ids.contains(name) && known {
             let hint = nearest(name, ids.iter().map(String::as_str), "workflow.yaml").unwrap_or_else(no_nodes);
@@ -261,7 +261,7 @@ impl Loader<'_> {
         self.docs.evaluations.value.suites = suites;
     }
 
-    /// What an assertion expects must be something that it can find.
+    /// The expected value of an assertion must be possible.
     fn expected(&mut self, pointer: &str, kind: AssertionKind, expected: &Value, expression: bool) {
         let (wrong, hint) = match kind {
             AssertionKind::Status if Status::deserialize(expected).is_err() => {
@@ -269,7 +269,7 @@ impl Loader<'_> {
             }
             AssertionKind::Matches => match expected.as_str().map(regex::Regex::new) {
                 Some(Ok(_)) => return,
-                // The last line says what is wrong; those before it show where.
+                // The last line names the fault; those before it show where.
                 Some(Err(error)) => {
                     let error = error.to_string();
                     let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");

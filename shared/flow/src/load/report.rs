@@ -1,4 +1,4 @@
-//! What is wrong with a folder, all of it together.
+//! The faults of a folder, all of them together.
 
 use super::tree::Place;
 use serde::Serialize;
@@ -13,11 +13,11 @@ pub struct Fault {
     pub line: u32,
     /// Counts from 1, in characters.
     pub column: u32,
-    /// What sort of fault; stable, for machines.
+    /// The kind of fault; stable, for machines.
     pub code: &'static str,
-    /// What is wrong.
+    /// The fault, as a sentence.
     pub message: String,
-    /// What can be done.
+    /// A way to correct it.
     pub hint: String,
 }
 
@@ -81,7 +81,7 @@ impl Faults {
         }
     }
 
-    /// Notes what has no effect here, and is no fault.
+    /// Notes a key that has no effect here, and is no fault.
     pub(super) fn note(&mut self, at: At<'_>, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
         self.notes.insert(fault(at, code, message.into(), hint.into()));
     }
@@ -104,7 +104,7 @@ fn fault(at: At<'_>, code: &'static str, message: String, hint: String) -> Fault
     Fault { file: at.file.into(), line, column, code, message, hint }
 }
 
-/// Where a fault is.
+/// The place of a fault.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) file: &'a str,
@@ -129,7 +129,7 @@ pub(super) fn meant<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     similar::get_close_matches(name, known, 1, 0.6).first().copied()
 }
 
-/// The names that there are; of many those that come nearest to `name`, how many there are, and where all of them can be seen.
+/// The known names; of many only those nearest to `name`, with their number and the place of the whole list.
 pub(super) fn there_are(name: &str, known: &[&str], all: &str) -> Option<String> {
     const MOST: usize = 12;
     if known.len() <= MOST {

@@ -5,7 +5,7 @@ use crate::manifest::SecretReference;
 use serde_json::Value;
 
 /// The places in the `config` of a list's entries that hold a secret in plain text. Files are looked at as they are written,
-/// whatever else is wrong with them: nothing must keep a secret from being found.
+/// in spite of other faults: nothing must keep a secret from being found.
 pub(super) fn in_configs(file: &Tree, list: &str) -> Vec<Place> {
     let mut found = Vec::new();
     if let Some(Value::Array(items)) = file.get(list).map(Tree::to_value) {

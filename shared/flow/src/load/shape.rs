@@ -1,7 +1,7 @@
-//! Checks a file against the schema of its manifest, and takes out of it what is wrong, so that the rest can be looked at.
+//! Checks a file against the schema of its manifest, and takes wrong values out of it, so that the rest can be looked at.
 //!
-//! It reads the part of JSON Schema that our own types come out as. What is served to editors is the same schema, and a test
-//! holds this reader and a real validator together.
+//! It reads the part of JSON Schema that our own types come out as. Editors are served the same schema, and a test holds
+//! this reader and a real validator together.
 
 use super::{
     report::{At, Faults, listed, meant, nearest},
@@ -20,7 +20,7 @@ pub(super) struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// The tree without what is wrong; none when nothing is left of it.
+    /// The tree without its wrong parts; none when nothing is left of it.
     pub(super) fn check(&mut self, tree: Tree) -> Option<Tree> {
         let root = self.root;
         self.value(tree, root, "the file")
@@ -30,7 +30,7 @@ impl<'a> Shape<'a> {
         self.faults.add(At { file: self.file, place }, code, message, hint);
     }
 
-    /// `name` is what people call the value.
+    /// `name` is the value's name for people.
     fn value(&mut self, tree: Tree, schema: &'a Value, name: &str) -> Option<Tree> {
         let Some(schema) = self.resolve(schema).as_object() else { return Some(tree) };
         if let Some(choices) = choices(schema) {
@@ -121,7 +121,7 @@ impl<'a> Shape<'a> {
         None
     }
 
-    /// What there is to choose from: choices may lead to more choices, as an optional enum does.
+    /// The leaves of a choice: choices may lead to more choices, as an optional enum does.
     fn leaves(&self, of: &'a [Value]) -> Vec<&'a Value> {
         of.iter()
             .map(|choice| self.resolve(choice))
@@ -153,7 +153,7 @@ impl<'a> Shape<'a> {
         None
     }
 
-    /// The entries of an object without what is wrong. None when something is missing without which it means nothing.
+    /// The entries of an object without the wrong ones. None when something is missing without which it means nothing.
     fn object(
         &mut self,
         map: Vec<(String, Place, Tree)>,
@@ -298,7 +298,7 @@ mod tests {
     use proptest::{prelude::*, sample::Index};
     use serde_json::json;
 
-    /// What the reader says of a document: the codes of its faults.
+    /// The codes of the faults that the reader finds in a document.
     fn said(name: &str, document: &Value) -> Vec<&'static str> {
         let mut faults = Faults::default();
         let read = Tree::read("a.json", &document.to_string());
@@ -335,7 +335,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// The reader of schemas and a real validator agree on what is wrong.
+        /// The reader of schemas and a real validator agree on the faults.
         #[test]
         fn the_loader_and_editors_see_the_same(
             document in any::<Index>(),

@@ -1,4 +1,4 @@
-//! Binds tools to what runs them, and checks that agents can have those that their nodes list (step 6).
+//! Binds tools to their targets, and checks that agents can have those that their nodes list (step 6).
 
 use super::{
     Loader,
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 const LONGEST_NAME: usize = 64;
 
 impl Loader<'_> {
-    /// Step 6: binds tools to what runs them, and agents to models and tools.
+    /// Step 6: binds tools to their targets, and agents to models and tools.
     pub(super) fn register_tools(&mut self) -> HashMap<String, ToolBinding> {
         self.check_models();
         let tools = std::mem::take(&mut self.docs.tools.value.tools);
@@ -82,7 +82,7 @@ impl Loader<'_> {
         None
     }
 
-    /// The hint for an entry point that nothing is registered as: what was meant, and what there is.
+    /// The hint for an unknown entry point: the nearest name, and the known ones.
     fn entrypoints(&self, entrypoint: &str) -> String {
         let (tools, functions) = (&self.known.tools, &self.known.functions);
         let module = |name: &str| name.split_once(':').map(|(module, _)| module.to_owned());

@@ -198,7 +198,7 @@ impl Tree {
         }
     }
 
-    /// What sort of value it is, as JSON Schema calls it.
+    /// The type of the value, as JSON Schema calls it.
     pub(super) fn type_name(&self) -> &'static str {
         match &self.content {
             Content::List(_) => "array",
@@ -214,7 +214,7 @@ impl Tree {
 
 const LOOK: &str = "look for a bracket or a quote without its other half, and for the indentation, there and before";
 
-/// What a parser says, without the place, which the fault has.
+/// A parser's message without its place, which the fault has.
 fn no_such(what: &str, reason: &str) -> String {
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
     format!("this is no {what}: {reason}")

@@ -81,7 +81,7 @@ impl Step<'_> {
         if round > SECOND_CHANCES {
             let error =
                 Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
-                    .hint("the schema and what was said are in the task's history");
+                    .hint("the schema and the answers are in the task's history");
             return self.done(Done { node: Some(node), error: Some(error), output, ..Done::default() });
         }
         let prompt = format!(
@@ -163,12 +163,12 @@ impl Step<'_> {
     }
 }
 
-/// What an agent is told of a number that would change.
+/// The message for an agent about a number that would change.
 fn inexact(error: Error) -> String {
     format!("{}; write it as a text, in quotes", error.message)
 }
 
-/// The JSON of an answer, with its text: the whole answer, or its one fenced block, or what stands between its outermost brackets.
+/// The JSON of an answer, with its text: the whole answer, or its one fenced block, or the text between its outermost brackets.
 fn parse(text: &str) -> Option<(Value, &str)> {
     let text = text.trim();
     if let Ok(value) = serde_json::from_str(text) {

@@ -1,4 +1,4 @@
-//! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes what it left behind. Its log
+//! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes its files, chats and children. Its log
 //! stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too; the log says
 //! which they are.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DELETED: &str = "deleted";
 
 impl TaskMachine {
-    /// Somebody wants the task gone.
+    /// Takes in a request to delete the task.
     pub(super) fn delete(&self, state: &TaskState, stamp: &Stamp) -> Decision<Self> {
         if state.deleted {
             return Decision::default();
@@ -51,7 +51,7 @@ pub(super) fn clear(
     decision
 }
 
-/// What a task has begun that goes with it: the fold of its log, which knows of every child, of forks too that are done.
+/// The actors that a task began and that are deleted with it: the fold of its log, which knows every child, also of forks that are done.
 #[derive(Debug, Default)]
 pub struct Left {
     /// Its children.

@@ -1,9 +1,10 @@
-//! A re-run follows its recorded task: it takes in what it is told in the same turns. What chance decided then is not decided
-//! again (spec 002 §6, §10.7). Where something else runs than then, as from a node on or in a retry, it goes on by itself as soon as a turn is
-//! there and its merge does not begin.
+//! A re-run follows its recorded task: it takes in its messages in the same turns. Random choices of that time are not made again (spec 002
+//! §6, §10.7). Where other work runs than then, as from a node on or in a retry, it goes on by itself as soon as a turn is there and its merge
+//! does not begin.
 //!
-//! A re-run on recorded answers alone also sends off as many children, and ends by itself where the recorded task did. Its children follow their own records. So one that was not needed any more, and stopped, has to be none that ended this time,
-//! and one that ended although it was not needed has to come to its end.
+//! A re-run on recorded answers alone also sends off as many children, and ends by itself where the recorded task did. Its children follow their own
+//! records. So a child that was stopped as not needed must not have ended this time, and a child that ended although it was not needed has to come to
+//! its end.
 
 use super::{TaskMachine, TaskState, just, step::Step};
 use crate::router::{Position, Record, Route};
@@ -19,7 +20,7 @@ use std::{collections::BTreeSet, sync::Arc};
 pub(super) const NOT_NEEDED: &str = "not needed any more";
 
 impl TaskMachine {
-    /// What this task follows, if it is a re-run that does.
+    /// The record that this task follows, if it is such a re-run.
     pub(super) fn follows(&self, state: &TaskState) -> Option<Arc<Record>> {
         let replay = state.config.as_ref()?.replay.as_ref()?;
         self.flows.record(replay.of).filter(|_| !state.diverged)
@@ -31,14 +32,14 @@ impl TaskMachine {
         if !early {
             return self.with(state, stamp, |step| step.told(command));
         }
-        // What comes twice is kept once, and an end has nothing after it.
+        // A repeated message is kept once, and none after the end.
         if state.finished.is_some() || state.held.contains(&command) {
             return Decision::default();
         }
         just(TaskEvent::HeldBack { command: Box::new(command) })
     }
 
-    /// Takes in what was kept until its turn, as far as that has come with what was decided just now.
+    /// Takes in the messages that were held back, as far as the latest decision has made it their turn.
     pub(super) fn catch_up(&self, state: &TaskState, mut decision: Decision<Self>, stamp: &Stamp) -> Decision<Self> {
         let sent_off = |event: &TaskEvent| matches!(event, TaskEvent::Spawned { .. });
         let concerns = |event: &TaskEvent| sent_off(event) || matches!(event, TaskEvent::HeldBack { .. });
@@ -81,8 +82,8 @@ impl TaskMachine {
     }
 }
 
-/// Whether nobody is left who could tell the task what the recorded one knew: all of its children have ended, and what they told
-/// is kept for turns that do not come. Or, where something else may have run than then, whether all of the turn is there and was not enough.
+/// Whether no message can come any more that the recorded task had: all of its children have ended, and their messages are kept for turns
+/// that do not come. Or, where other work may have run than then, whether all of the turn is there and was not enough.
 fn is_stuck(state: &TaskState, record: &Record) -> bool {
     let ended = state.held.iter().filter_map(|held| match held {
         TaskCommand::Arrived { arrival } if arrival.place.len() == 1 => Some(ChildName(arrival.child.as_str().into())),
@@ -106,8 +107,8 @@ impl Step<'_> {
         self.carry_out(route, 0);
     }
 
-    /// Whether a request to stop is that of a parent who needs the task no more, and who did not stop the recorded one before
-    /// its end.
+    /// Whether a request to stop is that of a parent that does not need the task any more, and that did not stop the recorded
+    /// one before its end.
     pub fn outlives(&self, stop_id: StopId) -> bool {
         let Some(origin) = &self.config.origin else { return false };
         self.config.repeats()
@@ -115,7 +116,7 @@ impl Step<'_> {
             && stop_id == StopId::from_key(&origin.parent.to_string(), origin.name().as_str())
     }
 
-    /// The end of a child whose recorded task was stopped because nobody needed it is that it was stopped.
+    /// The end of a child whose recorded task was stopped as not needed: it was stopped.
     pub fn as_recorded(&self, mut route: Route) -> Route {
         let was_stopped = self.record.as_ref().is_some_and(|record| !record.ended_by_itself());
         if !was_stopped || self.config.origin.is_none() || !self.config.repeats() {

@@ -1,4 +1,4 @@
-//! Human steps: a node asks and the task is only rows until somebody answers. An answer that comes early is kept.
+//! Human steps: a node asks and the task is only rows until a person answers. An answer that comes early is kept.
 
 use crate::{
     flow::Op,
@@ -95,7 +95,7 @@ impl Step<'_> {
         }
     }
 
-    /// Nobody answered in time.
+    /// Ends a wait whose time is up without an answer.
     pub fn expired(&mut self, id: QuestionId) {
         let Some(execution) = &self.state.execution else { return };
         if !matches!(execution.mode, Mode::Asking { question_id, .. } if question_id == id) {
@@ -108,7 +108,7 @@ impl Step<'_> {
         };
         match default {
             Some(answers) => self.take(&node, answers, "default".into()),
-            None => self.fail(Error::new(Code::Timeout, "nobody answered in time")),
+            None => self.fail(Error::new(Code::Timeout, "no answer came in time")),
         }
     }
 }

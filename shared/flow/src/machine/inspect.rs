@@ -1,8 +1,8 @@
 //! The inspector: pausing between nodes and going on (spec 002 §10.7). It changes when a task goes on, never where.
 //!
-//! What it is told holds for the whole tree below the task. A pause goes around the mailboxes: it is an item beside the root's log that all of
-//! the tree read before they begin something, and a task follows it once. Everything is also told by letters to children that are on
-//! their way, and children that are made later begin as their parent is (`Step::child`).
+//! Its commands hold for the whole tree below the task. A pause goes around the mailboxes: it is an item beside the root's log that all of the
+//! tree read before they begin something, and a task follows it once. Everything is also told by letters to children that are on their way,
+//! and children that are made later begin as their parent is (`Step::child`).
 
 use crate::machine::{
     Execution, Mode, actor_id,
@@ -27,7 +27,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a node that waited is held back now; it is paused before then, and gives back what it had.
+    /// Whether a node that waited is held back now; it is paused before then, and gives back its slots or its place.
     pub(super) fn is_held_back(&mut self, node: &NodeId) -> bool {
         let holds = self.state.inspector.holds_back(node);
         if holds {

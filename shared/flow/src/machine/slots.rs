@@ -1,6 +1,6 @@
-//! Waiting for slots: what a flow, a node or a provider may do at once (spec 002 §10.12), and then for a place on the machine that a
-//! node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a letter wakes it when the slots,
-//! or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
+//! Waiting for slots: limits of a flow, a node or a provider on what runs at once (spec 002 §10.12), and then for a place on the machine that
+//! a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a letter wakes it when the
+//! slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
 
 use crate::{
     Flow,
@@ -38,14 +38,14 @@ pub(crate) fn of_model(flow: &Flow, node: &Node, model: Option<&str>) -> Vec<(St
     slots
 }
 
-/// Who holds the slots of an execution that begins with this attempt.
+/// The holder of the slots of an execution that begins with this attempt.
 fn holder(config: &TaskConfig, node: &NodeId, attempt: u32) -> String {
     format!("{}/{node}/{attempt}", config.task)
 }
 
 impl Step<'_> {
-    /// What the node has to have before it begins: nothing for one that asks people, and nothing for one that asks an agent, whose
-    /// every call of a model takes slots by itself.
+    /// The slots that the node has to have before it begins: none for a node that asks people, and none for one that asks an
+    /// agent, whose every call of a model takes slots by itself.
     pub(super) fn slots_of(&self, node: &NodeId) -> Vec<(String, u32)> {
         match self.node(node) {
             Some(node) if !matches!(node.op, Op::Agent { .. } | Op::Ask(_)) => of_node(self.flow, node),
@@ -146,8 +146,8 @@ impl Step<'_> {
         }
     }
 
-    /// Goes before others that wait, or after them, from here on; and so do all tasks below. What waits in the queue already is brought
-    /// to the front with this command; a request for slots or for a place gets the place of its new priority, and an agent that is asked is told.
+    /// Goes before others that wait, or after them, from here on; and so do all tasks below. This command brings messages that already wait in
+    /// the queue to the front; a request for slots or for a place gets the place of its new priority, and an agent that is asked is told.
     pub(super) fn prioritize(&mut self, priority: i8) {
         if self.state.finished.is_some() || self.config.priority == priority {
             return;

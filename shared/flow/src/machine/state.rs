@@ -14,17 +14,17 @@ use std::{collections::BTreeMap, sync::Arc};
 pub struct TaskState {
     /// How it is set up; none before its first command.
     pub config: Option<Arc<TaskConfig>>,
-    /// Where it is.
+    /// Its position in the graph.
     pub place: Place,
     /// The node that executes or waits for an answer.
     pub execution: Option<Execution>,
-    /// What earlier nodes gave, where an expression of the flow reads it.
+    /// Outputs of earlier nodes that an expression of the flow reads.
     pub outputs: BTreeMap<NodeId, Arc<Value>>,
-    /// Answers of people to questions that are not asked yet, with who gave them.
+    /// Answers of people to questions that are not asked yet, with their authors.
     pub early: BTreeMap<NodeId, (Map<String, Value>, String)>,
-    /// What the inspector wants.
+    /// Breakpoints and pauses.
     pub inspector: Inspector,
-    /// For a re-run, what it was told before its turn.
+    /// For a re-run, messages that came before their turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<TaskCommand>,
     /// Whether a re-run could not go on as the recorded task did.
@@ -34,10 +34,10 @@ pub struct TaskState {
     pub stopping: Option<(StopId, String)>,
     /// How it ended.
     pub finished: Option<Finished>,
-    /// Whether somebody wants it gone.
+    /// Whether its deletion was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// Whether what it left behind is gone.
+    /// Whether its files and chats are gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cleared: bool,
     /// Whether its artifacts are still to be stored.
@@ -46,7 +46,7 @@ pub struct TaskState {
     pub has_artifacts: bool,
     /// Nodes executed.
     pub steps: u64,
-    /// What they used.
+    /// Their usage.
     pub usage: Usage,
     /// Why it is parked.
     pub parked: Option<String>,
@@ -67,11 +67,11 @@ pub struct Execution {
     pub started_at: Timestamp,
     /// How long it waited in the queue.
     pub queue_ms: u64,
-    /// What it does.
+    /// Its activity.
     pub mode: Mode,
     /// Tokens of its context.
     pub context_tokens: u64,
-    /// What it used so far.
+    /// Its usage so far.
     pub usage: Usage,
     /// Tools called so far.
     pub tool_calls: u32,
@@ -87,12 +87,12 @@ pub struct Execution {
     /// Since when it waits, or waited last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Timestamp>,
-    /// What its agent has said, or people have answered: it is not asked for again, whatever becomes of the worker.
+    /// The answer of its agent or of people: it is not asked for again after the death of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Given>,
 }
 
-/// What a node got from those that it asked.
+/// The answer to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Given {
@@ -102,7 +102,7 @@ pub enum Given {
     Answers(Map<String, Value>),
 }
 
-/// What an executing node does.
+/// The activity of an executing node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Mode {
@@ -131,7 +131,7 @@ pub enum Mode {
     },
 }
 
-/// What the inspector wants of a task (spec 002 §10.7).
+/// The inspector's settings of a task (spec 002 §10.7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inspector {
     /// Pause before the next node.
@@ -148,7 +148,7 @@ pub struct Inspector {
     pub heard: Vec<HoldId>,
 }
 
-/// How many requests to hold its tree a task remembers: a request is there until somebody lets the tree go on.
+/// How many requests to hold its tree a task remembers: a request is there until a command lets the tree go on.
 const HEARD: usize = 32;
 
 /// How a task ended.
@@ -205,7 +205,7 @@ impl TaskState {
         self.finished.is_none() && self.inspector.next && self.place.position == Position::Waiting
     }
 
-    /// Whether nothing of it has begun: its beginning failed, and somebody may have it tried again.
+    /// Whether nothing of it has begun: its beginning failed, and a person may have it tried again.
     pub fn is_unbegun(&self) -> bool {
         self.finished.is_none() && self.steps == 0 && self.execution.is_none() && self.inspector.paused_at.is_none()
     }
@@ -216,7 +216,7 @@ impl TaskState {
             && self.execution.as_ref().is_some_and(|execution| matches!(execution.mode, Mode::Running))
     }
 
-    /// Whether it was deleted and has ended, and what it left behind is still there.
+    /// Whether it was deleted and has ended, and its files and chats are still there.
     pub fn is_clearing(&self) -> bool {
         self.deleted && self.finished.is_some() && !self.archiving && !self.cleared
     }
@@ -334,7 +334,7 @@ impl TaskState {
                 }
             }
             TaskEvent::Unparked { .. } => self.parked = None,
-            // What was kept until its turn has been taken in.
+            // A message that was held back for its turn has been taken in.
             TaskEvent::ChildArrived { arrival } => {
                 self.held.retain(|held| !matches!(held, TaskCommand::Arrived { arrival: kept } if kept == arrival));
             }
@@ -367,7 +367,7 @@ impl TaskState {
                     None if waited => {}
                     None => execution.crashes += 1,
                 }
-                // What was only told to come again has not begun before.
+                // A node that was only told to come again has not begun before.
                 if waited && (attempt == 1 || execution.unready_since.is_some()) {
                     (execution.started_at, execution.queue_ms) = (at, queue_ms);
                 }

@@ -24,7 +24,7 @@ pub(crate) struct Step<'a> {
     pub config: &'a Arc<TaskConfig>,
     pub flow: &'a Arc<Flow>,
     pub stamp: &'a Stamp,
-    /// What a re-run follows.
+    /// The record that a re-run follows.
     pub record: Option<Arc<Record>>,
     /// The places of the machine that commands run on.
     pub places: Option<Places>,
@@ -152,7 +152,7 @@ impl<'a> Step<'a> {
     fn run_of(&self, node: &NodeId, attempt: u32, retry: u32, input: Arc<Value>, given: Option<Value>) -> Run {
         let mut outputs = self.state.outputs.clone();
         if self.config.keep_outputs {
-            // What this very step has ended is not in the state yet.
+            // Nodes that this very step has ended are not in the state yet.
             for event in &self.decision.events {
                 if let TaskEvent::NodeFinished { node, status: Status::Success | Status::Partial, output, .. } = event {
                     outputs.insert(node.clone(), Arc::new(output.clone()));
@@ -164,7 +164,7 @@ impl<'a> Step<'a> {
         Run { config: self.config.clone(), node: node.clone(), attempt, retry, input, outputs, given, waited }
     }
 
-    /// What the node that executes was given by those that it asked, as its output.
+    /// The answer to the executing node, as its output.
     fn given(&self, node: &NodeId) -> Option<Value> {
         let execution = self.state.execution.as_ref().filter(|execution| execution.node == *node)?;
         Some(match execution.given.as_ref()? {
@@ -236,7 +236,7 @@ impl<'a> Step<'a> {
             usage: execution.usage,
             tool_calls: execution.tool_calls + tools.len() as u32,
         };
-        // What this very step has heard of is not in the state yet.
+        // Answers that this very step has taken in are not in the state yet.
         for event in &self.decision.events {
             if let TaskEvent::AgentReplied { answer, .. } = event {
                 metrics.usage += answer.usage;
@@ -293,7 +293,7 @@ impl<'a> Step<'a> {
         self.carry_out(route, 0);
     }
 
-    /// What becomes of a failure of the node that executes.
+    /// Decides on a failure of the node that executes.
     fn verdict(&self, error: &Error, execution: &Execution, recorded: bool) -> Verdict {
         let Some(node) = self.node(&execution.node).filter(|_| self.state.stopping.is_none()) else {
             return Verdict::Stands;
@@ -320,7 +320,8 @@ impl<'a> Step<'a> {
         self.send(to, &TaskCommand::Wake { node, attempt }, Some(until));
     }
 
-    /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, wakes nobody.
+    /// The time of a node that waits has come, or its slots are there. A letter that comes twice, or after a stop, has no
+    /// effect.
     pub fn wake(&mut self, node: &NodeId, attempt: u32) {
         let Some(execution) = self.waits(node, attempt) else { return };
         let Mode::Waiting { wait: wait @ (Wait::Backoff { .. } | Wait::Slots { .. }) } = execution.mode.clone() else {
@@ -372,7 +373,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Somebody wants the task to end. A node that a worker runs ends first: it may be writing.
+    /// Takes in a request to end the task. A node that a worker runs ends first: it may be writing.
     pub fn stop(&mut self, stop_id: StopId, reason: &str) {
         if self.state.finished.is_some() || self.state.stopping.is_some() || self.outlives(stop_id) {
             return;
@@ -414,7 +415,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// What a paused task was at is given up.
+    /// Gives up the present work of a paused task.
     pub fn give_up(&mut self) {
         let why = self.state.parked.as_deref().unwrap_or("it failed again and again");
         let error = Error::new(Code::Paused, format!("given up: {why}"));
@@ -422,7 +423,7 @@ impl<'a> Step<'a> {
         self.carry_out(route, 0);
     }
 
-    /// What a node's agent is asked, by the manifest.
+    /// The agent of a node, by the manifest.
     pub fn agent_of(&self, node: &NodeId) -> Option<(&'a crate::flow::Agent, &'a Node)> {
         let node = self.node(node)?;
         match &node.op {

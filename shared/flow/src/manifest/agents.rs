@@ -1,4 +1,4 @@
-//! `agents.yaml` and `tools.yaml`: who answers, and with what.
+//! `agents.yaml` and `tools.yaml`: the agents, and their tools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,7 @@ pub struct Tools {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolManifest {
-    /// Its id: what nodes list, and what agents call it by.
+    /// Its id, which nodes list and agents call it by.
     #[schemars(length(min = 1))]
     pub id: String,
     /// Its name, for people.
@@ -129,8 +129,8 @@ pub struct ToolManifest {
 pub struct ToolPermissions {
     /// The folder of the workspace that it may touch, such as `/projects`; everything when nothing is said, or `false`.
     pub root: Option<Root>,
-    /// Whether it may reach the network. No built-in tool and no registered function of ours can; what a host adds that can is
-    /// denied without this, and so is the network to a command in the sandbox.
+    /// Whether it may reach the network. No built-in tool and no registered function of ours can; a tool of the host that can
+    /// is denied without this, and so is the network to a command in the sandbox.
     pub allow_network: bool,
     /// Whether it may run a command. No built-in tool that a flow can have does; a tool with a `command` is denied without this.
     pub allow_shell: bool,

@@ -50,13 +50,13 @@ pub struct Execution {
     /// Tasks of this flow that wait or run, clones and subtasks not counted; one more is refused until one has ended.
     #[schemars(range(min = 1))]
     pub max_queued: Option<u32>,
-    /// Which of those that wait goes first.
+    /// The order of waiting tasks.
     pub queue_policy: QueuePolicy,
     /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
 }
 
-/// Which of the tasks that wait goes first.
+/// The order of waiting tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueuePolicy {
@@ -105,7 +105,7 @@ pub struct CliProfile {
     pub description: Option<String>,
     /// Without effect here, and noted so: a flow is the folder that it is run from.
     pub default_config_dir: Option<String>,
-    /// Without effect here, and noted so: `telemetry_overlays` says what is shown.
+    /// Without effect here, and noted so: `telemetry_overlays` chooses the shown parts.
     pub presentation_rules: Option<Value>,
     /// The flow that it runs.
     pub default_workflow_id: Option<String>,
@@ -129,7 +129,7 @@ pub struct CliProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionPolicies {
-    /// Whether what was typed is kept.
+    /// Whether typed lines are kept.
     pub persist_history: bool,
     /// In which file.
     pub history_file: Option<String>,
@@ -177,11 +177,11 @@ pub struct CustomCommand {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// A registered function, `module:function`, that makes the input of what is typed.
+    /// A registered function, `module:function`, that makes the input of the typed text.
     pub entrypoint: Option<String>,
     /// The start node of the task.
     pub start: Option<String>,
-    /// The input: a template over `text`, what is typed.
+    /// The input: a template over `text`, the typed text.
     pub input: Option<Value>,
 }
 
@@ -199,7 +199,7 @@ pub struct EngineMetadata {
     pub engine_version: Option<String>,
     /// Its authors.
     pub authors: Vec<String>,
-    /// The revisions of its schemas, by name, as every run records them: what a schema says of itself (`version`, `x-revision`), the
+    /// The revisions of its schemas, by name, as every run records them: the schema's own revision (`version`, `x-revision`), the
     /// beginning of its SHA-256, or any other text.
     pub schema_revisions: BTreeMap<String, String>,
     /// Anything more that every run records.
@@ -218,7 +218,7 @@ pub struct Deployment {
     pub flow_version: Option<String>,
     /// The engine that it needs: a range such as `>=0.1, <0.3`. Another engine refuses the flow.
     pub engine_version: Option<String>,
-    /// Files and folders that it is made of, with what they are for.
+    /// Its files and folders, with their purposes.
     pub layout: BTreeMap<String, String>,
     /// The environment that it needs.
     pub environment: Vec<EnvironmentVariable>,
@@ -254,7 +254,7 @@ pub struct Bootstrap {
     pub run: Option<String>,
 }
 
-/// One file and what is in it.
+/// One file and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

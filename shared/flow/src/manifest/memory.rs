@@ -1,4 +1,4 @@
-//! `memory.yaml` and `persistent_memory.yaml`: what nodes are given of what was remembered.
+//! `memory.yaml` and `persistent_memory.yaml`: the memory that nodes are given.
 
 use crate::flow::{Retrieval, StoreKind};
 use schemars::JsonSchema;
@@ -82,7 +82,7 @@ pub struct PersistentMemory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PersistentStore {
-    /// Which store.
+    /// The store.
     pub store: StoreKind,
     /// The kind of store, as `type` in memory.yaml.
     pub backend: Option<String>,

@@ -1,4 +1,4 @@
-//! `metrics.yaml`, `artifacts.yaml` and `plugins.yaml`: what is kept and sent of what happens. None of it changes a route.
+//! `metrics.yaml`, `artifacts.yaml` and `plugins.yaml`: records of runs, and their receivers. None of it changes a route.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct Metrics {
     pub version: Value,
     /// Whether this flow's tasks are measured.
     pub enabled: bool,
-    /// Which metrics; all when nothing is said, with their usual buckets and labels.
+    /// The metrics; all by default, with their usual buckets and labels.
     pub metrics: Vec<MetricManifest>,
 }
 
@@ -103,7 +103,7 @@ pub struct Plugin {
     pub name: Option<String>,
     /// Its purpose.
     pub description: Option<String>,
-    /// Which of the built-in observers it is.
+    /// The kind of built-in observer.
     #[serde(rename = "type")]
     pub kind: PluginKind,
     /// Whether it is told anything.
@@ -148,7 +148,7 @@ pub enum ConfigKey {
 }
 
 impl PluginKind {
-    /// The keys that `config` has, what each takes, and whether nothing can be sent without it.
+    /// The keys of `config`, each with the kind of its value, and whether it is required.
     pub fn keys(self) -> &'static [(&'static str, ConfigKey, bool)] {
         match self {
             Self::JsonLines => &[("path", ConfigKey::Text, false), ("max_bytes", ConfigKey::Number, false)],

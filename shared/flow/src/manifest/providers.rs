@@ -1,6 +1,6 @@
-//! `providers.yaml` and `provider_credentials.yaml`: which models are reached, and where their keys are kept.
+//! `providers.yaml` and `provider_credentials.yaml`: the models that a flow reaches, and the places of their keys.
 //!
-//! A manifest never holds a key. It says where one is: in the environment, in a file, or in the secrets of the host.
+//! A manifest never holds a key. It names its place: an environment variable, a file, or a secret of the host.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -89,7 +89,7 @@ fn publish(schema: &mut Value) {
                 object.insert("patternProperties".into(), json!({"^x-": true}));
             }
             for (key, value) in object.iter_mut() {
-                // What users may write as a default or a choice is no schema.
+                // A user's default or choice is no schema.
                 if key != "default" && key != "const" && key != "enum" {
                     publish(value);
                 }

@@ -1,6 +1,6 @@
 //! `workflow.yaml`: nodes and edges.
 //!
-//! What must be there is optional in these types and required in their schemas (`extend`: a field that has a default is
+//! Required keys are optional in these types and required in their schemas (`extend`: a field that has a default is
 //! never required by itself). A node with a mistake is still looked at, so that its other mistakes are found, too.
 
 use crate::{
@@ -22,7 +22,7 @@ pub struct Workflow {
     pub name: Option<String>,
     /// Its purpose.
     pub description: Option<String>,
-    /// Files whose change would start a task of this flow. Nobody watches files yet, so the check refuses it.
+    /// Files whose change would start a task of this flow. Files are not watched yet, so the check refuses it.
     pub on: Vec<Trigger>,
     /// The nodes.
     pub nodes: Vec<NodeManifest>,
@@ -101,7 +101,7 @@ pub struct NodeManifest {
     pub default_start: bool,
     /// For an agent node: the agent, an id of agents.yaml.
     pub agent_id: Option<String>,
-    /// For an agent node: what it is asked, a text with {{expressions}}. Its input as JSON when nothing is said.
+    /// For an agent node: its prompt, a text with {{expressions}}. Its input as JSON by default.
     pub prompt: Option<String>,
     /// The part of memory that it is given: `none`, `global`, or the id of a context profile of memory.yaml.
     #[schemars(required)]
@@ -117,17 +117,17 @@ pub struct NodeManifest {
     /// The task fails when this node fails; this is the default. For an exit: a task that comes there partial has failed.
     pub fail_on_failure: Option<bool>,
     /// For a linear node or a decision: failures that go on along an edge of their own, once no retry is left. The task stays as it
-    /// was, and the next node is given `{error, input}`: why the node failed, and what it was given. The first that matches counts.
+    /// was, and the next node is given `{error, input}`: the failure of the node, and its input. The first that matches counts.
     pub on_error: Vec<ErrorRouteManifest>,
-    /// For an exit: every task that reaches it has failed. An exit has nothing else to say: it gives back what comes to it.
+    /// For an exit: every task that reaches it has failed. An exit has nothing else to say: it gives back its input.
     pub always_fail: bool,
     /// For a merge: how it joins.
     pub merge: Option<MergeManifest>,
-    /// For a split: what it makes subtasks of.
+    /// For a split: the elements that become subtasks.
     pub split: Option<SplitManifest>,
-    /// For a deterministic node: what it does. `identity` when nothing is said.
+    /// For a deterministic node: its operation. `identity` by default.
     pub op: Option<OpManifest>,
-    /// For a human step: what people are asked.
+    /// For a human step: its questions.
     pub ask: Option<AskManifest>,
     /// The place in memory for its output.
     pub remember: Option<RememberManifest>,
@@ -158,14 +158,14 @@ impl Default for RetriesManifest {
     }
 }
 
-/// Which failures are tried again, how often and when. A node that pauses holds nothing, and a stop ends it at once.
+/// The failures that are tried again, how often and when. A node that pauses holds nothing, and a stop ends it at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryManifest {
     /// How often, at most.
     #[schemars(range(min = 1, max = 100))]
     pub times: u32,
-    /// Which failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN, STORAGE_FULL and TIMEOUT), `any`, `exit`
+    /// The failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN, STORAGE_FULL and TIMEOUT), `any`, `exit`
     /// (a command that ends with another code than 0), `exit:22` (with this one), or codes of errors. OUTCOME_UNKNOWN, of a command
     /// that was interrupted, is tried again only where it is named: the command may have taken effect.
     pub on: Vec<String>,
@@ -178,7 +178,7 @@ pub struct RetryManifest {
     /// The longest pause, in seconds.
     #[schemars(range(min = 0.0, max = 604800.0))]
     pub max_backoff_seconds: f64,
-    /// How much of each pause is drawn: 0 for none, 1 for all of it. What was drawn is in the log.
+    /// The share of each pause that is drawn at random: 0 for none, 1 for all of it. The drawn pause is in the log.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub jitter: f64,
     /// How long after the node first began the last retry may begin, in seconds; no limit when nothing is said.
@@ -204,7 +204,7 @@ impl Default for RetryManifest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRouteManifest {
-    /// Which failures, by the names that `retries.on` has; all of them when nothing is said.
+    /// The failures, by the names that `retries.on` has; all of them by default.
     #[serde(default = "any_failure")]
     pub on: Vec<String>,
     /// The edge: its label, or the id of the node that it leads to.
@@ -256,8 +256,8 @@ pub struct MergeManifest {
     pub quorum: Option<u32>,
     /// For the strategy `best_of`: an expression over `input` (`from`, `child`, `status`, `output`) that gives a number.
     pub score: Option<String>,
-    /// The treatment of children that failed. When nothing is said, one of them fails a merge that takes all or the best, and the
-    /// other strategies go on without them. `include` shows those that failed until the merge began, whatever the strategy.
+    /// The treatment of children that failed. By default, one of them fails a merge that takes all or the best, and the
+    /// other strategies go on without them. `include` shows those that failed until the merge began, with any strategy.
     pub on_failure: Option<OnFailure>,
     /// The branch, split or decision whose ways it joins, where it is not the nearest one.
     pub of: Option<String>,
@@ -328,7 +328,7 @@ pub struct AskManifest {
     /// along an edge of its own.
     #[schemars(range(min = 0.001, max = 31536000.0))]
     pub timeout_seconds: Option<f64>,
-    /// The answers that count when nobody answers in time: one value a question; for an approval `{approved: false}`.
+    /// The answers that count when none came in time: one value per question; for an approval `{approved: false}`.
     pub default: Option<Map<String, Value>>,
 }
 

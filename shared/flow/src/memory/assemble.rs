@@ -64,7 +64,7 @@ impl Memory {
         Ok(context)
     }
 
-    /// What the sources have, newest first; of one moment the nearer layer first, then by key. And how many stores have more.
+    /// The items of the sources, newest first; of one moment the nearer layer first, then by key. And the number of stores that have more.
     async fn candidates(
         &self,
         scope: &Scope,
@@ -80,7 +80,7 @@ impl Memory {
             let kept = memory.stores.get(&store).and_then(|bounds| bounds.max_items);
             let most = kept.map_or(CONSIDERED, |kept| kept.min(CONSIDERED));
             let Newest { items, more } = self.newest(scope, store, most, CONSIDERED_BYTES).await?;
-            // Beyond the bounds of a store there is nothing, whatever is still to be deleted.
+            // No item beyond the bounds of a store counts, also if it is still to be deleted.
             cut += u32::from(more && kept.is_none_or(|kept| items.len() < kept));
             let wanted = |kept: &Kept| {
                 let matches =
@@ -127,13 +127,13 @@ impl Memory {
     }
 }
 
-/// What `context: global` is.
+/// The profile of `context: global`.
 fn everything() -> Profile {
     let sources = StoreKind::ALL.map(|store| Source { store, tags: Vec::new() }).into();
     Profile { id: "global".into(), max_tokens: GLOBAL_TOKENS, policy: Retrieval::Recency, sources }
 }
 
-/// What an item says, for ranking: its words, wherever they are in it.
+/// The words of an item, for ranking: its key, content and tags.
 fn text(candidate: &Candidate) -> String {
     let Kept { key, content, tags, .. } = &candidate.kept;
     let content = match content {

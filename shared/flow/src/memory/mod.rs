@@ -1,4 +1,4 @@
-//! Memory (spec 002 §4, §10.10): what nodes remember, in three layers, and the read-only context that is made of it.
+//! Memory (spec 002 §4, §10.10): items that nodes remember, in three layers, and the read-only context that is made of them.
 //!
 //! ```text
 //!   task     of one root task with its clones and subtasks      {workspace}/memory/task/{root}
@@ -28,7 +28,7 @@ pub const GLOBAL_TOKENS: u64 = 4000;
 /// The longest remembered content as JSON, in bytes.
 pub const MAX_CONTENT: usize = 256 * 1024;
 
-/// Which memory a task sees.
+/// The memory that a task sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// Its workspace.

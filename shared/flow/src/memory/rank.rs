@@ -20,7 +20,7 @@ pub struct Bm25;
 /// How soon a word that comes again counts no more, and how much the length of a text counts.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// What of a text, and of a query, is looked at, in bytes.
+/// The part of a text, and of a query, that is ranked, in bytes.
 const LOOK_AT: usize = 32 * 1024;
 
 #[async_trait]

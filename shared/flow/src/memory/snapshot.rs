@@ -1,4 +1,4 @@
-//! Snapshots (spec 002 §10.10): what a task could remember when it ended, kept for replay and auditing.
+//! Snapshots (spec 002 §10.10): the memory of a task as of its end, kept for replay and auditing.
 
 use super::{
     Memory, Scope, port,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// How much of each store a snapshot has, newest first.
 const ITEMS: usize = 1000;
 const BYTES: usize = 4 * 1024 * 1024;
-/// What one commit of a snapshot writes at most, in bytes: DynamoDB takes 4 MiB.
+/// The most bytes in one commit of a snapshot: DynamoDB takes 4 MiB.
 const COMMIT_BYTES: usize = 1024 * 1024;
 /// The sort key of what a snapshot says about itself, before every item.
 const HEAD: &str = "!";
@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub cut: Vec<String>,
 }
 
-/// What a kept snapshot says about itself; written last, so that what has it is whole.
+/// The head of a kept snapshot; written last, so that a snapshot with a head is whole.
 #[derive(Serialize, Deserialize)]
 struct Head {
     at: Timestamp,
@@ -41,7 +41,7 @@ fn partition(workspace: WorkspaceId, task: TaskId) -> String {
 }
 
 impl Memory {
-    /// What a task can remember now: the same memory gives the same snapshot, whatever the order it came about in.
+    /// The memory of a task now: the same memory gives the same snapshot, in whatever order it was written.
     pub async fn snapshot(&self, scope: &Scope, at: Timestamp) -> Result<Snapshot, Error> {
         let mut snapshot = Snapshot { at, ..Snapshot::default() };
         for store in StoreKind::ALL {

@@ -40,13 +40,13 @@ pub(super) struct Kept {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     pub at: Timestamp,
-    /// Which execution of which run remembered it, where one did.
+    /// The execution of a run that remembered it, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Writer>,
 }
 
-/// Who remembers: of two executions of one run that use the same key the later one counts, by their places in the flow and not by
-/// the clock; so the same input leaves the same memory, whichever subtask is faster.
+/// The writer of an item: of two executions of one run that use the same key the later one counts, by their places in the flow
+/// and not by the clock; so the same input leaves the same memory, whichever subtask is faster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Writer {
     /// The root task.
@@ -84,8 +84,8 @@ pub(super) fn tokens(content: &Value) -> u64 {
     (characters as u64).div_ceil(4).max(1)
 }
 
-/// Whether it is time to look for what is beyond a store's bounds: after every write of a small store, and after one of many of a
-/// large one, so that a write reads some dozens of items on average. No node is given what is still there beyond them.
+/// Whether it is time to look for items beyond a store's bounds: after every write of a small store, and after one of many of a
+/// large one, so that a write reads some dozens of items on average. No node is given items beyond them.
 fn is_due(place: &str, most: usize) -> bool {
     let often = (most / 32).max(1) as u64;
     let sum = place.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
@@ -115,9 +115,9 @@ fn when(at: Timestamp) -> String {
 }
 
 impl Memory {
-    /// Remembers `content` under `key`, in the place of what was there. What is there already and newer stays: a stage that
-    /// runs again after a crash does not undo what came after it. What is beyond the `bounds` of the store goes: an item when its
-    /// time is over, the oldest ones when there are too many.
+    /// Remembers `content` under `key`, in the place of the item before. A newer item stays: a stage that runs again after a
+    /// crash does not undo later ones. Items beyond the `bounds` of the store go: an item when its time is over, the oldest ones
+    /// when there are too many.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a key or tags that are too long, `PAYLOAD_TOO_LARGE`, and the store's own.
@@ -139,7 +139,7 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Memory::remember`].
-    #[expect(clippy::too_many_arguments, reason = "one item: whose, where, under which key, what, and when")]
+    #[expect(clippy::too_many_arguments, reason = "one item: its scope, its store, its key, its content and its time")]
     pub async fn remember_by(
         &self,
         by: Option<Writer>,
@@ -162,7 +162,7 @@ impl Memory {
         let kept = Kept { key: key.into(), content, tags: tags.to_vec(), at, by };
         let body = serde_json::to_string(&kept).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         if body.len() > MAX_CONTENT {
-            let message = format!("what {key:?} is to remember has {} bytes; {MAX_CONTENT} fit", body.len());
+            let message = format!("the content for {key:?} has {} bytes; {MAX_CONTENT} fit", body.len());
             return Err(Error::new(Code::PayloadTooLarge, message).hint("write it to a file and remember its path"));
         }
         let pk = partition(scope, store);
@@ -205,13 +205,13 @@ impl Memory {
         Err(Error::new(Code::UpstreamUnavailable, format!("too many tasks remember {key:?} at once")).hint("try again"))
     }
 
-    /// Which execution remembered the item at this place.
+    /// The execution that remembered the item at this place.
     async fn written_by(&self, pk: &str, place: &str) -> Result<Option<Writer>, Error> {
         let item = self.table.get(&Key::new(pk, place)).await.map_err(port)?;
         Ok(item.map(|item| parse::<Kept>(&item.body)).transpose()?.and_then(|kept| kept.by))
     }
 
-    /// Deletes all but the newest `most` items of a store. What another task does at the same time is looked at the next time.
+    /// Deletes all but the newest `most` items of a store. An item that another task adds at the same time is looked at the next time.
     async fn forget_beyond(&self, pk: &str, most: usize) -> Result<(), Error> {
         let mut seen = 0;
         let mut query = Query::prefix(pk, "at/", PAGE).descending();
@@ -241,7 +241,7 @@ impl Memory {
         }
     }
 
-    /// What a key of a store holds.
+    /// The item under a key of a store.
     pub async fn recall(&self, scope: &Scope, store: StoreKind, key: &str) -> Result<Option<ContextItem>, Error> {
         let pk = partition(scope, store);
         let Some(pointer) = self.table.get(&Key::new(&pk, format!("key/{key}"))).await.map_err(port)? else {
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_remembered_is_read_for_ever() {
+    fn old_memories_are_read_for_ever() {
         let kept = Kept {
             key: "style".into(),
             content: serde_json::json!({ "tone": "dry" }),

@@ -160,7 +160,7 @@ async fn s4_a_store_without_bound_is_not_read_as_a_whole() {
 }
 
 #[tokio::test]
-async fn s4_what_is_too_long_is_refused() {
+async fn s4_keys_tags_and_content_that_are_too_long_are_refused() {
     let world = world();
     let code = async |key: &str, content: Value, tags: &[String]| {
         let done =
@@ -203,8 +203,8 @@ fn any_policy() -> impl Strategy<Value = Retrieval> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever is remembered, in whatever order: the budget holds, nothing is given twice, nothing is cut, everything is
-    /// accounted for, and what is given does not depend on the order in which it was remembered.
+    /// For all items, in all orders: the budget holds, nothing is given twice, nothing is cut, everything is accounted
+    /// for, and the context does not depend on the order in which the items were remembered.
     #[test]
     fn s4_the_budget_holds(
         items in prop::collection::btree_map("[a-e]{1,3}", ("[a-z ]{0,120}", 0_i64..5), 0..20),

@@ -1,4 +1,4 @@
-//! Where two runs part (`buildscale task diff A B`): their traces are read side by side, line by line.
+//! The place at which two runs part (`buildscale task diff A B`): their traces are read side by side, line by line.
 
 mod model;
 
@@ -68,7 +68,7 @@ fn count(nodes: &mut BTreeMap<NodeId, NodeDiff>, line: &Line, side: impl Fn(&mut
     tally.facts = tally.facts.wrapping_add(half.unwrap_or_default());
 }
 
-/// What differs between two lines at the same place of two traces.
+/// The difference between two lines at the same place of two traces.
 fn parting(a: Option<&Line>, b: Option<&Line>) -> Option<Parting> {
     let (left, right) = match (a, b) {
         (Some(left), Some(right)) => (left, right),
@@ -120,7 +120,7 @@ fn node_parting(line: &Line, a: &Visit, b: &Visit) -> Option<Parting> {
         differences: differences(left, right, MOST),
         ..at(line, kind, Some(canonical::shown(left)), Some(canonical::shown(right)))
     };
-    // The cause first: what was given, what was refused, how it ended, what it gave.
+    // The cause first: the input, the denials, the end, the output.
     if a.input != b.input {
         return Some(values(PartingKind::Input, &a.input, &b.input));
     }

@@ -1,4 +1,4 @@
-//! What observers are told: one committed event of a task, with what is needed to place it.
+//! Facts for observers: one committed event of a task, with the data that places it.
 
 use crate::{Flow, flow::Op, machine::TaskState};
 use domain::{
@@ -26,7 +26,7 @@ pub struct TaskFact {
     pub child: Option<String>,
     /// Its flow.
     pub flow: FlowRef,
-    /// The event's number in the task's log: with the task's id it tells apart what is told twice.
+    /// The event's number in the task's log: with the task's id it is the key by which a sink recognises a repeated event.
     pub number: u64,
     /// When it was committed.
     pub at: Timestamp,
@@ -34,7 +34,7 @@ pub struct TaskFact {
     pub event: &'static str,
     /// Its data, as on the task's event stream, without secrets.
     pub data: Value,
-    /// What the manifest says of the node that it is about.
+    /// The part of the manifest about its node.
     #[serde(skip)]
     pub about: Option<NodeAbout>,
     /// When the task was made.
@@ -45,7 +45,7 @@ pub struct TaskFact {
     pub bytes: usize,
 }
 
-/// What a manifest says of a node, as far as observers need it.
+/// The part of a node's manifest that observers need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAbout {
     /// The node.

@@ -47,9 +47,9 @@ pub(super) struct History<'a> {
     /// The node of the stage that has begun last and not ended.
     open: Option<NodeId>,
     stages: Vec<Stage>,
-    /// Answers to what is not asked yet.
+    /// Answers to questions that are not asked yet.
     early: BTreeMap<NodeId, AnswerGiven>,
-    /// What belongs to the stage that begins next.
+    /// Events that belong to the stage that begins next.
     pauses: Vec<Pause>,
     merge: Option<(NodeId, Merge)>,
 }
@@ -209,7 +209,7 @@ impl<'a> History<'a> {
         self.state.apply(event);
     }
 
-    /// A stage begins, on the current output of the task, or on what came to its merge.
+    /// A stage begins, on the current output of the task, or on the arrivals at its merge.
     fn begin(&mut self, node: &NodeId) {
         self.begun += 1;
         self.open = Some(node.clone());

@@ -1,4 +1,4 @@
-//! Where two JSON values differ, by path.
+//! The differences of two JSON values, by path.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 pub struct Difference {
     /// A JSON pointer (RFC 6901); empty for the whole value.
     pub path: String,
-    /// What the first has there; none when it has nothing there.
+    /// The value in the first; none when it is absent there.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
     pub a: Option<Value>,
-    /// What the second has there.
+    /// The value in the second.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
     pub b: Option<Value>,
 }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// One fact.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// Whose: the names from the traced task down to it, joined by `/`; empty for the traced task itself.
+    /// The task: the names from the traced task down to it, joined by `/`; empty for the traced task itself.
     pub task: Arc<str>,
-    /// What.
+    /// The fact.
     pub what: What,
 }
 
-/// What happened.
+/// A fact of a trace.
 #[derive(Clone, Debug)]
 pub(super) enum What {
     /// A task began.
@@ -26,11 +26,11 @@ pub(super) enum What {
     Node(Box<Visit>),
     /// The router sent the task on.
     Routed { from: NodeId, to: NodeId },
-    /// Children were made; what they did follows.
+    /// Children were made; their lines follow.
     Forked { node: NodeId, kind: ChildKind, to: Vec<NodeId>, total: u32 },
-    /// Somebody's output is in the input of a merge.
+    /// The output of a child is in the input of a merge.
     Arrived { merge: NodeId, child: String, from: NodeId, status: Status, output: Arc<Value> },
-    /// A merge has what it waited for.
+    /// A merge begins.
     Merged { node: NodeId, failed: Vec<ChildName>, cancelled: Vec<ChildName> },
     /// The task went on into a merge of a task above it.
     WentUp { merge: NodeId },
@@ -49,7 +49,7 @@ pub(super) struct Visit {
     pub status: Status,
     pub error: Option<Error>,
     pub denied: Vec<Denial>,
-    /// Not part of the text: what a run used differs from run to run.
+    /// Not part of the text: usage differs from run to run.
     pub metrics: NodeMetrics,
     /// Not part of the text, either.
     pub retries: u32,

@@ -35,18 +35,18 @@ pub struct RunMetadata {
     pub flow: FlowRef,
     /// The SHA-256 of every manifest, by its path in the flow's folder.
     pub manifests: BTreeMap<String, Sha256>,
-    /// The revisions of the schemas: the SHA-256 of each, whatever the order of its keys.
+    /// The revisions of the schemas: the SHA-256 of each, independent of the order of its keys.
     pub schemas: BTreeMap<String, Sha256>,
-    /// What `engine_metadata.yaml` says of the flow: its own version, its authors, the engine that it is for and what it calls the
-    /// revisions of its schemas.
+    /// The declarations of `engine_metadata.yaml`: the flow's own version, its authors, the engine that it is for and its names
+    /// for the revisions of its schemas.
     #[serde(default, skip_serializing_if = "Declared::is_empty")]
     pub declared: Declared,
-    /// What stood behind the flow's models and tools.
+    /// The adapters behind the flow's models and tools.
     pub adapters: Vec<Fingerprint>,
-    /// What `engine_metadata.yaml` has every run record.
+    /// The labels of `engine_metadata.yaml`, which every run records.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub labels: Map<String, Value>,
-    /// The SHA-256 of its input, whatever the order of its keys.
+    /// The SHA-256 of its input, independent of the order of its keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Sha256>,
     /// The task that it is a re-run of.
@@ -72,7 +72,7 @@ pub struct Declared {
     /// Its authors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
-    /// What it calls the revisions of its schemas, by name.
+    /// The flow's names for the revisions of its schemas, by schema.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub schema_revisions: BTreeMap<String, String>,
 }
@@ -88,7 +88,7 @@ impl Declared {
     }
 }
 
-/// The revision of a schema: the SHA-256 of it, whatever the order of its keys.
+/// The revision of a schema: its SHA-256, independent of the order of its keys.
 pub(crate) fn revision(schema: &Schema) -> String {
     super::canonical::hash(&schema.source).to_string()
 }
@@ -111,7 +111,7 @@ impl Default for Engine {
     }
 }
 
-/// What is written down when a task is made.
+/// The record that is written when a task is made.
 #[derive(Serialize, Deserialize)]
 struct Record {
     engine: Engine,
@@ -126,7 +126,7 @@ fn key(workspace: WorkspaceId, task: TaskId) -> Key {
     Key::new(format!("{workspace}/runs"), task.to_string())
 }
 
-/// What to write along with a root task that is made. Written once; never again.
+/// The record to write along with a root task that is made. Written once.
 pub fn record(config: &TaskConfig, flow: &Flow) -> Write {
     let record = Record {
         engine: Engine::default(),

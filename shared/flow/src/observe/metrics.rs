@@ -1,7 +1,7 @@
-//! What tasks use, counted by flow, node, tool and provider (spec 002 §10.4), in Prometheus' text format; and what those that
-//! have not ended do. Which of it, with which labels and buckets, is what a flow's `metrics.yaml` says.
+//! Metrics of tasks, counted by flow, node, tool and provider (spec 002 §10.4), in Prometheus' text format; and the phases of
+//! the tasks that have not ended. A flow's `metrics.yaml` selects metrics, labels and buckets.
 //!
-//! The counters follow what is committed. They never fail, never wait, and change no route.
+//! The counters follow committed events. They never fail, never wait, and change no route.
 
 pub(crate) mod catalog;
 mod counter;
@@ -45,7 +45,7 @@ static TOKENS: LazyLock<Bounds> = LazyLock::new(|| {
 /// The usual upper bounds of memory, in bytes: 1 MiB to 4 GiB.
 static MEMORY: LazyLock<Bounds> =
     LazyLock::new(|| (0..7).map(|power| 1_u64 << (20 + 2 * power)).map(|bytes| (bytes, bytes.to_string())).collect());
-/// Of how many flows it is known in memory what they want.
+/// The most flows whose selection of metrics is kept in memory.
 const KEPT: usize = 1_024;
 /// Tasks of a page, when those of before the start are counted.
 const PAGE: usize = 256;
@@ -116,8 +116,8 @@ impl TaskMetrics {
         }
     }
 
-    /// Counts the tasks of before the start of this process, which have not ended: most of them nobody drives now. Reads every
-    /// workspace, so it is for the background.
+    /// Counts the tasks of before the start of this process, which have not ended: most of them are not driven now. Reads
+    /// every workspace, so it is for the background.
     pub async fn count_earlier(&self, workspaces: &Workspaces, tasks: &Tasks) -> Result<(), Error> {
         let set =
             |counting| self.counters.lock().unwrap_or_else(PoisonError::into_inner).phases.count_earlier(counting);
@@ -175,7 +175,7 @@ impl TaskMetrics {
         counters.phases.was(&wanted, view.task_id, view.phase);
     }
 
-    /// A task is about to be queued; nobody has begun it, unless it came before.
+    /// A task is about to be queued; it was not begun yet, unless it came before.
     pub(crate) fn accepted(&self, config: &TaskConfig, flow: &Flow) {
         let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = counters.wanted(&config.flow, Some(flow));
@@ -292,7 +292,7 @@ impl Counters {
         }
     }
 
-    /// What a flow wants to have counted; everything while its manifests are not in memory.
+    /// The metrics that a flow wants; all of them while its manifests are not in memory.
     fn wanted(&mut self, reference: &FlowRef, flow: Option<&Flow>) -> Arc<Wanted> {
         if let Some(known) = self.wanted.get(reference) {
             return known.clone();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn s10_4_what_tools_waited_for_and_used_is_counted_by_tool() {
+    fn s10_4_waits_and_resources_of_tools_are_counted_by_tool() {
         let (mut counters, wanted) = (Counters::new(), wanted(json!({})));
         let resources = Resources { cpu_ms: 1_250, peak_memory_bytes: 3 << 20, bytes_in: 7, bytes_out: 90 };
         for resources in [Some(resources), Some(resources), None] {
@@ -439,7 +439,7 @@ mod tests {
             { "name": "node_duration", "type": "histogram", "buckets": [0.25, 2], "labels": { "team": "bees", "tier": 1 } },
             { "name": "context_tokens", "buckets": [100] },
             { "name": "nodes", "enabled": false },
-            { "name": "tools", "description": "What \"bees\" use." },
+            { "name": "tools", "description": "Tools of \"bees\"." },
         ] }));
         let usual = wanted(json!({}));
         for wanted in [&own, &usual] {
@@ -469,7 +469,7 @@ mod tests {
         );
         assert!(
             own.about.contains(
-                &"flow=\"f\",version=\"2\",metric=\"tools\",description=\"What \\\"bees\\\" use.\"".to_owned()
+                &"flow=\"f\",version=\"2\",metric=\"tools\",description=\"Tools of \\\"bees\\\".\"".to_owned()
             )
         );
         assert!(usual.about.is_empty());

@@ -1,14 +1,14 @@
-//! What is known of a run, and who is told (spec 002 §6, §10.1, §10.2, §10.4, §10.7). Nothing here changes a task.
+//! Records of a run, and its observers (spec 002 §6, §10.1, §10.2, §10.4, §10.7). Nothing here changes a task.
 //!
 //! ```text
 //!   log ─┬─ history    every stage with all that it was given, did and decided
-//!        ├─ trace      what is the same in every run of the same input ── diff   where two runs part
+//!        ├─ trace      the part that is the same in every run of the same input ── diff   the place where two runs part
 //!        └─ (as it grows) ─┬─ metrics    counters
 //!                          └─ observers ── bounded queue ── sink   JSON lines, webhook, OTLP
 //! ```
 //!
-//! [`TaskMetrics`] and [`Observers`] follow what is committed on the machine that drives a task ([`actor::Follow`]). A task
-//! never waits for them: what a slow sink cannot take is dropped and counted.
+//! [`TaskMetrics`] and [`Observers`] follow committed events on the machine that drives a task ([`actor::Follow`]). A task
+//! never waits for them: events that a slow sink cannot take are dropped and counted.
 
 mod canonical;
 mod diff;

@@ -1,4 +1,4 @@
-//! Observers of tasks (spec 002 §6 (11)): what a flow's `plugins.yaml` lists, and what the host adds.
+//! Observers of tasks (spec 002 §6 (11)): those that a flow's `plugins.yaml` lists, and those that the host adds.
 
 use super::{
     event::{self, TaskFact},
@@ -57,7 +57,7 @@ struct State {
     closed: bool,
 }
 
-/// One sink, and what it wants to be told.
+/// One sink, and the events that it wants.
 struct Listener {
     pump: Pump,
     /// Names of events, with `*`; all when empty.
@@ -97,7 +97,7 @@ impl Observers {
         }
     }
 
-    /// Who is to be told of the tasks of a flow.
+    /// The listeners for the tasks of a flow.
     fn listeners(&self, config: &TaskConfig, flow: Option<&Flow>) -> Vec<Arc<Listener>> {
         let state = &mut *self.lock();
         if state.closed {
@@ -135,7 +135,7 @@ impl Observers {
         all
     }
 
-    /// What became of the facts, by sink: the flow's name and the plugin's id.
+    /// The counts of facts, by sink: the flow's name and the plugin's id.
     pub fn counts(&self) -> Vec<(String, SinkCounts)> {
         let state = self.lock();
         let listeners = state.always.iter().chain(state.by_flow.values().flat_map(|listeners| listeners.iter()));
@@ -165,8 +165,8 @@ impl Observers {
         }
     }
 
-    /// Waits until everybody was told what there is to tell, for at most this long: for a process that may be frozen afterwards.
-    /// What is not taken by then still waits.
+    /// Waits until all sinks have taken the queued facts, for at most this long: for a process that may be frozen afterwards.
+    /// Facts that are not taken by then still wait.
     pub async fn settle(&self, at_most: Duration) {
         let waiting: Vec<_> = {
             let state = self.lock();
@@ -178,7 +178,7 @@ impl Observers {
         }
     }
 
-    /// Sends what waits, for at most this long. Nothing is told from now on.
+    /// Sends the queued facts, for at most this long. Nothing is told from now on.
     pub async fn close(&self, at_most: Duration) {
         let mut running = {
             let state = &mut *self.lock();

@@ -22,7 +22,7 @@ use tokio::{
 /// How much patience there is with a sink.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Facts that wait for it; what comes on top of them is dropped.
+    /// Facts that wait for it; further ones are dropped.
     pub queue: usize,
     /// Bytes of facts that wait for it.
     pub bytes: usize,
@@ -52,7 +52,7 @@ impl Default for Patience {
     }
 }
 
-/// What became of the facts for a sink.
+/// The counts of facts for a sink, by their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinkCounts {
     /// Taken by the sink.
@@ -73,7 +73,7 @@ struct Counts {
     failures: AtomicU64,
     /// Bytes that wait.
     waiting: AtomicUsize,
-    /// Facts that wait; what is being sent still does.
+    /// Facts that wait; those being sent are among them.
     unsettled: watch::Sender<usize>,
     warned: AtomicBool,
 }
@@ -95,7 +95,7 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    /// A pump, and what has to run for it to work; that ends when the pump is dropped and everything is settled.
+    /// A pump, and the future that does its work; that ends when the pump is dropped and everything is settled.
     pub fn new(name: String, sink: Arc<dyn Sink>, patience: Patience) -> (Self, impl Future<Output = ()> + Send) {
         let (sender, receiver) = channel(patience.queue.max(1));
         let counts = Arc::new(Counts::default());
@@ -118,7 +118,7 @@ impl Pump {
         }
     }
 
-    /// Waits until the sink has taken what was offered so far, or it was given up.
+    /// Waits until the sink has taken the facts offered so far, or they were given up.
     pub fn settled(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut unsettled = self.counts.unsettled.subscribe();
         async move {
@@ -127,7 +127,7 @@ impl Pump {
         }
     }
 
-    /// What became of them so far.
+    /// The counts so far.
     pub fn counts(&self) -> SinkCounts {
         let Counts { delivered, dropped, lost, failures, .. } = &*self.counts;
         SinkCounts {
@@ -158,7 +158,7 @@ async fn work(
                 tracing::warn!(sink = name, events = batch.len(), why = lost.why, "an observer did not take events");
             }
         }
-        // What is being sent still waits: it is in memory.
+        // Facts that are being sent still wait: they are in memory.
         counts.settled(batch.len(), bytes);
         batch.clear();
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn s6_what_is_refused_for_good_or_too_often_is_given_up_and_counted() {
+    async fn s6_facts_refused_for_good_or_too_often_are_given_up_and_counted() {
         let busy = || Err(Lost::for_now("busy"));
         let (counts, _) = play(vec![busy(), busy(), busy()], 3).await;
         assert_eq!(counts, SinkCounts { delivered: 1, lost: 2, failures: 3, ..SinkCounts::default() });
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn s6_what_a_stuck_sink_cannot_take_is_dropped_and_counted() {
+    async fn s6_facts_that_a_stuck_sink_cannot_take_are_dropped_and_counted() {
         let sink = Arc::new(Stuck(Semaphore::new(0)));
         let patience = Patience { queue: 10, ..Patience::default() };
         let (pump, work) = Pump::new("test".into(), sink.clone(), patience);
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(small.counts().dropped, 4);
         let counts = pump.counts.clone();
         let working = tokio::spawn(work);
-        // Whoever waits for it waits for what is queued, and for nothing that was dropped.
+        // A caller waits for queued facts, and for none that were dropped.
         let settled = tokio::spawn(pump.settled());
         // poll: time is paused, and passes when nothing moves any more
         sleep(Duration::from_secs(10)).await;

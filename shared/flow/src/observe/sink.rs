@@ -1,4 +1,4 @@
-//! Where observers write to.
+//! The destinations of observers.
 
 use super::event::TaskFact;
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! What the history of a task tells of one execution of a node (spec 002 §3.2, §6).
+//! A stage: one execution of a node, in the history of a task (spec 002 §3.2, §6).
 
 use crate::{Flow, flow::Op, graph::Role};
 use domain::{
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct HistoryPage {
     /// The stages, in the order in which they began.
     pub stages: Vec<Stage>,
-    /// The number of the last of them, as text, when more follow: where the next page begins.
+    /// The number of the last of them, as text, when more follow: the cursor of the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -27,10 +27,10 @@ pub struct Stage {
     pub number: u64,
     /// The node.
     pub node: NodeId,
-    /// What does its work; none when the flow loads no more.
+    /// The kind of worker; none when the flow loads no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<StageKind>,
-    /// What the node does with the task; none when the flow loads no more.
+    /// The effect of the node on the task; none when the flow loads no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// How it ended; none while it executes or waits.
@@ -47,9 +47,9 @@ pub struct Stage {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// What it was given, exactly.
+    /// Its input, exactly.
     pub input: Arc<Value>,
-    /// What it gave, exactly; null while it executes, or when it failed without an output.
+    /// Its output, exactly; null while it executes, or when it failed without an output.
     pub output: Value,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,39 +60,39 @@ pub struct Stage {
     /// Why it was begun anew.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryMade>,
-    /// What a policy refused.
+    /// Denials by policies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<Denial>,
     /// The tools that it called itself; those of its agent are in the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolUse>,
-    /// What was said with its agent.
+    /// The conversation with its agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversation: Vec<Round>,
     /// Outputs that did not fit the node's schema.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<Rejection>,
-    /// What people were asked, and what they answered.
+    /// Questions to people, and their answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionAsked>,
     /// When it was paused before it by the inspector, and when it went on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Pause>,
-    /// For a merge: who came, and who is not waited for.
+    /// For a merge: the outputs that it takes, and the children that it does not wait for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
     /// For a branch or a split: its children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Forked>,
-    /// Where the router sent the task next; none for a fork, an exit, and a failure that ended the task.
+    /// The node to which the router sent the task next; none for a fork, an exit, and a failure that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed_to: Option<NodeId>,
-    /// What it used; none while it executes.
+    /// Its usage; none while it executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<NodeMetrics>,
 }
 
-/// What does the work of a node.
+/// The kind of worker of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageKind {
@@ -109,16 +109,16 @@ pub enum StageKind {
 pub struct RetryMade {
     /// Counts from 1.
     pub number: u32,
-    /// What had gone wrong.
+    /// The failure before it.
     pub error: Error,
     /// When it was begun anew.
     pub at: Timestamp,
 }
 
-/// What a policy refused (spec 002 §10.5).
+/// A denial by a policy (spec 002 §10.5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// What was refused.
+    /// The refused thing, such as `tool deploy`.
     pub what: String,
     /// The rule that refused it.
     pub rule: String,
@@ -131,10 +131,10 @@ pub struct Round {
     pub chat: ChatId,
     /// Counts from 1.
     pub round: u32,
-    /// What it was asked; its beginning where it is long, the whole is an artifact of the task. Older tasks do not say.
+    /// The prompt; its beginning where it is long, the whole is an artifact of the task. Empty for older tasks.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// What the agent answered, with what it used; none while it is being asked.
+    /// The agent's answer, with its usage; none until it has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<AgentAnswer>,
 }
@@ -144,11 +144,11 @@ pub struct Round {
 pub struct Rejection {
     /// Counts from 1.
     pub round: u32,
-    /// What the validator says.
+    /// The validator's messages.
     pub errors: Vec<String>,
 }
 
-/// What people were asked.
+/// A set of questions to people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAsked {
     /// The set of questions.
@@ -160,17 +160,17 @@ pub struct QuestionAsked {
     /// When no answer becomes a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What people answered.
+    /// People's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerGiven>,
 }
 
-/// What people answered; it may have come before the question.
+/// People's answer; it may have come before the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnswerGiven {
-    /// One value a question.
+    /// One value per question.
     pub answers: Map<String, Value>,
-    /// Who.
+    /// Its author.
     pub by: String,
     /// When.
     pub at: Timestamp,
@@ -189,7 +189,7 @@ pub struct Pause {
 /// How a merge came to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// Whose outputs it takes, in the order of its input.
+    /// The children whose outputs it takes, in the order of its input.
     pub taken: Vec<String>,
     /// Those that could have come and failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -202,9 +202,9 @@ pub struct Merge {
 /// The children of a branch or a split. The children themselves are tasks of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
-    /// What they are.
+    /// Their kind.
     pub kind: ChildKind,
-    /// Where its edges lead.
+    /// The targets of its edges.
     pub to: Vec<NodeId>,
     /// How many there will be.
     pub total: u32,

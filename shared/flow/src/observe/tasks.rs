@@ -1,4 +1,4 @@
-//! What is known of a run, for those who ask.
+//! Reads of a run: history, trace, metadata and comparison.
 
 use super::{
     diff::{self, TaskDiff},
@@ -24,7 +24,7 @@ impl Tasks {
         limit: usize,
     ) -> Result<HistoryPage, Error> {
         let view = self.get(workspace, task).await?;
-        // What a manifest says of a node is an extra: the history of a flow that loads no more is still told.
+        // The manifest's part about a node is an extra: the history of a flow that loads no more is still told.
         let flow = self.flows().by_hash(workspace, &view.flow).await.ok();
         history::read(&*self.table, flow.as_deref(), workspace, task, after, limit).await.map_err(internal)
     }
@@ -55,7 +55,7 @@ impl Tasks {
         self.trace_stream(workspace, task).await?.try_collect().await
     }
 
-    /// Where two runs part, and what each node did in both.
+    /// The place where two runs part, and the runs of each node in both.
     pub async fn diff(&self, workspace: WorkspaceId, a: TaskId, b: TaskId) -> Result<TaskDiff, Error> {
         for task in [a, b] {
             self.get(workspace, task).await?;

@@ -4,8 +4,8 @@
 //! it did, by their places; the merge that takes them follows. So a trace reads from cause to effect, the first line in which
 //! two differ is where two runs part, and one parent at a time is in memory, however many children it has.
 //!
-//! What is chance is left out: attempts, retries, pauses, how far a child came that was stopped because it was not needed any
-//! more. What is answered from outside shows as the outputs of nodes, so that a re-run with recorded answers has the same trace.
+//! Chance is left out: attempts, retries, pauses, the progress of a child that was stopped because it was not needed any more.
+//! Answers from outside show as the outputs of nodes, so that a re-run with recorded answers has the same trace.
 
 use super::{
     line::{Line, Visit, What},

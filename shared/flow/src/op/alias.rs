@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Our tool, and what others call it.
+/// A built-in tool, and its names elsewhere.
 const NAMES: [(&str, &[&str]); 16] = [
     ("ls", &["list_dir", "list_directory", "list_files", "listdir", "dir"]),
     ("glob", &["glob_files", "glob_search", "file_search", "find_files"]),
@@ -22,7 +22,7 @@ const NAMES: [(&str, &[&str]); 16] = [
     ("plan_update_step", &["update_plan", "update_plan_step"]),
 ];
 
-/// Our argument, and what others call it.
+/// An argument, and its names elsewhere.
 type Names = (&'static str, &'static [&'static str]);
 
 const PATH: Names = ("path", &["file_path", "filepath", "filename", "file_name", "file", "target_file"]);
@@ -33,7 +33,7 @@ const FROM: Names = ("from", &["source", "src", "old_path", "path"]);
 const TO: Names = ("to", &["destination", "dest", "dst", "target", "new_path"]);
 
 /// The built-in tool that an entry point means, such as `read` for `filesystem:read_file`; none when it means none. The
-/// module does not count: what others keep in modules of theirs is one set of tools here. A registered function of this
+/// module does not count: the modules of other systems are one set of tools here. A registered function of this
 /// name goes first; that is for the caller to look up.
 pub fn alias(entrypoint: &str) -> Option<&'static str> {
     let name = entrypoint.rsplit([':', '.', '/']).next()?;
@@ -45,8 +45,8 @@ pub fn known() -> impl Iterator<Item = &'static str> {
     NAMES.iter().flat_map(|(ours, theirs)| std::iter::once(*ours).chain(theirs.iter().copied()))
 }
 
-/// Arguments by their usual names as our tool has them. An argument that has our name already stays, and so does one that
-/// nobody knows: the tool says so.
+/// Arguments by their usual names as our tool has them. An argument that has our name already stays, and so does an
+/// unknown one: the tool reports it.
 pub fn arguments(tool: &str, mut args: Map<String, Value>) -> Map<String, Value> {
     let names: &[Names] = match tool {
         "read" | "edit" | "rm" | "file_info" => &[PATH],

@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// What one evaluation may spend: about as many bytes compared, or an eighth of that copied.
+/// The budget of one evaluation: about as many bytes compared, or an eighth of that copied.
 const BUDGET: u64 = 128 * 1024 * 1024;
 /// The price of a value besides its bytes.
 const EACH: u64 = 16;
@@ -69,7 +69,7 @@ pub(super) const TYPES: [&str; 11] =
     ["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
 
 thread_local! {
-    /// What the evaluation on this thread has left; none once it wanted more.
+    /// The rest of the budget of the evaluation on this thread; none once it wanted more.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     /// The regular expressions that this evaluation has compiled.
     static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
@@ -166,7 +166,7 @@ fn touch<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     Ok(value)
 }
 
-/// What a loop goes over: a list as it is, the keys of a map in order (CEL leaves theirs open; ours must not be).
+/// The items of a loop: a list as it is, the keys of a map in order (CEL leaves theirs open; ours must not be).
 fn items<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let value = only(args)?;
     let Some(map) = value.downcast_ref::<CelMap>() else {
@@ -325,7 +325,7 @@ pub(super) fn from_entries<'v>(entries: impl Iterator<Item = (&'v str, Box<dyn V
     Box::new(CelMap::from(entries))
 }
 
-/// What a JSON value costs when an expression takes it in.
+/// The cost of a JSON value that an expression takes in.
 pub(super) fn weight_of_json(value: &Value) -> u64 {
     match value {
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => EACH,

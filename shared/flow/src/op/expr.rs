@@ -4,8 +4,8 @@
 //! `outputs.plan.steps[0]`, and lists or objects of paths: those read the JSON as it is, every key in its place, and never
 //! enter CEL. The rest runs in CEL over the fields that it names.
 //!
-//! Hostile expressions are expected: sources and nesting are bounded, what recurses runs on a stack of its own, evaluation
-//! is metered ([`super::bridge`]), and a panic in either is an error.
+//! Hostile expressions are expected: sources and nesting are bounded, recursion runs on a stack of its own, evaluation is
+//! metered ([`super::bridge`]), and a panic in either is an error.
 
 use super::{
     Scope,

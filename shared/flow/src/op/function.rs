@@ -1,8 +1,8 @@
-//! Registered Rust functions: what a manifest binds by an entry point `module:function`.
+//! Registered Rust functions: manifests bind them by an entry point `module:function`.
 //!
 //! A function is pure: it sees its input and the scope, and gives a value. Embedders add their own with
-//! [`Functions::register`], or with [`Functions::register_tool`] where agents are to call them, too; what needs files or the
-//! network is a tool.
+//! [`Functions::register`], or with [`Functions::register_tool`] for functions that agents may call, too; work with files or
+//! the network takes a tool.
 
 use super::{
     Scope,
@@ -93,7 +93,7 @@ impl Functions {
         Ok(())
     }
 
-    /// What agents are told of a function; none when they cannot call it.
+    /// The signature of a function for agents; none when they cannot call it.
     pub fn signature(&self, name: &str) -> Option<&Signature> {
         self.0.get(name)?.signature.as_ref()
     }
@@ -220,17 +220,16 @@ fn unique(input: &Value) -> Result<Value, Error> {
     Ok(list(input)?.iter().filter(|item| seen.insert(item.to_string())).cloned().collect())
 }
 
-/// What arrived at a merge, without what is known about who brought it.
+/// The outputs that arrived at a merge, without their origin.
 fn outputs(input: &Value) -> Result<Value, Error> {
     Ok(list(input)?.iter().map(|arrival| arrival.get("output").cloned().unwrap_or_default()).collect())
 }
 
-/// What arrived at a merge, by the node that it came from: lists, because subtasks come from the same one.
+/// The outputs that arrived at a merge, by their node: lists, because subtasks come from the same one.
 fn by_node(input: &Value) -> Result<Value, Error> {
     let mut nodes: Map<String, Value> = Map::new();
     for arrival in list(input)? {
-        let from =
-            arrival.get("from").and_then(Value::as_str).ok_or_else(|| wrong("what arrived at a merge", input))?;
+        let from = arrival.get("from").and_then(Value::as_str).ok_or_else(|| wrong("a list of arrivals", input))?;
         let slot = nodes.entry(from).or_insert_with(|| json!([]));
         if let Value::Array(slot) = slot {
             slot.push(arrival.get("output").cloned().unwrap_or_default());

@@ -32,20 +32,20 @@ pub type Outputs<'a> = dyn Fn(&str) -> Option<Arc<Value>> + Sync + 'a;
 /// The names that an expression knows.
 pub const ROOTS: [&str; 4] = ["input", "context", "outputs", "task"];
 
-/// What an operation sees.
+/// The inputs of an operation.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     /// The node's input, as `input`.
     pub input: &'a Value,
     /// The assembled context, as `context`: [`domain::task::AssembledContext`] as JSON.
     pub context: &'a Value,
-    /// What nodes before gave, as `outputs.<node>`.
+    /// Outputs of earlier nodes, as `outputs.<node>`.
     pub outputs: &'a Outputs<'a>,
-    /// What is known about the task, as `task`.
+    /// The task's ids and settings, as `task`.
     pub task: &'a Value,
 }
 
-/// The outputs of nobody.
+/// The outputs of no node.
 pub fn no_outputs(_node: &str) -> Option<Arc<Value>> {
     None
 }

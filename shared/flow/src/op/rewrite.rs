@@ -1,5 +1,5 @@
-//! What is done to a parsed expression before it runs: names are checked, the meter's gates are put in, and what it
-//! reads of the scope is noted.
+//! Rewriting of a parsed expression before it runs: names are checked, the meter's gates are put in, and the fields of
+//! the scope that it reads are noted.
 
 use super::{
     ROOTS,
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How deep an expression may nest: evaluation recurses.
 pub(super) const MAX_DEPTH: usize = 48;
 
-/// What an expression reads: by root, the fields that it names; none where it takes the root as a whole.
+/// The reads of an expression: by root, the fields that it names; none where it takes the root as a whole.
 pub(super) type Reads = BTreeMap<&'static str, Option<BTreeSet<String>>>;
 
 /// The root of this name.
@@ -28,7 +28,7 @@ pub(super) struct Rewrite {
     pub deepest: usize,
 }
 
-/// What a gate in front of an argument charges for.
+/// The cost that a gate in front of an argument charges.
 #[derive(Clone, Copy)]
 enum Gate {
     Free,
@@ -119,8 +119,8 @@ impl Rewrite {
             _ if is_operator => Gate::Look,
             _ => Gate::Copy,
         };
-        // A loop appends to its accumulator in place, as long as `@result + [item]` stands there as it is. What is in the
-        // brackets has paid.
+        // A loop appends to its accumulator in place, as long as `@result + [item]` stands there as it is. The content of
+        // the brackets has been paid for.
         let appends =
             matches!(call.args.first().map(|arg| &arg.expr), Some(Expr::Ident(name)) if name.starts_with('@'));
         let gated = if appends { Gate::Free } else { gated };

@@ -1,12 +1,12 @@
-//! What models are told of registered functions, so that agents can call them as tools (spec 002 §5).
+//! Signatures of registered functions for models, so that agents can call them as tools (spec 002 §5).
 
 use domain::Error;
 use serde_json::{Value, json};
 
-/// What a function does and which arguments it takes.
+/// The purpose of a function, and its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
-    /// What it does, for models.
+    /// Its purpose, for models.
     pub description: String,
     /// The JSON Schema of its arguments: of an object, because that is all that models can call with.
     pub parameters: Value,
@@ -52,9 +52,7 @@ pub(super) fn builtin(name: &str) -> Option<Signature> {
             "Lists the names of the fields of the object that it is called with.",
             json!({ "type": "object", "properties": {} }),
         ),
-        "json:merge" => {
-            ("Merges a list of objects into one; what comes later goes over what came before.", list(json!({})))
-        }
+        "json:merge" => ("Merges a list of objects into one; later fields replace earlier ones.", list(json!({}))),
         "json:parse" => ("Reads a text as JSON, also out of a fenced block.", text()),
         "json:text" => {
             ("Writes the object that it is called with as a JSON text.", json!({ "type": "object", "properties": {} }))
@@ -69,20 +67,20 @@ pub(super) fn builtin(name: &str) -> Option<Signature> {
             json!({
                 "type": "object",
                 "properties": {
-                    "value": { "description": "What is repeated." },
+                    "value": { "description": "The value to repeat." },
                     "count": { "type": "integer", "minimum": 0, "maximum": 100_000, "description": "How often." },
                 },
                 "required": ["value", "count"],
                 "additionalProperties": false,
             }),
         ),
-        "list:unique" => ("Takes what is there twice out of a list.", list(json!({}))),
-        "merge:by_node" => ("Groups what arrived at a merge by the node that it came from.", list(json!({}))),
-        "merge:outputs" => ("Takes the outputs out of what arrived at a merge.", list(json!({}))),
+        "list:unique" => ("Removes duplicates from a list.", list(json!({}))),
+        "merge:by_node" => ("Groups the outputs that arrived at a merge by their node.", list(json!({}))),
+        "merge:outputs" => ("Lists the outputs that arrived at a merge.", list(json!({}))),
         "text:join" => (
             "Joins a list into one text.",
             list(
-                json!({ "separator": { "type": "string", "description": "What goes in between; a line break when nothing is said." } }),
+                json!({ "separator": { "type": "string", "description": "The text in between; a line break by default." } }),
             ),
         ),
         "text:lines" => ("Cuts a text into its lines.", text()),
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_what_fits_the_schema_of_a_function_is_what_it_takes() {
+    fn s5_a_function_takes_the_arguments_that_fit_its_schema() {
         let functions = Functions::builtin();
         for (name, args) in [
             ("json:keys", json!({ "a": 1 })),

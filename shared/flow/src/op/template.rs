@@ -36,8 +36,8 @@ pub fn outputs_read(template: &Value) -> Result<Vec<String>, String> {
     Ok(nodes)
 }
 
-/// The names that a template reads of its input, as in `input.name`: what a model is told to give. One that is read in another
-/// way is not found; it is no fault to give it.
+/// The names that a template reads of its input, as in `input.name`: the arguments that a model is told to give. One that is
+/// read in another way is not found; it is no fault to give it.
 pub fn inputs_read(template: &Value) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     each_expr(template, &mut |source| {
@@ -152,7 +152,7 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
     Ok(parts)
 }
 
-/// Where the `}}` that ends an expression is.
+/// The position of the `}}` that ends an expression.
 fn end_of_expr(text: &str) -> Option<usize> {
     let (mut quote, mut escaped, mut open) = (None, false, 0_usize);
     let mut characters = text.char_indices().peekable();

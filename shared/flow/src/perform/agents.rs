@@ -1,4 +1,4 @@
-//! What agent nodes and human steps ask: prompts and questions, rendered from the manifest.
+//! Requests of agent nodes and human steps: prompts and questions, rendered from the manifest.
 
 use crate::{
     Flow,
@@ -28,7 +28,7 @@ impl TaskEffects {
             return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
         };
         self.permit(flow, node, &Use::Model(agent.model.as_deref().unwrap_or("default")), gathered)?;
-        // What cannot be reached is known before anything is said, and before tools have been at work for it.
+        // An unreachable provider is known before anything is sent, and before tools have been at work for it.
         let own_provider = match agent.model.as_deref().filter(|model| flow.declares_provider_of(model)) {
             Some(model) => {
                 self.flows.providers().open(run.config.workspace, flow, model).await?;
@@ -160,7 +160,7 @@ impl TaskEffects {
     }
 }
 
-/// What a model is told to give a command: what its words read of their input.
+/// The arguments of a command for a model: the names that its words read of their input.
 fn parameters_of(words: &[String]) -> Value {
     let names = op::template::inputs_read(&json!(words)).unwrap_or_default();
     let properties: serde_json::Map<_, _> =

@@ -1,15 +1,15 @@
-//! What is kept of a task that has ended: its artifacts and what it remembered (spec 002 §10.1, §10.10).
+//! Records of a task that has ended: its artifacts and its memory (spec 002 §10.1, §10.10).
 
 use crate::perform::{TaskEffects, memory_scope};
 use domain::TaskConfig;
 
 impl TaskEffects {
-    /// Stores the artifacts of a task; how many there are. What fails is logged: the log has all of it still.
+    /// Stores the artifacts of a task; how many there are. A failure is logged: the task's log has all of it still.
     pub(super) async fn archive(&self, config: &TaskConfig) -> u32 {
         if config.origin.is_none()
             && let Err(error) = self.memory.keep_snapshot(&memory_scope(config), config.task, self.clock.now()).await
         {
-            tracing::warn!(task = %config.task, %error, "what the task remembered was not kept as of its end");
+            tracing::warn!(task = %config.task, %error, "the snapshot of the task's memory was not kept");
         }
         let Some(flow) = self.flows.cached(&config.flow) else { return 0 };
         match self.artifacts.archive(&flow, config).await {

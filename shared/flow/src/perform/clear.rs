@@ -1,5 +1,5 @@
-//! What a deleted task has left behind goes: its artifacts into the trash, the chats of its agents as chats do, its children as it
-//! does itself.
+//! Clearing up after a deleted task: its artifacts go into the trash, the chats of its agents are deleted as chats are, its
+//! children as tasks are.
 
 use crate::{
     machine::{Left, actor_id},
@@ -18,13 +18,13 @@ const TRIES: u32 = 12;
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl TaskEffects {
-    /// Clears up after a task. Each part may be done again; what does not answer for minutes is left as it is, and logged.
+    /// Clears up after a task. Each part may be done again; a part that does not answer for minutes is left as it is, and logged.
     pub(super) async fn clear(&self, config: &TaskConfig) {
         for tries in 0..TRIES {
             match self.clear_once(config).await {
                 Ok(()) => return,
                 Err(error) if tries + 1 == TRIES || error.code != Code::UpstreamUnavailable => {
-                    return tracing::error!(task = %config.task, %error, "what a deleted task left behind stays");
+                    return tracing::error!(task = %config.task, %error, "files or chats of a deleted task stay");
                 }
                 Err(error) => tracing::warn!(task = %config.task, %error, "a deleted task is cleared up again"),
             }

@@ -1,6 +1,6 @@
 //! Commands in the workspace's sandbox: nodes that are one, and tools that run one (spec 002 §5).
 //!
-//! What a command gives on is its standard output as JSON, where that is one value and the node has a schema that it fits; else
+//! The output of a command is its standard output as JSON, where that is one value and the node has a schema that it fits; else
 //! an object with `exit_code`, `stdout`, `stderr`, `signal`, `timed_out`, `duration_ms` and `dropped_bytes`.
 
 use crate::{
@@ -38,7 +38,7 @@ pub(super) fn no_sandbox() -> Error {
 
 impl TaskEffects {
     /// A node that is a command: it reads the whole workspace and has no network. One that fails is partial, with its exit code
-    /// and what it wrote, for the flow to decide about; where a schema says what the node gives, it has failed.
+    /// and its output, for the flow to decide about; where the node has an output schema, it has failed.
     pub(super) async fn command(
         &self,
         run: &Run,
@@ -99,7 +99,7 @@ impl TaskEffects {
         tools::run_command(&workspace, &command).await
     }
 
-    /// Ends a command that nobody waits for any more.
+    /// Ends a command whose result is no longer needed.
     pub(super) async fn kill(&self, workspace: WorkspaceId, call: CallId) {
         if let Ok(workspace) = self.workspaces.open(workspace).await {
             tools::kill_command(&workspace, call).await;
@@ -107,8 +107,8 @@ impl TaskEffects {
     }
 }
 
-/// What a node gives whose command ended, its own or that of its tool. One that failed gives on what it said, for the flow to
-/// decide about; where a schema says what the node gives, it has given nothing.
+/// The output of a node whose command ended, its own or that of its tool. A failed one passes on its texts, for the flow to
+/// decide about; where the node has an output schema, it has no output.
 pub(super) fn come_of(ran: &Ran, wants_schema: bool) -> Result<(Value, Option<Tolerated>), Failure> {
     match ran.failure() {
         None => Ok((given(ran, wants_schema), None)),
@@ -122,10 +122,10 @@ pub(super) fn wants_schema(flow: &Flow, node: &Node) -> bool {
     node.schema_out.as_deref().is_some_and(|name| flow.schemas.contains_key(name))
 }
 
-/// What a command that succeeded gives on.
+/// The output of a command that succeeded.
 fn given(ran: &Ran, as_json: bool) -> Value {
     let said = ran.stdout.trim();
-    // JSON with a number that would change is not taken apart: what the command said stays whole.
+    // JSON with a number that would change is not taken apart: the command's text stays whole.
     let json = as_json.then(|| serde_json::from_str(said).ok()).flatten();
     let json = json.filter(|_| domain::exact::first_inexact(said).is_none());
     json.unwrap_or_else(|| ran.data())

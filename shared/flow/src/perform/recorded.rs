@@ -1,8 +1,8 @@
-//! Re-runs: what a recorded task was answered is taken from its log instead of asking again (spec 002 §6, §10.7).
+//! Re-runs: the answers to a recorded task are taken from its log instead of asking again (spec 002 §6, §10.7).
 //!
-//! A retry takes what stands: a node that did not fail, and that is given now exactly what it was given then. So what failed
-//! runs again, and what comes of it where it comes to something else, in this task as in the tasks above; everything else
-//! keeps its recorded output, the siblings of what failed above all.
+//! A retry keeps a node that did not fail, and that has exactly the input it had then. So failed nodes run again, and so do
+//! nodes whose input changes thereby, in this task as in the tasks above; all others keep their recorded output, above all
+//! the siblings of failed ones.
 
 use crate::{
     Flow,
@@ -22,9 +22,9 @@ struct Recorded {
     status: Status,
     output: Value,
     error: Option<Error>,
-    /// What a policy refused.
+    /// Denials by policies.
     denied: Vec<(String, String)>,
-    /// For a retry: what it was given, its input and the outputs of nodes before it.
+    /// For a retry: its input and the outputs of nodes before it.
     given: (Arc<Value>, BTreeMap<NodeId, Value>),
 }
 
@@ -41,8 +41,8 @@ impl Recorded {
 }
 
 impl TaskEffects {
-    /// What the recorded task has for this node, where it is to be taken; with what it was denied, and what it gave although
-    /// it failed, so that the re-run tells the same of it.
+    /// The recorded result of this node, where it is to be taken; with its denials, and its output even if it failed, so
+    /// that the re-run tells the same of it.
     pub(super) async fn recorded(
         &self,
         run: &Run,
@@ -53,7 +53,7 @@ impl TaskEffects {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let wanted = match &replay.from {
             _ if replay.retry => true,
-            // All is recomputed but what came from outside.
+            // All is recomputed but answers from outside.
             None => matches!(node.op, Op::Agent { .. } | Op::Ask(_) | Op::Tool { .. } | Op::Command(_)),
             Some(from) => *from != node.id && !flow.graph.reaches(from, &node.id),
         };

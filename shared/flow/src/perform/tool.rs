@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 use tools::Call;
 
-/// What history shows of arguments and outputs, in bytes.
+/// The most of arguments and outputs that history shows, in bytes.
 const SHOWN: usize = 4096;
 
 impl TaskEffects {
-    /// Calls the tool. A misuse (arguments that it does not take, a path that it may not touch) fails the node, and so does what
-    /// nobody knows the outcome of. A command is as one of the node's own. What merely went wrong elsewhere is given on as
-    /// `{"error": …}`, for the flow to decide about, unless the node tries it again or has an edge for it.
+    /// Calls the tool. A misuse (arguments that it does not take, a path that it may not touch) fails the node, and so does an
+    /// unknown outcome. A command is as one of the node's own. Another failure is passed on as `{"error": …}`, for the flow to
+    /// decide about, unless the node tries it again or has an edge for it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one execution, each used once")]
     pub(super) async fn call_tool(
         &self,
@@ -112,7 +112,7 @@ impl TaskEffects {
     }
 }
 
-/// What a tool that is no command gave, and how history shows it.
+/// The output of a tool that is no command, and its text for history.
 fn told(called: Result<Value, Error>) -> (Result<(Value, Option<Tolerated>), Failure>, String) {
     match called {
         Ok(output) => {
@@ -133,18 +133,18 @@ fn in_words(error: &Error) -> String {
     format!("{}: {}", error.code, error.message)
 }
 
-/// What a task tells of a step of a plan that a tool has written; of files it tells nothing.
+/// The task's event for a step of a plan that a tool has written; none for files.
 fn plan_step(node: &NodeId, event: ChatEvent) -> Option<TaskEvent> {
     let ChatEvent::PlanStep { step, status, title, plan_path, plan_id, done, total } = event else { return None };
     Some(TaskEvent::PlanStep { node: node.clone(), step, status, title, plan_path, plan_id, done, total })
 }
 
-/// Whether the call itself was wrong, and not merely what it met.
+/// Whether the call itself was wrong, and not merely its circumstances.
 pub(super) fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::InvalidArgument | Code::Forbidden | Code::Unauthorized | Code::PayloadTooLarge)
 }
 
-/// Whether nothing can be said of what the call did: it was not begun, or nobody knows what became of it.
+/// Whether the effect of the call is unknown: it was not begun, or its outcome was lost.
 fn has_no_outcome(error: &Error) -> bool {
     matches!(error.code, Code::NotBegun | Code::OutcomeUnknown)
 }

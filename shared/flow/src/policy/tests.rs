@@ -67,7 +67,7 @@ fn s5_commands_need_their_permission() {
 }
 
 #[test]
-fn s5_what_reaches_the_network_needs_its_permission() {
+fn s5_a_tool_that_reaches_the_network_needs_its_permission() {
     let node = node("worker", Role::Linear, &["fetch"]);
     let mut fetch = ToolBinding { reaches_network: true, ..builtin("fetch") };
     let allowed = [rule("all", PolicyTarget::Tool, &["*"], &[], true)];
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(is_like(&pattern, &name), naive(&pattern, &name));
     }
 
-    /// Whatever the rules: what a node does not list is never permitted.
+    /// With any rules, a tool that a node does not list is never permitted.
     #[test]
     fn s5_no_policy_lets_a_node_call_what_it_does_not_list(
         names in prop::collection::vec("[a-c*]{1,3}", 0..3), allow in any::<bool>(), id in "[a-c]{1,2}",

@@ -1,4 +1,4 @@
-//! The model in front of all others: what an agent of a flow asks goes to the provider that the flow configures.
+//! The model in front of all others: a call of a flow's agent goes to the provider that the flow configures.
 
 use crate::{Flow, Flows};
 use async_trait::async_trait;

@@ -61,8 +61,8 @@ impl FlowProviders {
         Self { adapters: Adapters::builtin(), host: Some((secrets, models)), open: Mutex::default() }
     }
 
-    /// The model that serves `provider/model` as the flow configures its provider, and what it is called there. Nothing is sent
-    /// yet, so what is missing is known before a call is made.
+    /// The model that serves `provider/model` as the flow configures its provider, and its name there. Nothing is sent yet, so
+    /// a missing key is known before a call is made.
     ///
     /// # Errors
     /// `UNPROCESSABLE` for a provider that cannot be used: no such adapter, a key that is not there, an address that may not be
@@ -153,7 +153,7 @@ impl FlowProviders {
     }
 }
 
-/// Where the key of a provider goes: to the adapter's own address, unless the manifest names another.
+/// The recipient of a provider's key: the adapter's own address, unless the manifest names another.
 fn recipient(workspace: WorkspaceId, provider: &ProviderManifest) -> Recipient<'_> {
     let address = match &provider.base_url {
         None => Address::Provider(adapter_name(provider)),
@@ -172,7 +172,7 @@ fn endpoint(bound: &Bound, id: &str) -> Endpoint {
     }
 }
 
-/// What a model is called by its provider.
+/// The provider's name of a model.
 fn named<'a>(bound: &Bound, model: &'a str) -> Result<&'a str, Error> {
     Ok(bound.route(model)?.map_or(model, |(_, name)| name))
 }

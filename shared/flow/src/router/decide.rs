@@ -15,23 +15,23 @@ use domain::{
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What the router decided.
+/// The decision of the router.
 #[derive(Debug, Default)]
 pub struct Route {
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<TaskEvent>,
-    /// What other tasks are told.
+    /// Messages to other tasks.
     pub posts: Vec<Post>,
-    /// What the task does next.
+    /// The next act of the task.
     pub next: Next,
     /// How many of the events the place has that the next of them are decided by.
     seen: usize,
 }
 
-/// What a task does next.
+/// The next act of a task.
 #[derive(Debug, Default, PartialEq)]
 pub enum Next {
-    /// Nothing changes: it goes on with what it does, or waits.
+    /// Nothing changes: it goes on, or waits.
     #[default]
     Same,
     /// It executes this node with this input.
@@ -42,7 +42,7 @@ pub enum Next {
     End,
 }
 
-/// What another task is told.
+/// A message to another task.
 #[derive(Debug, PartialEq)]
 pub enum Post {
     /// Something comes to a merge of a task above.
@@ -60,7 +60,7 @@ pub struct Router<'a> {
     pub graph: &'a Graph,
     /// The task.
     pub config: &'a TaskConfig,
-    /// Where it is.
+    /// Its place.
     pub place: &'a Place,
     /// Now.
     pub now: Timestamp,
@@ -73,13 +73,13 @@ pub struct Router<'a> {
 pub struct Outcome<'a> {
     /// How.
     pub status: Status,
-    /// What it gave.
+    /// Its output.
     pub output: &'a Value,
     /// Why it failed.
     pub error: Option<&'a Error>,
     /// For a split over a list: how many elements it has.
     pub elements: Option<u32>,
-    /// For a failure that an edge takes: where it leads.
+    /// For a failure that an edge takes: the target of the edge.
     pub caught: Option<&'a NodeId>,
 }
 
@@ -124,7 +124,7 @@ impl Router<'_> {
         }
         let output = if failed { self.place.current.clone() } else { Arc::new(outcome.output.clone()) };
         if outcome.status != Status::Success && self.place.status() == Status::Success {
-            // What follows is decided by the status that the end of this node makes.
+            // The rest is decided by the status that the end of this node makes.
             let place = Place { status: Some(Status::Partial), ..self.place.clone() };
             return Router { place: &place, ..*self }.leave(node, outcome, output);
         }
@@ -204,7 +204,7 @@ impl Router<'_> {
         route
     }
 
-    /// What the task does now that it may go on where it had to wait for a turn of the recorded task to be complete.
+    /// The next act of a task that may go on once a turn of the recorded task is complete.
     pub fn go_on(&self) -> Route {
         let mut route = Route::default();
         if self.place.position == Position::Waiting {
@@ -260,7 +260,7 @@ impl Router<'_> {
         route.events.push(TaskEvent::WentUp { merge: to.clone(), owner: above });
         route.posts.push(Post::Arrived(above, arrival));
         if above != origin.parent {
-            // How it was is told by what it brings.
+            // Its arrival tells its status.
             self.tell_parent(
                 route,
                 ChildEnd { status: Status::Success, output: Value::Null, merged: true, lost: 0, error: None },
@@ -325,7 +325,7 @@ impl Router<'_> {
         }
     }
 
-    /// A merge that fails before its node begins is a stage all the same: what came to it, who failed, and why it failed.
+    /// A merge that fails before its node begins is a stage all the same: its arrivals, the failed children, and the reason.
     fn fail_merge(
         &self,
         route: &mut Route,

@@ -1,4 +1,4 @@
-//! What a task does while none of its nodes executes: begin a merge, end, or wait.
+//! The acts of a task while none of its nodes executes: begin a merge, end, or wait.
 
 use crate::{
     graph::{GraphNode, OnFailure, Strategy},
@@ -14,14 +14,14 @@ use domain::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What just happened and is not in the place yet: a large set is not copied for each message.
+/// The latest change, which is not in the place yet: a large set is not copied for each message.
 #[derive(Default)]
 pub(super) struct Change<'a> {
     pub arrival: Option<&'a Arrival>,
     pub ended: Option<(&'a NodeId, u32, &'a ChildEnd)>,
 }
 
-/// What becomes of a task that waits.
+/// The next act of a task that waits.
 pub(super) enum Join {
     Wait,
     Begin {
@@ -70,7 +70,7 @@ struct Scene<'a> {
 }
 
 impl Router<'_> {
-    /// What the task does, given that no node of it executes.
+    /// The next act of the task, given that no node of it executes.
     pub(super) fn join(&self, change: &Change<'_>) -> Join {
         if self.waits_for_its_turn(change) {
             return Join::Wait;
@@ -89,8 +89,8 @@ impl Router<'_> {
         }
     }
 
-    /// Whether a re-run still has to be told something that the recorded task knew when it went on. When nobody is left who could
-    /// tell it, it goes on by itself.
+    /// Whether a re-run still has to be told something that the recorded task knew when it went on. When no child is left that
+    /// could tell it, it goes on by itself.
     fn waits_for_its_turn(&self, change: &Change<'_>) -> bool {
         let Some(record) = self.follows else { return false };
         let of_child = change.arrival.filter(|arrival| !arrival.place.is_empty());
@@ -99,8 +99,8 @@ impl Router<'_> {
         !record.is_complete(self.place, told) && self.place.live() > ends
     }
 
-    /// What is to be expected of the children. It looks at the forks that are not spent, and at the edges of one only where
-    /// they differ: so it costs the same however large the graph is.
+    /// The children that may still come. It looks at the forks that are not spent, and at the edges of one only where they
+    /// differ: so it costs the same however large the graph is.
     fn scene<'a>(&'a self, change: &'a Change<'a>) -> Scene<'a> {
         let gone = match (change.ended, change.arrival) {
             (Some((node, index, end)), _) => Some((node, index, failures(end))),
@@ -184,7 +184,7 @@ impl Router<'_> {
     }
 
     /// How many children may still go past this task, to a merge of one above, and not to this merge of its own. A task that
-    /// left them behind would end before they are there, and what they bring would count or not as it happens.
+    /// left them behind would end before they are there, and their outputs would count or not by chance.
     fn going_up(&self, merge: usize, scene: &Scene<'_>) -> u32 {
         let depth = self.depth();
         let past =
@@ -192,7 +192,7 @@ impl Router<'_> {
         scene.groups.iter().filter(past).map(|group| group.live).sum()
     }
 
-    /// Whether a child may still come to this merge as several: it may fork on its way, and nobody knows into how many.
+    /// Whether a child may still come to this merge as several: it may fork on its way, into an unknown number.
     fn may_multiply(&self, merge: usize, scene: &Scene<'_>) -> bool {
         let deeper = self.graph.deeper_before(merge);
         let mut live = scene.groups.iter().filter(|group| group.live > 0);
@@ -256,7 +256,7 @@ impl Router<'_> {
         let why = match merge.join.strategy {
             Strategy::All | Strategy::BestOf => match failed.first() {
                 Some(_) if on_failure == OnFailure::Fail => some_failed(),
-                // The best of none there is not, whoever is shown beside it.
+                // There is no best of none, whichever failures are shown beside it.
                 _ if arrived == 0
                     && !self.is_of_empty_split(at)
                     && (on_failure != OnFailure::Include || merge.join.strategy == Strategy::BestOf) =>

@@ -1,4 +1,4 @@
-//! Where a task is: the fold of the events that the router decides by.
+//! The place of a task: the fold of the events that the router decides by.
 
 use domain::{
     Error, NodeId, Status, TaskEvent,
@@ -12,10 +12,10 @@ use std::{
     sync::Arc,
 };
 
-/// Where a task is, and what has come to it.
+/// The position of a task, its forks, and the arrivals at its merges.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Place {
-    /// Where it is itself.
+    /// Its own position.
     pub position: Position,
     /// How it is so far; none before anything went wrong.
     pub status: Option<Status>,
@@ -29,12 +29,12 @@ pub struct Place {
     /// How many children all its forks made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub made: u64,
-    /// What came to its merges until they begin, under keys that sort as the merge's input does.
+    /// Arrivals at its merges until they begin, under keys that sort as the merge's input does.
     pub arrivals: BTreeMap<NodeId, BTreeMap<String, Arrived>>,
     /// How many of these came with success, a merge.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub good: BTreeMap<NodeId, u32>,
-    /// Merges that have begun: what comes to them later is not waited for.
+    /// Merges that have begun: later arrivals are not waited for.
     pub begun: BTreeSet<NodeId>,
     /// How much its children have told it since it last went on at a merge.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -43,7 +43,7 @@ pub struct Place {
     pub last_fork: Option<NodeId>,
 }
 
-/// Where a task is itself.
+/// The position of a task in the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
@@ -58,16 +58,16 @@ pub enum Position {
     Ended,
 }
 
-/// What came to a merge.
+/// An arrival at a merge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arrived {
-    /// Who.
+    /// The child.
     pub child: String,
     /// From where.
     pub from: NodeId,
     /// How it was.
     pub status: Status,
-    /// What it brought.
+    /// Its output.
     pub output: Arc<Value>,
 }
 
@@ -81,9 +81,9 @@ impl From<&Arrival> for Arrived {
 /// The children that one branch or split made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fork {
-    /// What they are.
+    /// Their kind.
     pub kind: ChildKind,
-    /// Where the edges lead.
+    /// The targets of the edges.
     pub to: Vec<NodeId>,
     /// How many there will be.
     pub total: u32,
@@ -125,7 +125,7 @@ impl Fork {
         Some(ChildName::of(node, self.target(index)?, index, self.kind))
     }
 
-    /// Where the child at this place begins.
+    /// The first node of the child at this place.
     pub fn target(&self, index: u32) -> Option<&NodeId> {
         self.to.get(self.edge(index)?)
     }
@@ -139,7 +139,7 @@ impl Fork {
         (0..self.spawned).filter(|index| !self.ended.contains_key(index)).filter_map(|index| self.name(node, index))
     }
 
-    /// The task goes on, so that what was not sent off yet will not be.
+    /// The task goes on, so that children that were not sent off yet will not be.
     fn send_off_no_more(&mut self) {
         for index in self.spawned..self.total {
             self.count_off(index);
@@ -190,7 +190,7 @@ pub(crate) fn failures(end: &ChildEnd) -> u32 {
     if is_failure(end) { end.lost.max(1) } else { 0 }
 }
 
-/// The forks that can have made a child of this name: what stands before one of its slashes, with what stands after it.
+/// The forks that can have made a child of this name: the text before one of its slashes, with the text after it.
 fn makers<'a, 'n, T>(
     name: &'n str,
     forks: &'a BTreeMap<NodeId, T>,
@@ -247,7 +247,7 @@ impl Place {
         self.status.unwrap_or(Status::Success)
     }
 
-    /// Folds one event. Total; what does not concern the router changes nothing.
+    /// Folds one event. Total; an event that does not concern the router changes nothing.
     pub fn apply(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Created { config } => {
@@ -261,7 +261,7 @@ impl Place {
                     self.current = Arc::new(output.clone());
                     self.status = Some(Status::Partial);
                 }
-                // What failed and is gone past gives its input on.
+                // A failed node that is passed over gives its input on.
                 Status::Failure => self.status = Some(Status::Partial),
             },
             TaskEvent::Caught { error, status, .. } => {
@@ -334,7 +334,7 @@ impl Place {
                 self.status = Some(*status);
                 self.current = Arc::new(output.clone());
                 self.position = Position::Ended;
-                // Nobody asks for these any more, and a log of many children is long.
+                // These are not read any more, and a log of many children is long.
                 self.arrivals.clear();
                 self.good.clear();
                 self.forks.values_mut().for_each(|fork| fork.ended.clear());
@@ -411,8 +411,8 @@ impl Place {
         }
     }
 
-    /// The input of a merge: what came, in the order of the manifest and of lists, of those `taken` or of all when there are
-    /// none; and the children of this task that `failed`.
+    /// The input of a merge: the arrivals, in the order of the manifest and of lists, of those `taken` or of all when there
+    /// are none; and the children of this task that `failed`.
     fn input_of(&self, merge: &NodeId, taken: &[String], failed: &[ChildName], ways: &[NodeId]) -> Value {
         let mut entries: BTreeMap<String, Value> = BTreeMap::new();
         let taken: BTreeSet<&str> = taken.iter().map(String::as_str).collect();
@@ -436,7 +436,7 @@ impl Place {
     }
 }
 
-/// What goes on along an edge that takes failures: why the node failed, and what it was given.
+/// The input of a node behind an edge that takes failures: why the node before failed, and its input.
 pub(crate) fn caught(error: &Error, input: &Value) -> Value {
     json!({ "error": error, "input": input })
 }

@@ -1,10 +1,10 @@
-//! What a re-run follows: in which order the recorded task took in what its children told it.
+//! The record that a re-run follows: the order in which the recorded task took in the messages of its children.
 //!
-//! Nodes of a whole re-run give what the recorded ones gave, and so do those of one from a node on, or of a retry, up to where something
-//! else runs. What is left to chance is who comes first: whom a quorum takes, which
-//! clone wins, how many children a merge did not wait for. A task goes on by itself in *turns*: one ends whenever one of its merges
-//! begins. Within a turn no order of what it is told changes anything; so a re-run takes in, turn by turn, what the recorded task
-//! had taken in, keeps what comes too early, and begins no merge before all of a turn is there.
+//! Nodes of a whole re-run have the outputs of the recorded ones, and so do those of one from a node on, or of a retry, until another
+//! node runs. Only the order of arrival is left to chance: the children that a quorum takes, the clone that wins, the number of children
+//! that a merge did not wait for. A task goes on by itself in *turns*: one ends whenever one of its merges begins. Within a turn the
+//! order of messages changes nothing; so a re-run takes in, turn by turn, the messages that the recorded task had taken in, keeps those
+//! that come too early, and begins no merge before all of a turn is there.
 
 use crate::router::place::{Place, key_of};
 use domain::{
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     turn_of: HashMap<String, usize>,
-    /// The same by child: what comes to something else now is taken in when its child was heard of then.
+    /// The same by child: a message that goes elsewhere now is taken in when its child was heard of then.
     turn_of_child: HashMap<ChildName, usize>,
     turns: Vec<Turn>,
     has_ended: bool,
     ended_by_itself: bool,
 }
 
-/// What happened between two merges.
+/// The messages between two merges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Turn {
     /// How much the task was told.
@@ -40,7 +40,7 @@ impl Record {
             self.turns.push(Turn::default());
         }
         match event {
-            // What the task brings to a merge of its own is no news to it.
+            // An arrival of the task's own at its merge is no news to it.
             TaskEvent::ChildArrived { arrival } if !arrival.place.is_empty() => {
                 self.heard(of_arrival(arrival), child_of(arrival))
             }
@@ -67,17 +67,17 @@ impl Record {
         }
     }
 
-    /// Whether the recorded task has ended, so that nothing will be added to what is known of it.
+    /// Whether the recorded task has ended, so that nothing will be added to its record.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Whether the recorded task came to an end by itself: nobody stopped it before, and it was made at all.
+    /// Whether the recorded task came to an end by itself: it was not stopped before, and it was made at all.
     pub fn ended_by_itself(&self) -> bool {
         self.ended_by_itself
     }
 
-    /// Whether a task at this place takes in what it is told now.
+    /// Whether a task at this place takes in this message now.
     pub fn is_due(&self, place: &Place, command: &TaskCommand) -> bool {
         let (what, child) = match command {
             TaskCommand::Arrived { arrival } => (of_arrival(arrival), child_of(arrival)),
@@ -92,7 +92,7 @@ impl Record {
         }
     }
 
-    /// Whether all of the turn is there: what the task was told, `more` besides, and the children that were sent off.
+    /// Whether all of the turn is there: the task's messages, `more` besides, and the children that were sent off.
     pub(crate) fn is_complete(&self, place: &Place, more: u32) -> bool {
         let Some(turn) = self.turns.get(place.begun.len()) else { return true };
         let sent = |(node, until): (&NodeId, &u32)| place.forks.get(node).is_none_or(|fork| fork.spawned >= *until);

@@ -1,4 +1,4 @@
-//! What a step costs in larger graphs, by what the router looks up.
+//! The cost of a step in larger graphs, by the look-ups of the router.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -53,13 +53,13 @@ fn layers(layers: usize, width: usize) -> Graph {
     Graph::build(nodes, edges).unwrap()
 }
 
-/// The root task of such a flow, and what it cost.
+/// The root task of such a flow, and its cost.
 struct Play<'a> {
     graph: &'a Graph,
     config: TaskConfig,
     place: Place,
     children: u64,
-    /// What was looked up to take in what children sent.
+    /// Look-ups made to take in the messages of children.
     looked_up: u64,
 }
 
@@ -68,7 +68,7 @@ impl Play<'_> {
         Router { graph: self.graph, config: &self.config, place: &self.place, now: Timestamp::default(), follows: None }
     }
 
-    /// Plays it to its end; how many children it had, and what a child cost.
+    /// Plays it to its end; the number of its children, and the cost of a child.
     fn cost(graph: &Graph, how: Children) -> (u64, f64) {
         let flow = FlowRef { name: "layers".into(), hash: Sha256::of(b"") };
         let (workspace, task) = (WorkspaceId::from_key("test", "workspace"), TaskId::from_key("test", "task"));
@@ -99,7 +99,7 @@ impl Play<'_> {
         route.next
     }
 
-    /// All children of a fork come, or fail; what the last of them leads to.
+    /// All children of a fork come, or fail; the route after the last of them.
     fn children_of(&mut self, node: &NodeId, how: Children) -> Route {
         let fork = self.place.forks[node].clone();
         self.place.apply(&TaskEvent::Spawned { node: node.clone(), until: fork.total });

@@ -1,22 +1,24 @@
 //! Admission (spec 002 §10.8, §10.12): a task that would wait for ever is refused at once, with a time to come again, instead of
 //! being put at the end of a queue without bound.
 //!
-//! Two bounds. What a tenant's lane has waiting is bounded for everybody ([`MOST_WAITING`]), by what the queue says, which is
-//! about right. How many root tasks of a flow run or wait is bounded where `execution.yaml` says so, and that is exact:
+//! Two bounds. The number of messages that wait in a tenant's lane is bounded for everybody ([`MOST_WAITING`]), by the
+//! queue's own count, which is about right. The number of root tasks of a flow that run or wait is bounded where
+//! `execution.yaml` says so, and that is exact:
 //!
 //! ```text
-//!   {workspace}/admitted/{flow}   gate          how many places are taken at most, and who took the last one
+//!   {workspace}/admitted/{flow}   gate          how many places are taken at most, and the task that took the last one
 //!                                 task/<task>   a place, from the commit that makes the task to the entry that ends it
-//!                                 start/<task>  what the task is begun with, until it has begun; of every flow, bounded or not
+//!                                 start/<task>  the first message of the task, until it has begun; of every flow, bounded or not
 //! ```
 //!
 //! The places are a set and no counter, so nothing is given back twice. They are taken by commits that name the gate's
-//! revision, so that two who see one place left do not both get it; they are given back without the gate
+//! revision, so that two callers that see one place left do not both get it; they are given back without the gate
 //! ([`crate::TaskMachine`], `record`), so that no task waits for others to end. The gate therefore knows a bound only, and
-//! whoever would be refused by it counts anew.
+//! a caller that would be refused by it counts anew.
 //!
-//! A place could only stay taken by a task that never begins: whoever made it died between the commit and the message. Its
-//! client was told nothing, and asks again or not. Whoever is refused begins such tasks with what is kept for that.
+//! A place could only stay taken by a task that never begins: its maker died between the commit and the message. Its
+//! client was told nothing, and asks again or not. A caller that is refused begins such tasks with the message that is
+//! kept for that.
 
 use super::{Tasks, first_view, forgotten, internal};
 use crate::{
@@ -35,7 +37,7 @@ pub const MOST_WAITING: usize = 100_000;
 const COME_AGAIN: u64 = 5;
 /// How long a task that was admitted may take to begin before it is begun once more.
 const SLOW: Duration = Duration::from_secs(60);
-/// How many that did not begin are begun by one who is refused, the oldest first.
+/// How many tasks that did not begin a refused caller begins, the oldest first.
 const REPAIRED_AT_ONCE: usize = 8;
 /// How often one is overtaken by others that are admitted before this is an answer, too.
 const OVERTAKEN: usize = 1_000;
@@ -45,11 +47,11 @@ const OVERTAKEN: usize = 1_000;
 struct Gate {
     /// Places taken, at most.
     taken: u32,
-    /// Who took the last one.
+    /// The task that took the last one.
     last: TaskId,
 }
 
-/// What a task is begun with.
+/// The first message of a task.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Start {
     pub(super) at: Timestamp,
@@ -67,12 +69,12 @@ fn partition(config: &TaskConfig) -> String {
     format!("{}/admitted/{}", config.workspace, config.flow.name)
 }
 
-/// Where the place of a task is.
+/// The key of a task's place.
 pub(crate) fn place_key(config: &TaskConfig) -> Key {
     Key::new(partition(config), format!("task/{}", config.task))
 }
 
-/// Where it is kept what a task is begun with.
+/// The key of a task's first message.
 pub(crate) fn start_key(config: &TaskConfig) -> Key {
     Key::new(partition(config), format!("start/{}", config.task))
 }
@@ -92,8 +94,8 @@ impl Tasks {
         let key = view_key(config.workspace, config.task);
         let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
         let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
-        // With what it is made is written down now: later it may be another engine that reads it (spec 002 §10.2). And what it is
-        // begun with is kept until it has begun, for when this process dies before it has sent it.
+        // Its metadata is written down now: later it may be another engine that reads it (spec 002 §10.2). And its first
+        // message is kept until it has begun, in case this process dies before it has sent it.
         let begun = Start { at: self.clock.now(), message: start.clone() };
         let task = [put, observe::record(config, flow), begun.write(config).map_err(internal)?];
         let Some(most) = flow.limits.max_queued else {
@@ -158,7 +160,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The writes that take one; none when all are taken. They fail when somebody else takes one in the meantime.
+    /// The writes that take one; none when all are taken. They fail when another caller takes one in the meantime.
     async fn take(&self) -> PortResult<Option<Vec<Write>>> {
         let gate = Key::new(partition(self.config), "gate");
         let (expect, mut taken, last) = match self.table.get(&gate).await? {
@@ -225,7 +227,7 @@ mod tests {
     use testkit::golden;
 
     #[test]
-    fn what_is_kept_of_admissions_is_read_for_ever() {
+    fn persisted_admissions_are_read_for_ever() {
         const ROOT: &str = env!("CARGO_MANIFEST_DIR");
         golden::check(ROOT, "admission_gate", &Gate { taken: 3, last: TaskId(uuid::Uuid::from_u128(7)) });
         let message = Outgoing {

@@ -1,4 +1,4 @@
-//! Running a task again, as a new one (spec 002 §10.7). What it looks at is never changed.
+//! Running a task again, as a new one (spec 002 §10.7). The recorded task is never changed.
 
 use super::{AcceptedTask, Tasks, node_of};
 use crate::Flow;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 impl Tasks {
     /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
-    /// tools and people; with it, what does not come after that node takes its recorded output, and the rest runs for real.
+    /// tools and people; with it, nodes that do not come after that node take their recorded output, and the rest runs for
+    /// real.
     pub async fn replay(
         &self,
         workspace: WorkspaceId,
@@ -24,8 +25,8 @@ impl Tasks {
         self.again(&flow, &recorded, task, Replay { of, from, retry: false }, by).await
     }
 
-    /// Runs what failed in a task again, as a new task. Whatever succeeded keeps its recorded output, in this task and in all
-    /// below it, unless it is given something else because of what runs now.
+    /// Runs the failed nodes of a task again, as a new task. Successful nodes keep their recorded output, in this task and in
+    /// all below it, unless their input changes because of nodes that run now.
     pub async fn retry(
         &self,
         workspace: WorkspaceId,

@@ -41,7 +41,7 @@ impl Tasks {
             return Err(Error::new(Code::Conflict, format!("this task belongs to the task {root}"))
                 .hint("delete that one; all below it go with it"));
         }
-        // The command first, so that what runs gives way to a deletion that does come.
+        // The command first, so that running work gives way to a deletion that does come.
         self.send(workspace, task, command, by, TaskCommand::Delete).await?;
         if view.phase != TaskPhase::Finished {
             self.stop_tree(&view, StopId(command.0), "deleted").await?;

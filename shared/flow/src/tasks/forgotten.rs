@@ -1,5 +1,6 @@
-//! Tasks that were accepted and never begun: whoever accepted them died between the commit and the message, and nobody asked again.
-//! The index has what all tasks are begun with by time, for as long as they have not, so that these are at its beginning.
+//! Tasks that were accepted and never begun: the process that accepted them died between the commit and the message, and their
+//! client did not repeat the request. The index has the first messages of all tasks by time, until they have begun, so that these
+//! are at its beginning.
 
 use super::{
     Tasks,
@@ -20,7 +21,7 @@ fn partition(shard: u8) -> String {
     format!("starts/{shard:x}")
 }
 
-/// Where the index has a task that waits for its beginning since `at`.
+/// The key in the index of a task that waits for its beginning since `at`.
 pub(super) fn waits(task: TaskId, at: Timestamp) -> Key {
     Key::new(partition(shard(task)), format!("{at}/{task}"))
 }
@@ -40,7 +41,7 @@ impl Tasks {
             let again = Start { at: self.clock.now(), ..start };
             let put = Write::put(item.key.clone(), text(&again).map_err(internal)?, Expect::Rev(item.rev));
             match self.table.commit(vec![put.indexed(waits(task, again.at))]).await {
-                // It has begun, or somebody else was faster.
+                // It has begun, or another process was faster.
                 Ok(()) | Err(PortError::Conflict { .. }) => {}
                 Err(error) => return Err(internal(error)),
             }

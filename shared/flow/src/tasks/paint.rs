@@ -1,4 +1,4 @@
-//! What a run is painted with.
+//! The paint of a run: its visits by node.
 
 use super::{TaskFilter, Tasks};
 use crate::{Flow, draw::Paint, graph::GraphNode};
@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 const LISTED: usize = 20_000;
 
 impl Tasks {
-    /// What a run did at each node: its own stages, and those of its clones and subtasks, at most `most` tasks in all. Of more
-    /// children than that, those that failed are looked at first, and the nodes that the others may have come to say so.
+    /// The visits of a run to each node: its own stages, and those of its clones and subtasks, at most `most` tasks in all. Of
+    /// more children than that, failed ones are looked at first, and the nodes that the others may have come to say so.
     pub async fn paint(&self, flow: &Flow, workspace: WorkspaceId, task: TaskId, most: usize) -> Result<Paint, Error> {
         let mut paint = Paint::new();
         let (mut open, mut seen) = (VecDeque::from([task]), 0);
@@ -24,7 +24,7 @@ impl Tasks {
                     painted.running = false;
                     painted.visits += 1;
                     painted.duration_ms += metrics.duration_ms;
-                    // One failure among many is what somebody looks for.
+                    // A reader looks for one failure among many.
                     if painted.status != Some(Status::Failure) {
                         painted.status = Some(*status);
                     }

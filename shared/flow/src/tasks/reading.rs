@@ -1,4 +1,4 @@
-//! What is known of tasks: their views, their states and their logs.
+//! Reads of tasks: their views, their states and their logs.
 
 use super::{Tasks, internal};
 use crate::machine::{TaskState, actor_id, view_key};
@@ -6,7 +6,7 @@ use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, Worksp
 use ports::{Query, Subscription};
 use serde::Serialize;
 
-/// Which tasks to list.
+/// A filter of tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     /// Those of this flow.
@@ -22,7 +22,7 @@ pub struct TaskFilter {
 pub struct TaskPage {
     /// The tasks; root tasks with the newest first, children in their order.
     pub tasks: Vec<TaskView>,
-    /// Where the next page begins; none at the end.
+    /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

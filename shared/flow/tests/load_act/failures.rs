@@ -3,7 +3,7 @@
 use crate::{FLOW, only, refused, with};
 
 #[test]
-fn what_a_node_says_of_its_failures_is_refused_by_its_name_and_place() {
+fn faults_in_a_nodes_failure_rules_are_refused_by_name_and_place() {
     let retries = |of: &str| format!("    retries: {of}\n");
     let routes = |of: &str| format!("  - id: pick\n    on_error: {of}\n");
     let cases = [

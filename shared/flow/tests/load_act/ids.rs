@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// Whatever ids a flow has: it is refused with a hint, or no two children of a task have one name.
+    /// For any ids, a flow is refused with a hint, or no two children of a task have one name.
     #[test]
     fn s2_3_children_of_odd_ids_have_different_names(
         ids in prop::collection::btree_set("[ab/\\[\\]01~%.: é]{1,5}", 4..7),

@@ -4,7 +4,7 @@ use crate::{FLOW, Files, only, refused, with};
 use flow::load::read_folder;
 
 #[test]
-fn s8_what_cannot_be_read_is_said_in_our_words() {
+fn s8_a_file_that_cannot_be_read_is_reported_in_our_words() {
     let deep = format!("x-deep: {}1{}\n", "[".repeat(70), "]".repeat(70));
     let many: String = (1..7).fold("x-a0: &a0 [1,1,1,1,1,1,1,1]\n".to_owned(), |text, level| {
         let last = level - 1;
@@ -59,7 +59,7 @@ fn s8_bytes_that_are_no_text_are_one_fault_with_their_place_and_the_rest_is_chec
 }
 
 #[test]
-fn s8_what_only_follows_from_a_mistake_is_not_told() {
+fn s8_faults_that_only_follow_from_a_mistake_are_not_told() {
     for (from, to, code) in [
         ("  - {from: second, to: failed}\n", "  - {from: second, to: faild}\n", "unknown_node"),
         ("  - {from: second, to: failed}\n", "  - {from: secnd, to: failed}\n", "unknown_node"),

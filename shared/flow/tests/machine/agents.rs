@@ -29,7 +29,7 @@ fn an_agent_is_asked_and_its_answer_is_the_output() {
         TaskEvent::NodeFinished { node, metrics, .. } if node.as_str() == "write" => Some(metrics.clone()),
         _ => None,
     });
-    assert_eq!(metrics.unwrap().usage.input_tokens, 10, "what it used is the node's");
+    assert_eq!(metrics.unwrap().usage.input_tokens, 10, "its usage is the node's");
     assert_eq!(play.state.usage.output_tokens, 5);
     play.check_fold();
 }

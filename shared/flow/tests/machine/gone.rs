@@ -1,4 +1,4 @@
-//! Deletion and priority: what a task does about them, whatever it is at.
+//! Deletion and priority: their effects on a task in any phase.
 
 use crate::play::{Play, node};
 use actor::{Input, Machine};

@@ -115,7 +115,7 @@ fn waiting() -> Play {
     play
 }
 
-/// To whom it was said since the last look, and what.
+/// The messages since the last look, each with its task.
 fn told(play: &mut Play) -> Vec<(TaskId, TaskCommand)> {
     let letters = std::mem::take(&mut play.sent).into_iter();
     let task = |to: &actor::ActorId| to.as_str().rsplit('/').next().unwrap().parse().unwrap();
@@ -151,7 +151,7 @@ fn s10_7_a_pause_reaches_children_that_are_on_their_way_and_those_made_later() {
     let heard = told(&mut play);
     assert_eq!(heard.len(), 99, "all that were sent off and have not ended");
     assert!(heard.iter().all(|(task, command)| *command == pause && *task != child(&play, 7)));
-    assert_eq!(phase(&play), TaskPhase::Paused, "what waits for paused ones is paused");
+    assert_eq!(phase(&play), TaskPhase::Paused, "a task that waits for paused ones is paused");
     let later = made_next(&mut play);
     assert!(later.len() == 100 && later.iter().all(|config| config.stepping));
 
@@ -221,7 +221,7 @@ fn s10_7_a_task_that_has_ended_is_not_paused_and_tells_nobody() {
     }
 }
 
-/// The tree is held: what a worker that finds this beside the root's log tells the task before anything else.
+/// The tree is held: a worker that finds this beside the root's log tells the task before anything else.
 fn held(play: &mut Play, hold: u128) -> Vec<String> {
     let path = vec![play.config.task.0];
     play.input(Input::Hold(HoldRequest { hold_id: Uuid::from_u128(hold), path, at: Timestamp::default() }))
@@ -235,7 +235,7 @@ fn s10_7_a_task_follows_a_request_to_hold_its_tree_once_whatever_it_is_at() {
     assert_eq!(play.start(), ["created", "paused before s"]);
     assert!(held(&mut play, 1).is_empty(), "it has heard of it");
     assert_eq!(play.command(TaskCommand::Resume), ["continues", "s 1"]);
-    assert!(held(&mut play, 1).is_empty(), "somebody has let it go on since");
+    assert!(held(&mut play, 1).is_empty(), "a command has let it go on since");
     // While a node runs, and before the letter that tells the same.
     assert_eq!(held(&mut play, 2), ["pause"]);
     let hold = Some(domain::HoldId(Uuid::from_u128(2)));

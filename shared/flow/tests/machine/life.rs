@@ -29,7 +29,7 @@ fn s3_2_a_task_goes_from_start_to_exit_one_node_at_a_time() {
     assert_eq!(play.gives(json!("out")), ["done success", "finished success"]);
     assert_eq!(play.end(), Some((Status::Success, json!("out"), None)));
     assert!(play.running.is_empty() && play.sent.is_empty());
-    // Whatever comes now changes nothing.
+    // A later input changes nothing.
     assert!(play.start().is_empty() && play.stop().is_empty() && play.command(TaskCommand::Step).is_empty());
     play.check_fold();
 }
@@ -128,7 +128,7 @@ fn s3_5_a_node_says_which_failures_are_tried_again_and_for_how_long() {
     assert_eq!(one.fails(exit(22)), ["a waits"]);
     assert_eq!(one.wakes(), ["a 2 retry 1"]);
     // The second pause would be 8 s, and end after the 10 s.
-    assert_eq!(one.fails(Error::new(Code::OutcomeUnknown, "who knows")), ["a failure", "finished failure"]);
+    assert_eq!(one.fails(Error::new(Code::OutcomeUnknown, "lost")), ["a failure", "finished failure"]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn s3_3_an_exit_that_fails_on_failure_takes_no_task_that_is_partial() {
 }
 
 #[test]
-fn s3_4_what_is_tolerated_keeps_its_status_unless_it_is_tried_again() {
+fn s3_4_a_tolerated_failure_keeps_its_status_unless_it_is_tried_again() {
     let failed = || Error::new(Code::Unprocessable, "it failed").detail("exit_code", 22);
     let done =
         || Done { output: json!(22), error: Some(failed()), tolerated: Some(Status::Partial), ..Done::default() };
@@ -219,7 +219,7 @@ fn a_stop_between_two_deaths_is_the_end() {
     let mut play = two();
     play.start();
     assert_eq!(play.stop(), ["stop"]);
-    assert_eq!(play.dies(), ["finished failure"], "nothing is run again for nobody");
+    assert_eq!(play.dies(), ["finished failure"], "a stopped task runs nothing again");
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
 }
 
@@ -290,7 +290,7 @@ fn command_that_waits() -> (Play, TaskCommand, TaskCommand) {
     (play, told(&ask.grant), refusal)
 }
 
-/// What the machine's semaphore was told since the last look.
+/// The messages to the machine's semaphore since the last look.
 fn to_semaphore(play: &mut Play) -> Vec<SlotsCommand> {
     std::mem::take(&mut play.sent)
         .into_iter()

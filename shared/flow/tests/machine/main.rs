@@ -1,4 +1,4 @@
-//! The task machine by hand: what it decides on for every input, without anything else.
+//! The task machine by hand: its decision for every input, without anything else.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

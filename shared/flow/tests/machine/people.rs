@@ -1,4 +1,4 @@
-//! Human steps: the task is only rows until somebody answers; an answer that comes early is kept.
+//! Human steps: the task is only rows until a person answers; an answer that comes early is kept.
 
 use crate::play::{Play, node};
 use domain::{Code, QuestionId, Status, TaskCommand, TaskEvent, Timestamp, event::Question};
@@ -94,7 +94,7 @@ fn an_answer_that_does_not_fit_is_not_taken_and_the_question_stays() {
     play.gives(json!("s"));
     assert_eq!(asks(&mut play, "colour", None), ["asks"]);
     assert!(play.answer("ask", json!({})).is_empty());
-    assert!(play.answer("s", json!({ "colour": "red" })).is_empty(), "that node asks nobody");
+    assert!(play.answer("s", json!({ "colour": "red" })).is_empty(), "that node asks no people");
     assert_eq!(play.answer("ask", json!({ "colour": "red" }))[..2], ["answered", "ask success"]);
     assert!(play.answer("ask", json!({ "colour": "red" })).iter().all(|word| word == "answered"), "and no second time");
 }
@@ -165,11 +165,11 @@ fn a_default_answer_counts_when_nobody_answers_in_time() {
         TaskEvent::Answered { by, .. } => Some(by.as_str()),
         _ => None,
     });
-    assert_eq!(by, Some("default"), "history says that nobody did");
+    assert_eq!(by, Some("default"), "history says that no person did");
 }
 
 #[test]
-fn nobody_in_time_takes_the_edge_for_it() {
+fn a_missing_answer_takes_the_edge_for_it() {
     let nodes = json!([
         node("s", "start", json!({})),
         node(
@@ -197,7 +197,7 @@ fn nobody_in_time_takes_the_edge_for_it() {
     let input = play.run().input;
     assert_eq!((&input["error"]["code"], &input["input"]), (&json!("TIMEOUT"), &json!("s")));
     play.gives((*input).clone());
-    assert_eq!(play.end().unwrap().0, Status::Success, "what has a way of its own is no failure of the task");
+    assert_eq!(play.end().unwrap().0, Status::Success, "a failure with an edge of its own is no failure of the task");
     play.check_fold();
 }
 

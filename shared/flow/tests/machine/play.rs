@@ -17,7 +17,7 @@ use std::{
     sync::Arc,
 };
 
-/// A task, its log, and what it wants done.
+/// A task, its log, and its requests to the outside.
 pub struct Play {
     pub machine: TaskMachine,
     pub state: TaskState,
@@ -100,7 +100,7 @@ impl Play {
         for (key, effect) in effects {
             assert!(self.used.insert(key.clone()), "{key:?} is used twice");
             if let TaskEffect::KillCommand(_, call) = &effect {
-                // Nobody waits for it.
+                // Its result is not needed.
                 self.killed.push(*call);
                 continue;
             }
@@ -131,7 +131,7 @@ impl Play {
         self.command(TaskCommand::Start { config })
     }
 
-    /// What runs.
+    /// The running node.
     pub fn run(&self) -> Run {
         let run = self.running.values().find_map(|effect| match effect {
             TaskEffect::Run(run) => Some((**run).clone()),
@@ -248,7 +248,7 @@ impl Play {
         letters.into_iter().filter_map(|letter| serde_json::from_value(letter.command).ok()).collect()
     }
 
-    /// What was said to chats since the last look.
+    /// The messages to chats since the last look.
     pub fn prompts(&mut self) -> Vec<String> {
         let letters = std::mem::take(&mut self.sent).into_iter();
         let commands = letters.filter_map(|letter| serde_json::from_value(letter.command).ok());

@@ -57,7 +57,7 @@ fn s3_3_a_large_split_is_sent_off_a_hundred_at_a_time() {
 }
 
 #[test]
-fn s3_3_what_was_not_sent_off_is_not_when_the_merge_has_begun() {
+fn s3_3_children_that_were_not_sent_off_are_not_when_the_merge_has_begun() {
     let mut play = split(250, json!({ "strategy": "first_success" }));
     let arrival = domain::task::Arrival {
         merge: "gather".into(),

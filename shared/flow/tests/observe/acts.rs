@@ -5,7 +5,7 @@ use domain::TaskPhase;
 use serde_json::json;
 use std::time::Duration;
 
-/// Five nodes remember something each, and a sixth tells what it is given of it, newest first.
+/// Five nodes remember something each, and a sixth tells the items that it is given, newest first.
 const FIVE: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -26,7 +26,7 @@ edges:
   - {from: look, to: end}
 ";
 
-/// One node that tells what it is given.
+/// One node that tells its context.
 const LOOK: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}

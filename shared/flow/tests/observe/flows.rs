@@ -39,7 +39,7 @@ edges:
   - {from: either, to: done}
 "#;
 
-/// Reads a file, asks a person, decides by what they say.
+/// Reads a file, asks a person, decides by the answer.
 pub const ASKS: &str = r#"
 name: asks
 nodes:

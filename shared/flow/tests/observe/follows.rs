@@ -1,4 +1,4 @@
-//! Re-runs of random graphs: whatever the order of arrival decided is as it was in the recorded run.
+//! Re-runs of random graphs: each decision by order of arrival is as it was in the recorded run.
 
 use crate::{graphs::Plan, rig::Rig};
 use domain::Status;
@@ -80,7 +80,7 @@ async fn run(first: u64, graphs: u64) -> (u64, u64) {
         rig.flow("random", &[("workflow.yaml", workflow.as_str())]).await;
         let task = domain::TaskId(rig.id());
         let new = flow::NewTask { input: json!({ "in": 1 }), ..flow::NewTask::default() };
-        // What the check refuses does not run.
+        // A flow that the check refuses does not run.
         if rig.tasks.create(rig.workspace, task, "random", new, &domain::Principal::local()).await.is_err() {
             continue;
         }
@@ -92,7 +92,7 @@ async fn run(first: u64, graphs: u64) -> (u64, u64) {
         let replayed = rig.trace(again.task_id).await;
         assert_eq!(replayed, trace, "seed {seed}\n{plan:?}\n{workflow}");
         assert_eq!((again.status, &again.output), (view.status, &view.output), "seed {seed}: {plan:?}");
-        // From any node on, and where what failed is tried again: the nodes give the same, so nothing else comes of it.
+        // From any node on, and where failed nodes are tried again: the nodes give the same, so the result is the same.
         let from = plan.nodes[random.below(plan.nodes.len() as u64) as usize].id.to_string();
         let partly = rig.replay(task, Some(&from)).await;
         assert_eq!((partly.status, &partly.output), (view.status, &view.output), "seed {seed} from {from}: {plan:?}");

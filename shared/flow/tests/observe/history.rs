@@ -313,7 +313,7 @@ fn event() -> impl Strategy<Value = TaskEvent> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever a log says: what is told of it is told twice the same, pages meet, and nothing panics.
+    /// For any log: its history is the same twice, pages meet, and nothing panics.
     #[test]
     fn s6_any_log_has_a_history_and_a_trace(events in prop::collection::vec(event(), 0..40), limit in 1..7_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

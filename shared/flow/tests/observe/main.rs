@@ -1,4 +1,4 @@
-//! What is known of runs (spec 002 §6, §10.2, §10.4, §10.7): histories, traces, differences, metadata, metrics, observers.
+//! Records of runs (spec 002 §6, §10.2, §10.4, §10.7): histories, traces, differences, metadata, metrics, observers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod acts;

@@ -1,4 +1,4 @@
-//! With what runs were made (spec 002 §10.2).
+//! The metadata of runs (spec 002 §10.2).
 
 use crate::{flows::SPLIT, rig::Rig};
 use domain::Sha256;
@@ -27,7 +27,7 @@ async fn s10_2_every_run_keeps_the_hashes_of_what_it_was_made_with() {
         "schema_revisions": {"list": "7"},
     });
     assert_eq!(serde_json::to_value(&made).unwrap()["declared"], declared);
-    // The flow changes; what the run was made with does not.
+    // The flow changes; the metadata of the run do not.
     let changed = SPLIT.replace("* 2", "* 3");
     rig.flow("numbers", &[("workflow.yaml", &changed)]).await;
     assert_eq!(rig.tasks.metadata(rig.workspace, view.task_id).await.unwrap(), made);

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-/// Keeps what it is told.
+/// Keeps the facts that it is told.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Arc<TaskFact>>>>);
 
@@ -82,7 +82,7 @@ async fn s6_a_stuck_sink_delays_no_task_and_the_others_are_told_in_order() {
     let before = tokio::time::Instant::now();
     let view = rig.run("numbers", json!({ "items": [1, 2, 3], "note": "hunter2" })).await;
     assert_eq!(view.status, Status::Success);
-    // Time is paused: it passes only when everybody waits, and nobody waits for a sink.
+    // Time is paused: it passes only when all tasks wait, and none waits for a sink.
     assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
     observers.close(Duration::from_secs(1)).await;
     let facts = kept.0.lock().unwrap().clone();
@@ -124,7 +124,7 @@ async fn s6_before_a_process_is_frozen_observers_are_waited_for_but_not_for_long
     assert_eq!(told(), 0, "no task waits for it");
     slow.settle(Duration::from_secs(60)).await;
     assert_eq!(told(), 2, "the root and its subtask");
-    // One that is stuck costs the time that there is, and no more; what is told later is told.
+    // One that is stuck costs the time that there is, and no more; later facts are told.
     rig.flow("stuck", &[("workflow.yaml", SPLIT), ("plugins.yaml", PLUGINS)]).await;
     rig.run("stuck", json!({ "items": [1] })).await;
     let before = tokio::time::Instant::now();
@@ -134,7 +134,7 @@ async fn s6_before_a_process_is_frozen_observers_are_waited_for_but_not_for_long
 }
 
 #[tokio::test(start_paused = true)]
-async fn s6_what_a_slow_sink_misses_is_counted() {
+async fn s6_facts_that_a_slow_sink_misses_are_counted() {
     let rig = Rig::new(0).await;
     let observers = observers(&rig, Kept::default());
     rig.follow(observers.clone());
@@ -231,14 +231,14 @@ async fn s10_4_tasks_are_counted_by_phase_also_those_of_before_the_start() {
         out.lines().find_map(|line| line.strip_prefix(&of)?.parse::<u64>().ok())
     };
     assert_eq!(phase(&before, "suspended"), Some(3));
-    // Accepted, and nobody has begun it.
+    // Accepted, and not begun.
     rig.begin("asks", json!({ "path": "/projects/there.md" })).await;
     let after = TaskMetrics::new(rig.cache.clone());
     assert_eq!(phase(&after, "suspended"), None);
     after.count_earlier(rig.workspaces(), &rig.tasks).await.unwrap();
     assert_eq!((phase(&after, "suspended"), phase(&after, "queued")), (Some(3), Some(1)));
 
-    // One that is accepted is queued until somebody begins it, and accepted again it is the same one.
+    // One that is accepted is queued until a worker begins it, and accepted again it is the same one.
     let counted = rig.tasks.clone().counted_by(before.clone());
     let task = TaskId(rig.id());
     let create = async || {

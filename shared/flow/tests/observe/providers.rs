@@ -29,7 +29,7 @@ provider_credentials:
   - {id: nowhere, env: NO_SUCH_KEY}
 ";
 
-/// A host with one key that changes, and one provider that takes one key and notes what it is asked with.
+/// A host with one key that changes, and one provider that takes one key and notes its calls.
 #[derive(Clone, Default)]
 struct Host {
     key: Arc<Mutex<String>>,
@@ -151,7 +151,7 @@ async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_ol
 }
 
 #[tokio::test(start_paused = true)]
-async fn s10_6_who_is_asked_is_said_by_the_flow_alone() {
+async fn s10_6_only_the_flow_names_its_providers() {
     let host = Host::default();
     *host.key.lock().unwrap() = "one".into();
     *host.takes.lock().unwrap() = "one".into();
@@ -177,5 +177,5 @@ async fn s10_6_who_is_asked_is_said_by_the_flow_alone() {
     let gone = FlowRef { name: "own".into(), hash: Sha256::of(b"another") };
     assert!(matches!(ask(&models, &rig, Some(gone), "house/small").await, Some(ModelError::Rejected(_))));
     assert!(matches!(ask(&models, &rig, Some(flow), "lost/any").await, Some(ModelError::Rejected(_))));
-    assert!(host.asked.lock().unwrap().is_empty(), "nobody was asked without a key");
+    assert!(host.asked.lock().unwrap().is_empty(), "no provider was asked without a key");
 }

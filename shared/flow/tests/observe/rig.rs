@@ -1,4 +1,4 @@
-//! Tasks on the real runtime, over ports in memory that choose by seed what comes first.
+//! Tasks on the real runtime, over ports in memory that choose by seed the order of messages.
 
 use actor::{ActorId, Entry, Follow, Mailbox, Runtime};
 use async_trait::async_trait;
@@ -142,7 +142,7 @@ impl Rig {
         self.finished(task).await
     }
 
-    /// Runs again what failed; none when nothing did.
+    /// Runs the failed nodes again; none when nothing did.
     pub async fn retry(&self, of: TaskId) -> Option<TaskView> {
         let task = TaskId(self.id());
         self.tasks.retry(self.workspace, of, task, &Principal::local()).await.ok()?;

@@ -1,4 +1,4 @@
-//! The router and the naive model agree on everything, whatever the graph, the outcomes and the order.
+//! The router and the naive model agree on everything, for all graphs, outcomes and orders.
 
 use crate::{
     drive::Drive,
@@ -37,7 +37,7 @@ pub fn check(script: &Script, drive: &Drive<'_>) {
     }
 }
 
-/// What holds of every log.
+/// The invariants of every log.
 fn invariants(name: &str, events: &[TaskEvent]) {
     let ends = events.iter().filter(|event| matches!(event, TaskEvent::Finished { .. })).count();
     assert_eq!(ends, 1, "{name:?} ends exactly once");
@@ -85,7 +85,7 @@ proptest! {
         let script = Script::random(&plan, seed);
         prop_assume!(!script.graph.nodes().iter().any(|node| first_wins(&script.graph, node)));
         let [one, other] = orders.map(|order| Drive::run(&script, order));
-        // What leads to no merge is not waited for: how far it got when its parent went on is chance.
+        // A child that leads to no merge is not waited for: its progress when its parent went on is chance.
         let stopped = |drive: &Drive<'_>| drive.tasks.iter().any(|task| task.is_stopped() || task.left_some_behind());
         prop_assume!(!stopped(&one) && !stopped(&other));
         prop_assert_eq!(one.tasks.len(), other.tasks.len());

@@ -1,6 +1,6 @@
-//! All tasks of one flow with the real router, each with a mailbox: who is next is random, and messages come twice.
+//! All tasks of one flow with the real router, each with a mailbox: the next one is random, and messages come twice.
 //!
-//! It promises what the queue promises (`ports::Queue`): what is sent at once is in all mailboxes at once, and a mailbox is
+//! It promises the same as the queue (`ports::Queue`): messages of one send are in all mailboxes at once, and a mailbox is
 //! read in order; no order between mailboxes, and at least once.
 
 use crate::script::{Act, Script, without_errors};
@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-/// What was done, in order, by the names of tasks: all that the model is told.
+/// The steps, in order, by the names of tasks: all that the model is told.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A child was sent off.

@@ -1,13 +1,13 @@
 //! The semantics of spec 002 §3 a second time, as plainly as possible: all tasks of a flow in one tree that everybody can look
-//! into. Nothing is counted and nothing is sent; whatever has to be decided is decided by going through the tree again.
+//! into. Nothing is counted and nothing is sent; each decision is made by going through the tree again.
 //!
-//! What remains open in the specification is the order in which tasks that run beside each other get on, and that is all that this
-//! model takes from the run that it checks: which task ended its node next, and who learned of whose end next.
+//! The specification leaves open the order in which tasks that run beside each other get on, and that is all that this model takes
+//! from the run that it checks: the task that ended its node next, and the task that learned of an end next.
 //!
 //! The rules, by role (`own` merges are those that belong to the task, by the forks around them):
 //!
 //! * A task goes along edges. It makes children at branches and splits and waits for them.
-//! * At a merge of its own it waits; at one of a task above, it is over, and lies there with what it brings.
+//! * At a merge of its own it waits; at one of a task above, it is over, and lies there with its output.
 //! * It is over when it reaches an exit, fails, goes up, or waits and nothing can come any more. Children that are not over
 //!   are not wanted any more then.
 //! * A branch whose clones meet nowhere is over with the first clone that succeeds.
@@ -52,13 +52,13 @@ pub struct Token {
     waits_for: Option<NodeId>,
     /// The names of its children, by the fork that made them.
     children: BTreeMap<NodeId, Vec<String>>,
-    /// Whose end it has learned of.
+    /// The tasks whose end it has learned of.
     heard: BTreeSet<String>,
     /// Children that it does not want any more.
     unwanted: BTreeSet<String>,
     /// Merges that have begun.
     begun: BTreeSet<NodeId>,
-    /// What it brought itself to merges of its own.
+    /// Its own outputs at merges of its own.
     brought: Vec<Brought>,
     pub end: Option<End>,
 }
@@ -82,14 +82,14 @@ pub enum End {
     Dissolved(Status),
 }
 
-/// What lies at a merge.
+/// An output that lies at a merge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brought {
     merge: NodeId,
     from: NodeId,
     pub status: Status,
     pub output: Value,
-    /// Who brought it, as the owner of the merge sees it.
+    /// The places of its child, as the owner of the merge sees them.
     places: Vec<usize>,
     child: String,
 }
@@ -281,7 +281,7 @@ impl<'a> Naive<'a> {
         token.end = Some(end);
     }
 
-    /// What a task that waits does.
+    /// The next act of a task that waits.
     fn decide(&mut self, task: &str) {
         let own = self.own_merges(task).into_iter().filter(|merge| {
             !self.tasks[task].begun.contains(&merge.id)
@@ -303,10 +303,10 @@ impl<'a> Naive<'a> {
 
     /// Whether a merge begins, and with what.
     ///
-    /// * `all` and `best_of`: when nobody can come any more, and nobody can go past the task, to a merge above. With `fail`, not if one that could have come failed; and if
-    ///   nobody came, only with `include`, or if there was nothing to split.
+    /// * `all` and `best_of`: when no child can come any more, and none can go past the task, to a merge above. With `fail`, not
+    ///   if one that could have come failed; and if no child came, only with `include`, or if there was nothing to split.
     /// * `first_success`: with the first that succeeded; `quorum`: with those that succeeded when they are enough. Not if
-    ///   nobody can come any more, nor go past the task; and with `fail`, not after one that could have come failed.
+    ///   no child can come any more, nor go past the task; and with `fail`, not after one that could have come failed.
     fn judge(&mut self, task: &str, merge: &GraphNode) {
         let came = self.came(task, &merge.id);
         let failed = self.failed_before(task, &merge.id);
@@ -369,7 +369,7 @@ impl<'a> Naive<'a> {
         token.waits_for = None;
         match taken {
             Some(_) => self.execute(task, &merge.id, input),
-            // It failed and is gone past: what came to it goes on.
+            // It failed and is passed over: its arrivals go on.
             None => self.go(task, &merge.id, &merge.out[0].to, input),
         }
     }
@@ -412,8 +412,6 @@ impl<'a> Naive<'a> {
         };
         self.over(task, End::Itself(end.0, end.1));
     }
-
-    // What there is to see.
 }
 
 fn below(task: &str, child: &str) -> String {

@@ -1,4 +1,4 @@
-//! What each role does (spec 002 §3.3), each case in several orders and beside the model.
+//! The effect of each role (spec 002 §3.3), each case in several orders and beside the model.
 
 use crate::{
     agree,
@@ -8,7 +8,7 @@ use crate::{
 use domain::{Status, TaskEvent};
 use serde_json::{Value, json};
 
-/// Runs it in many orders; what `then` says has to hold in all of them.
+/// Runs it in many orders; the assertions of `then` have to hold in all of them.
 pub fn always(script: &Script, then: impl Fn(&Drive<'_>)) {
     for seed in 0..60 {
         let drive = Drive::run(script, seed);
@@ -95,7 +95,7 @@ fn s3_3_branch_is_done_with_the_first_clone_that_succeeds_and_the_others_are_sto
         let output = root.end().unwrap().1;
         let first = [a, b].into_iter().find(|task| task.end().unwrap().1 == output).unwrap();
         assert_eq!(first.status(), Status::Success);
-        // The other one had ended, or was stopped; nobody waits for it.
+        // The other one had ended, or was stopped; it is not waited for.
         assert!(root.events.iter().filter(|event| matches!(event, TaskEvent::ChildFinished { .. })).count() == 1);
     });
     for seed in 0..60 {
@@ -245,7 +245,7 @@ fn s7_3_an_exit_that_always_fails_overrides_success() {
     always(&script, |drive| {
         let root = drive.root();
         assert_eq!((root.path(), root.status()), (vec!["s", "a", "b", "done"], Status::Failure));
-        assert_eq!(root.end().unwrap().1["node"], "done", "what it presents is kept");
+        assert_eq!(root.end().unwrap().1["node"], "done", "its output is kept");
         assert!(root.error().unwrap().message.contains("always fails"));
     });
     // A clone that ends there does not win.
@@ -313,7 +313,7 @@ fn s3_3_quorum_takes_those_that_succeeded_when_they_are_enough() {
     }
     always(&script("2").fails("each/a[1]@a"), |drive| {
         assert_eq!(brought(drive.root(), "gather"), ["each/a[0]", "each/a[2]"]);
-        // The third may fail after the other two were enough: then nobody waited for it.
+        // The third may fail after the other two were enough: then it was not waited for.
         let knew = drive
             .root()
             .events

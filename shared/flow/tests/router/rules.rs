@@ -81,7 +81,7 @@ fn s3_5_a_merge_that_fails_and_is_gone_past_gives_on_what_came() {
 }
 
 #[test]
-fn s7_2_what_comes_partial_to_a_merge_makes_its_task_partial() {
+fn s7_2_a_partial_arrival_at_a_merge_makes_its_task_partial() {
     always(&joined("").with("a", Fixed::IsPartial), |drive| {
         assert_eq!(drive.root().input_of("gather")[0]["status"], "partial");
         assert_eq!((drive.root().path().len(), drive.root().status()), (4, Status::Partial));
@@ -228,7 +228,7 @@ fn s3_3_a_child_whose_children_went_up_is_over_and_its_failures_are_known() {
 }
 
 #[test]
-fn s3_3_what_goes_past_a_task_is_waited_for_before_the_task_goes_there_itself() {
+fn s3_3_a_task_waits_for_those_that_go_past_it_before_it_goes_there_itself() {
     let script = Script::of(
         "start s > b
          branch b > x y
@@ -264,7 +264,7 @@ fn s3_3_more_than_half_counts_what_children_became_on_their_way() {
          exit done",
     );
     let script = script.with("each", Fixed::Elements(9));
-    // Eleven come, and six are more than half: the two that do not split are never enough, whoever is first.
+    // Eleven come, and six are more than half: the two that do not split are never enough, whichever comes first.
     always(&script, |drive| {
         assert!(brought(drive.root(), "gather").len() >= 6, "{:?}", brought(drive.root(), "gather"))
     });

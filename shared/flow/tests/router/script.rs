@@ -1,4 +1,4 @@
-//! What nodes give, by the name of the task and the node: the same for the router and for the model.
+//! The outputs of nodes, by the name of the task and the node: the same for the router and for the model.
 
 use crate::graphs::Plan;
 use domain::{NodeId, Status};
@@ -16,7 +16,7 @@ pub struct Script {
     /// Nodes that end so wherever they execute; `task@node` for one task only. A decision takes the text as its edge, a split
     /// the number as the length of its list.
     fixed: BTreeMap<String, Fixed>,
-    /// What everything else depends on; none for success.
+    /// The seed of all other choices; none for success.
     seed: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Script {
                     ("fail", _) => says_fail = true,
                     ("include", _) => node.join.on_failure = OnFailure::Include,
                     ("of", of) => node.join.of = Some(of.into()),
-                    other => panic!("what is {other:?}?"),
+                    other => panic!("unknown: {other:?}"),
                 }
             }
             // As the loader reads it where nothing is said.

@@ -1,8 +1,8 @@
 //! Random valid graphs. A graph grows from its start: as long as there are choices left, one of its loose ends gets a node of
-//! some role, or several of them meet in a merge, whatever forks they passed. What is loose in the end leads to exits.
+//! some role, or several of them meet in a merge, over any forks. The ends that stay loose lead to exits.
 //!
 //! All choices come from a list of bytes, and a list that is shorter or has smaller numbers gives a simpler graph, so that
-//! proptest shrinks what fails to something that can be read.
+//! proptest shrinks a failing case to a readable one.
 
 use domain::NodeId;
 use flow::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, Strategy};
@@ -124,7 +124,7 @@ impl Plan {
         }
     }
 
-    /// Whether it is a graph when each loose end gets an exit: what is invalid now does not become valid later, because
+    /// Whether it is a graph when each loose end gets an exit: an invalid graph does not become valid later, because
     /// edges lead to new nodes only.
     fn is_valid(&self, loose: &[NodeId]) -> bool {
         let mut closed = self.clone();

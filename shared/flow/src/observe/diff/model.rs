@@ -1,4 +1,4 @@
-//! What a comparison of two runs says.
+//! The result of a comparison of two runs.
 
 use crate::observe::json_diff::Difference;
 use domain::{NodeId, Status, TaskId, task::FlowRef};
@@ -19,7 +19,7 @@ pub struct TaskDiff {
     /// The first place where they part, from cause to effect; none when they did the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parting>,
-    /// What each node did in both, by name.
+    /// The runs of each node in both, by name.
     pub nodes: BTreeMap<NodeId, NodeDiff>,
 }
 
@@ -44,42 +44,42 @@ pub struct Parting {
     /// The node; none when it is about the task itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// What differs there.
+    /// The kind of difference.
     pub what: PartingKind,
-    /// What the first run has there; none when it had ended.
+    /// The value in the first run; none when it had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub a: Option<Value>,
-    /// What the second run has there.
+    /// The value in the second run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Value>,
-    /// For an input or an output: where the values differ, at most 50 places.
+    /// For an input or an output: the places where the values differ, at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
 }
 
-/// What differs.
+/// The kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartingKind {
-    /// What the run, or a node, was given.
+    /// The input of the run, or of a node.
     Input,
-    /// What came out.
+    /// The output.
     Output,
     /// How it ended.
     Status,
-    /// What a policy refused.
+    /// A denial by a policy.
     Denial,
-    /// Where the router sent the task.
+    /// The edge along which the router sent the task.
     Route,
     /// How many children were made, or of which kind.
     Fork,
-    /// What a merge took.
+    /// The outputs that a merge took.
     Merge,
     /// Whether there is anything more at all: one run stopped or ended here.
     End,
 }
 
-/// What one node did in two runs.
+/// One node in two runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeDiff {
     /// In the first.
@@ -90,7 +90,7 @@ pub struct NodeDiff {
     pub same: bool,
 }
 
-/// What one node did in one run, in all its tasks together.
+/// One node in one run, in all its tasks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// How often it executed.
@@ -105,7 +105,7 @@ pub struct Tally {
     pub tokens: u64,
     /// US dollars.
     pub cost_usd: f64,
-    /// The sum of the hashes of what it did: the same set of facts has the same sum, in any order.
+    /// The sum of the hashes of its facts: the same set of facts has the same sum, in any order.
     #[serde(skip)]
     pub(super) facts: u128,
 }

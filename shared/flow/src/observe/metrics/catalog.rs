@@ -1,4 +1,4 @@
-//! The metrics that there are: how `metrics.yaml` names them, how Prometheus does, and what sort each is.
+//! The metrics: their names in `metrics.yaml` and in Prometheus, and the kind of each.
 
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,12 @@ macro_rules! metrics {
 }
 
 metrics! {
-    TASKS "tasks" "buildscale_tasks" Gauge "Tasks that have not ended, by what they do." ["flow", "phase"];
+    TASKS "tasks" "buildscale_tasks" Gauge "Tasks that have not ended, by phase." ["flow", "phase"];
     BEGUN "tasks_begun" "buildscale_tasks_begun_total" Counter "Tasks that began." ["flow", "kind"];
     FINISHED "tasks_finished" "buildscale_tasks_finished_total" Counter "Tasks that ended." ["flow", "status"];
     NODES "nodes" "buildscale_task_nodes_total" Counter "Executions of nodes that ended." ["flow", "node", "status"];
     RETRIES "retries" "buildscale_task_retries_total" Counter "Nodes that were tried again." ["flow", "node"];
-    DENIALS "denials" "buildscale_task_denials_total" Counter "What policies refused." ["flow", "node", "rule"];
+    DENIALS "denials" "buildscale_task_denials_total" Counter "Denials by policies." ["flow", "node", "rule"];
     REJECTED "outputs_rejected" "buildscale_task_outputs_rejected_total" Counter "Outputs that did not fit a schema." ["flow", "node"];
     CHILDREN "children" "buildscale_task_children_total" Counter "Clones and subtasks that were made." ["flow", "node"];
     TOOLS "tools" "buildscale_task_tools_total" Counter "Uses of tools." ["flow", "tool", "status"];

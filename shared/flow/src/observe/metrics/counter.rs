@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-/// The most series of one metric; what goes beyond is counted under `other`.
+/// The most series of one metric; further ones are counted under `other`.
 pub(super) const MOST_SERIES: usize = 1_000;
 /// The longest name in a label, in characters.
 const LONGEST: usize = 64;
@@ -89,7 +89,7 @@ impl Family<i64> {
 impl Family<f64> {
     pub fn add(&mut self, wanted: &Wanted, labels: &[&str], more: f64) {
         let Some(value) = self.series(wanted, labels, f64::default) else { return };
-        // What is not a price is not added up.
+        // A value that is not a price is not added.
         if more.is_finite() && more > 0.0 {
             *value += more;
         }
@@ -113,7 +113,7 @@ impl Family<Buckets> {
         }
     }
 
-    /// `thousandths`: what is measured in thousandths is shown whole.
+    /// `thousandths`: values that are measured in thousandths are shown in whole units.
     pub fn render_buckets(&self, out: &mut String, thousandths: bool) {
         let name = self.metric.shown;
         self.head(out);

@@ -1,4 +1,4 @@
-//! What the tasks that have not ended do: the one metric that goes down again.
+//! The phases of the tasks that have not ended: the one metric that goes down again.
 
 use super::{catalog, counter::Family, wanted::Wanted};
 use domain::{TaskId, TaskPhase};
@@ -10,11 +10,11 @@ use std::{
 const PHASES: [TaskPhase; 5] =
     [TaskPhase::Queued, TaskPhase::Running, TaskPhase::Suspended, TaskPhase::Paused, TaskPhase::Parked];
 
-/// Every task that has not ended, and what it does.
+/// Every task that has not ended, and its phase.
 pub(super) struct Phases {
     gauge: Family<i64>,
     live: HashMap<TaskId, (Arc<Wanted>, TaskPhase)>,
-    /// Tasks that ended while those of before the start are still being counted: what is read of them is late.
+    /// Tasks that ended while those of before the start are still being counted: a later read of them is out of date.
     ended: Option<HashSet<TaskId>>,
 }
 
@@ -31,7 +31,7 @@ impl Phases {
         if let Some((wanted, before)) = self.live.remove(&task) {
             self.gauge.change(&wanted, &[&wanted.flow, word(before)], -1);
         } else {
-            // A flow that is seen has all its phases, so that what nobody does is none and not nothing.
+            // A flow that is seen has all its phases, so that a phase without tasks is 0 and not absent.
             PHASES.into_iter().for_each(|phase| self.gauge.change(wanted, &[&wanted.flow, word(phase)], 0));
         }
         if phase == TaskPhase::Finished {
@@ -111,6 +111,6 @@ mod tests {
         let mut out = String::new();
         phases.render(&mut out);
         assert!(out.contains("# TYPE buildscale_tasks gauge\n"), "{out}");
-        assert!(out.contains("{flow=\"f\",phase=\"running\"} 0\n"), "what nobody does is none, not nothing: {out}");
+        assert!(out.contains("{flow=\"f\",phase=\"running\"} 0\n"), "a phase without tasks is 0, not absent: {out}");
     }
 }

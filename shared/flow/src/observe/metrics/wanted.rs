@@ -1,4 +1,4 @@
-//! What a flow's `metrics.yaml` makes of the metrics of its tasks.
+//! The selection of metrics by a flow's `metrics.yaml`.
 
 use super::{
     catalog::{self, Metric, Sort},
@@ -8,10 +8,10 @@ use crate::manifest::{MetricManifest, Metrics};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-/// The upper bounds of a histogram, in what is measured, and as they are shown.
+/// The upper bounds of a histogram, as they are measured, and as they are shown.
 pub(super) type Bounds = Arc<[(u64, String)]>;
 
-/// What is wanted of one flow.
+/// The metrics that one flow wants.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// The flow, by name.
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
     /// Only what is listed.
     listed_only: bool,
     listed: BTreeMap<&'static str, Listed>,
-    /// What people say about it: lines of `buildscale_flow_metrics_info`, without their values.
+    /// People's descriptions: lines of `buildscale_flow_metrics_info`, without their values.
     pub about: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Wanted {
         Self { flow: flow.to_owned(), ..Self::default() }
     }
 
-    /// What this manifest of the flow says; the loader has checked it.
+    /// The selection in this manifest of the flow; the loader has checked it.
     pub fn of(flow: &str, manifest: &Metrics) -> Self {
         let listed = manifest.metrics.iter().filter_map(|one| {
             let metric = catalog::named(&one.name)?;

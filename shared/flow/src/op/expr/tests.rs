@@ -72,7 +72,7 @@ fn maps_are_walked_in_order() {
 }
 
 #[test]
-fn s8_what_cannot_be_evaluated_is_found_by_the_check() {
+fn s8_an_expression_that_cannot_be_evaluated_is_found_by_the_check() {
     for (source, expected) in [
         ("", "empty"),
         ("input.", "line 1"),
@@ -136,7 +136,7 @@ fn hostile_expressions_end_soon() {
 }
 
 #[test]
-fn what_is_large_but_reasonable_is_done() {
+fn large_but_reasonable_input_is_computed() {
     let items: Vec<Value> =
         (0..10_000).map(|n| json!({"id": n, "text": "x".repeat(500), "tags": ["a", "b"]})).collect();
     let input = json!({ "items": items, "wanted": (0..100).collect::<Vec<_>>() });

@@ -1,4 +1,4 @@
-//! What the naive model looks up.
+//! The look-ups of the naive model.
 
 use super::*;
 
@@ -47,7 +47,7 @@ impl Naive<'_> {
         nodes.any(|node| node.role == Role::Merge && node.forks.len() <= depth && self.leads(fork, &node.id))
     }
 
-    /// What `child` brought to a merge of this task.
+    /// The output of `child` at a merge of this task.
     pub(super) fn at_merge_of(&self, task: &str, child: &Token) -> Option<Brought> {
         match &child.end {
             Some(End::Up(owner, brought)) if *owner == self.tasks[task].line.len() => Some(brought.clone()),
@@ -55,7 +55,7 @@ impl Naive<'_> {
         }
     }
 
-    /// What lies at a merge of this task as far as it knows, in the order of places.
+    /// The outputs at a merge of this task as far as it knows, in the order of places.
     pub(super) fn came(&self, task: &str, merge: &NodeId) -> Vec<Brought> {
         let token = &self.tasks[task];
         let others = token.heard.iter().filter_map(|name| self.at_merge_of(task, &self.tasks[name]));

@@ -106,6 +106,18 @@ pub(crate) fn some_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u
     number(from).map(Some)
 }
 
+/// How long a page is: as asked for, else `usual`. More than `most` is refused: a page that is shorter than what was asked for
+/// looks like the last one.
+pub(crate) fn page_length(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Error> {
+    match asked {
+        None => Ok(usual),
+        Some(limit) if (1..=most).contains(&limit) => Ok(limit),
+        Some(limit) => Err(Error::invalid("limit", format!("a limit of {limit} is not possible here"))
+            .hint(format!("the limit is 1 to {most}; next_cursor leads to more"))
+            .detail("maximum", most)),
+    }
+}
+
 /// A JSON body. An empty one counts as `{}`, for commands whose fields are all optional.
 pub(crate) struct Json<T>(pub T);
 

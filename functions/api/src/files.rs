@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::Answer,
-    extract::{Json, Query},
+    extract::{Json, Query, page_length},
     idempotency::Ids,
     schema,
     workspaces::InWorkspace,
@@ -38,10 +38,10 @@ pub(crate) struct InFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InFolder {
     /// The folder.
-    #[param(value_type = Option<String>, default = "/", example = "/projects")]
+    #[param(value_type = Option<String>, default = "/", min_length = 1, max_length = 4096, example = "/projects")]
     path: Option<FilePath>,
     /// At most this many; 1 to 1,000.
-    #[param(default = 200)]
+    #[param(default = 200, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct InFolder {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AtPath {
     /// The path.
-    #[param(value_type = String, example = "/projects/summary.md")]
+    #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
     path: FilePath,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Making {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFile {
     /// Where.
-    #[schema(value_type = String, example = "/projects/notes.md")]
+    #[schema(value_type = String, min_length = 1, max_length = 4096, example = "/projects/notes.md")]
     path: FilePath,
     /// What.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub(crate) struct NewFile {
     /// The content of a file; empty when none.
     content: Option<String>,
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Option<Sha256>,
     /// The encoding of the content.
     #[serde(default)]
@@ -106,7 +106,7 @@ pub(crate) struct NewContent {
     /// The content.
     content: Option<String>,
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Option<Sha256>,
     /// The encoding.
     #[serde(default)]
@@ -118,7 +118,7 @@ pub(crate) struct NewContent {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Move {
     /// The new path.
-    #[schema(value_type = String, example = "/projects/archive/notes.md")]
+    #[schema(value_type = String, min_length = 1, max_length = 4096, example = "/projects/archive/notes.md")]
     path: FilePath,
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn list_files(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let path = folder.path.unwrap_or_else(FilePath::root);
-    let limit = folder.limit.unwrap_or(200).clamp(1, 1000);
+    let limit = page_length(folder.limit, 200, 1000)?;
     Ok(axum::Json(workspace.ls(&path, limit, folder.cursor).await?))
 }
 

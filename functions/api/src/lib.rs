@@ -34,6 +34,7 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod refusals;
 mod room;
 mod sandbox;
 pub mod schema;

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Run},
     error::Answer,
-    extract::{Json, Query},
+    extract::{Json, Query, page_length},
     flows::InFlow,
     idempotency::Ids,
     pace::Paced,
@@ -93,10 +93,10 @@ pub(crate) struct Which {
     #[param(value_type = Option<Uuid>)]
     parent: Option<TaskId>,
     /// Those whose ids begin so, whoever made them, in the order of their ids, instead. No other filter counts then.
-    #[param(example = "019bf537")]
+    #[param(min_length = 1, max_length = 36, pattern = "^[0-9a-fA-F-]+$", example = "019bf537")]
     id: Option<String>,
     /// At most this many; 1 to 200. A page may have fewer and still have a next one.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -138,7 +138,7 @@ pub(crate) async fn list_tasks(
 ) -> Answer<impl IntoResponse> {
     let Which { flow, status, phase, parent, id, limit, cursor } = which;
     let filter = TaskFilter { flow, phase, status };
-    let limit = limit.unwrap_or(50).clamp(1, 200);
+    let limit = page_length(limit, 50, 200)?;
     if let Some(id) = id {
         return Ok(axum::Json(context.tasks.with_prefix(at.workspace_id, &id, limit).await?));
     }

@@ -26,8 +26,8 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessage {
-    /// The words.
-    #[schema(example = "Now do the same for last year")]
+    /// The words: at most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800, example = "Now do the same for last year")]
     content: String,
     /// Files to attach, by id.
     #[serde(default)]
@@ -103,7 +103,8 @@ pub(crate) struct Approval {
     /// The plan; the chat's own by default.
     #[schema(value_type = Option<Uuid>)]
     plan_id: Option<FileId>,
-    /// The words with which the agent is told; by default that the plan is approved.
+    /// The words with which the agent is told; by default that the plan is approved. At most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800)]
     content: Option<String>,
     /// The limits of the turn that carries it out.
     #[schema(value_type = Option<schema::Limits>)]

@@ -12,5 +12,6 @@ mod idempotency;
 mod isolation;
 mod people;
 mod sandbox;
+mod shapes;
 mod support;
 mod tasks;

@@ -8,7 +8,7 @@ use crate::{
     idempotency::Ids,
     schema,
     workspaces::InWorkspace,
-    writes::{Changed, Shown, expect_current, write},
+    writes::{Changed, IfThere, Shown, expect_current, write, write_at},
 };
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
@@ -54,7 +54,7 @@ pub(crate) struct InFolder {
 pub(crate) struct AtPath {
     /// The path.
     #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
-    path: FilePath,
+    pub path: FilePath,
 }
 
 /// The encoding of a content in JSON.
@@ -182,6 +182,25 @@ pub(crate) async fn get_file_by_path(
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
     Ok(Shown(context.workspaces.open(at.workspace_id).await?.stat(&path).await?))
+}
+
+/// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
+/// its next version; the same content makes no version. `STALE_VERSION` when `If-None-Match: *` is sent and something is there, and
+/// when `If-Match` does not name what is there.
+#[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files",
+    params(InWorkspace, AtPath, IfThere), request_body = NewContent,
+    responses((status = 200, description = "It is written.", body = schema::Change),
+        (status = 201, description = "It was made.", body = schema::Change)))]
+pub(crate) async fn put_file_by_path(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Query(AtPath { path }): Query<AtPath>,
+    headers: HeaderMap,
+    Json(new): Json<NewContent>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
+    write_at(&workspace, &path, content, &headers, &by.into()).await
 }
 
 /// A file or folder by its identity, wherever it is now.

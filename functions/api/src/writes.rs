@@ -1,5 +1,9 @@
 //! What the writing of files has in common: who writes, on what condition, and how a change is answered.
 
+mod by_path;
+
+pub(crate) use by_path::{IfThere, write_at};
+
 use crate::{error::Answer, idempotency::Ids};
 use axum::response::{IntoResponse, Response};
 use domain::{CallId, Code, Error, FileId, Principal};

@@ -2,6 +2,7 @@
 //! document that describes it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod by_path;
 mod chats;
 mod document;
 mod errors;

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Converse, Read, demand},
     error::Answer,
-    extract::{Json, Query, page_length},
+    extract::{Json, Query, TraceParent, Traced, page_length},
     idempotency::Ids,
     pace::Paced,
     schema,
@@ -124,13 +124,14 @@ struct WithHistory {
 
 /// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists. One in `build` mode
 /// carries out `plan_v` of `plan_id`, which needs the right to approve.
-#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace),
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, TraceParent),
     request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
 pub(crate) async fn create_chat(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Converse, InWorkspace>,
     _: Paced,
     ids: Ids,
+    Traced(trace): Traced,
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
@@ -139,7 +140,7 @@ pub(crate) async fn create_chat(
         demand(&caller, role, Action::Approve)?;
     }
     check_model(&context, model.as_deref())?;
-    let new = chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v };
+    let new = chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v, trace };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))

@@ -11,16 +11,17 @@ use axum::{
     },
 };
 use bytes::{Bytes, BytesMut};
-use domain::{Code, Error};
+use domain::{Code, Error, TraceContext};
 use futures::StreamExt;
 use http::{StatusCode, header, request::Parts};
 use identity::Caller;
 use serde::{
-    Deserialize as _, Deserializer,
+    Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use utoipa::IntoParams;
 use workspace::MAX_FILE;
 
 /// Who asks, for what is in no workspace; [`crate::access::Access`] is for the rest.
@@ -92,6 +93,28 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             }
             Err(_) => Err(crate::error::internal()),
         }
+    }
+}
+
+/// The header of [`Traced`], for the document.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub(crate) struct TraceParent {
+    /// The trace that the caller is in (W3C Trace Context): what the request begins is a part of it, and model providers and webhooks
+    /// are told it.
+    #[param(example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]
+    traceparent: Option<String>,
+}
+
+/// The place of the request in a distributed trace (W3C Trace Context). What is none is ignored, as the recommendation says.
+pub(crate) struct Traced(pub Option<TraceContext>);
+
+impl<S: Sync> FromRequestParts<S> for Traced {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let header = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        Ok(Self(header.and_then(|text| text.trim().parse().ok())))
     }
 }
 

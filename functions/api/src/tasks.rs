@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Run},
     error::Answer,
-    extract::{Json, Query, page_length},
+    extract::{Json, Query, TraceParent, Traced, page_length},
     flows::InFlow,
     idempotency::Ids,
     pace::Paced,
@@ -112,18 +112,19 @@ pub(crate) fn accepted(workspace: WorkspaceId, task: AcceptedTask) -> impl IntoR
 /// Makes a task of a flow, with the flow's manifests as they are now. When this answers, the command is durable.
 /// `UNPROCESSABLE` when the flow has faults. `RATE_LIMITED`, with `Retry-After`, when as many tasks of it run or wait as its
 /// `execution.yaml` allows, or when the workspace has too much waiting altogether.
-#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow),
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow, TraceParent),
     request_body = TaskToMake, responses((status = 202, description = "It is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn create_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InFlow>,
     _: Paced,
     ids: Ids,
+    Traced(trace): Traced,
     Json(new): Json<TaskToMake>,
 ) -> Answer<impl IntoResponse> {
     let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
     let priority = priority_of(&priority);
-    let new = NewTask { input, start, files, priority, stepping, breakpoints };
+    let new = NewTask { input, start, files, priority, stepping, breakpoints, trace };
     let task = context.tasks.create(at.workspace_id, TaskId(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }

@@ -1,8 +1,9 @@
 //! The parts that act, and what they are made from.
 
 use crate::{
-    Activity, Base, PLAY, Settings, Ways,
+    Activity, Base, PLAY, Settings, TurnTraces, Ways,
     activity::Counting,
+    traces::Both,
     ways::{Machines, tools},
 };
 use actor::{Executor, Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
@@ -16,6 +17,7 @@ use flow::{
     provider::{FlowModels, FlowProviders},
 };
 use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Recipient, Secret, SecretRef, Secrets};
+use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
 use tools::Registry;
@@ -70,6 +72,8 @@ pub struct Parts {
     pub transcript: Arc<Transcript>,
     /// What the actors did so far.
     pub activity: Arc<Activity>,
+    /// Who is told of turns that have ended.
+    pub traces: Option<Arc<TurnTraces>>,
     /// Where deliveries and effects of all actors run.
     pub executor: Executor,
     ranker: Arc<dyn Ranker>,
@@ -102,6 +106,7 @@ impl Parts {
             transcript: Arc::new(Transcript::new(ways.base.table.clone(), ways.workspaces.clone())),
             ways,
             activity: Arc::default(),
+            traces: None,
             executor: Executor::default(),
             ranker: Arc::new(Bm25),
             known: voices.known,
@@ -114,6 +119,15 @@ impl Parts {
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }
+    }
+
+    /// The same, with the traces of turns sent to this collector.
+    #[must_use]
+    pub fn traced(mut self, collector: Option<Arc<Otlp>>) -> Self {
+        let usual = self.model.catalog().into_iter().find(|info| info.default).map(|info| info.id);
+        let table = self.ways.base.table.clone();
+        self.traces = collector.map(|collector| Arc::new(TurnTraces::new(table, collector, usual)));
+        self
     }
 
     /// What a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
@@ -135,6 +149,10 @@ impl Parts {
         let of_chats: Arc<dyn Follow<ChatMachine>> = match base.keeps_mirrors {
             true => self.transcript.clone(),
             false => Arc::new(NobodyFollows),
+        };
+        let of_chats = match &self.traces {
+            Some(traces) => Arc::new(Both(of_chats, traces.clone())),
+            None => of_chats,
         };
         let of_chats = Counting { activity: self.activity.clone(), next: of_chats };
         let follow = Counting { activity: self.activity.clone(), next: follow };

@@ -10,7 +10,7 @@ use flow::{
 };
 use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::{Value, json};
-use sinks::{PluginSinks, otlp_of_environment, signature};
+use sinks::{Collector, PluginSinks, collector, signature};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use testkit::TestClock;
@@ -105,6 +105,7 @@ fn fact(number: u64, event: &'static str, data: Value) -> Arc<TaskFact> {
         event,
         bytes: 10,
         data,
+        trace: None,
         about: Some(NodeAbout {
             node: "think".into(),
             role: "linear".into(),
@@ -235,7 +236,8 @@ async fn s6_otlp_has_a_span_a_task_a_node_and_a_tool_with_the_attributes_of_mode
 #[tokio::test]
 async fn s6_content_is_in_the_spans_where_it_is_wanted_and_the_usual_variables_name_a_collector() {
     let (receiver, address) = Receiver::listen(&[]).await;
-    assert!(otlp_of_environment(&[]).unwrap().is_none());
+    let none = Collector::default();
+    assert!(collector(&[], &none).unwrap().is_none());
     let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let environment = [
         set("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("{address}/")),
@@ -243,14 +245,14 @@ async fn s6_content_is_in_the_spans_where_it_is_wanted_and_the_usual_variables_n
         set("OTEL_SERVICE_NAME", "hive"),
         set("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
     ];
-    let otlp = otlp_of_environment(&environment).unwrap().unwrap();
+    let otlp = collector(&environment, &none).unwrap().unwrap();
     otlp.send(&[finished(1)]).await.unwrap();
     let came = receiver.came();
     assert_eq!(came[0].0, "/v1/traces");
     assert!(came[0].1.contains(&("x-team".into(), "bees and co".into())));
     let text = String::from_utf8_lossy(&came[0].3).into_owned();
     assert!(text.contains("the answer") && text.contains("\"hive\""), "{text}");
-    assert!(otlp_of_environment(&[set("OTEL_EXPORTER_OTLP_ENDPOINT", "file:///x")]).is_err());
+    assert!(collector(&[set("OTEL_EXPORTER_OTLP_ENDPOINT", "file:///x")], &none).is_err());
 }
 
 #[tokio::test]

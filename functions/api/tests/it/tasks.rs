@@ -229,6 +229,7 @@ async fn s6_what_is_known_of_a_run_is_as_described() {
         keep_outputs: false,
         keep_artifacts: false,
         counted: false,
+        trace: None,
         created_at: Timestamp::from_millis(0),
     };
     let at = Timestamp::from_millis(5);

@@ -1,6 +1,6 @@
 //! What processes count, in Prometheus' text format: the lines of `/metrics`, and what [`crate::Emf`] makes of them on Lambda.
 
-use crate::{Activity, TurnTraces, process};
+use crate::{Activity, ModelMetrics, TurnTraces, process};
 use actor::held::Watchdog;
 use api::Counters;
 use domain::Timestamp;
@@ -43,6 +43,11 @@ pub fn archive(workspaces: Workspaces) -> Counters {
 /// What its actors do.
 pub fn activity(activity: Arc<Activity>) -> Counters {
     Box::new(move |out| activity.render(out))
+}
+
+/// What its models take and cost.
+pub fn models(metrics: Arc<ModelMetrics>) -> Counters {
+    Box::new(move |out| metrics.render(out))
 }
 
 /// What became of the traces of turns, where they are sent.

@@ -10,6 +10,7 @@ mod emf;
 mod front;
 pub mod grants;
 pub mod log;
+mod measured;
 mod observing;
 mod parts;
 pub mod probes;
@@ -28,6 +29,7 @@ pub use config::{
 };
 pub use emf::Emf;
 pub use front::{Front, Outside, OwnFeeds};
+pub use measured::ModelMetrics;
 pub use observing::Observing;
 pub use parts::{Parts, Voices};
 pub use reach::Within;

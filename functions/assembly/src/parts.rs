@@ -1,8 +1,9 @@
 //! The parts that act, and what they are made from.
 
 use crate::{
-    Activity, Base, PLAY, Settings, TurnTraces, Ways,
+    Activity, Base, ModelMetrics, PLAY, Settings, TurnTraces, Ways,
     activity::Counting,
+    measured::Measured,
     traces::Both,
     ways::{Machines, tools},
 };
@@ -72,6 +73,8 @@ pub struct Parts {
     pub transcript: Arc<Transcript>,
     /// What the actors did so far.
     pub activity: Arc<Activity>,
+    /// What models took and cost so far.
+    pub models: Arc<ModelMetrics>,
     /// Who is told of turns that have ended.
     pub traces: Option<Arc<TurnTraces>>,
     /// Where deliveries and effects of all actors run.
@@ -98,7 +101,9 @@ impl Parts {
         // ours. None of them is told a secret of this host, and what they know of one is not written down.
         let own = Arc::new(FlowModels::new(voices.model, flows.clone()));
         let played = Arc::new(Understudy::new(own, ways.base.table.clone(), PLAY));
-        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, voices.known.clone()));
+        let metrics = Arc::<ModelMetrics>::default();
+        let measured = Arc::new(Measured { model: played, metrics: metrics.clone() });
+        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(measured, voices.known.clone()));
         Self {
             model,
             tools: tools(machines.as_ref()),
@@ -106,6 +111,7 @@ impl Parts {
             transcript: Arc::new(Transcript::new(ways.base.table.clone(), ways.workspaces.clone())),
             ways,
             activity: Arc::default(),
+            models: metrics,
             traces: None,
             executor: Executor::default(),
             ranker: Arc::new(Bm25),

@@ -101,6 +101,7 @@ impl Account {
         let counted = [
             counters::worker(&worker),
             counters::activity(parts.activity.clone()),
+            counters::models(parts.models.clone()),
             counters::traces(parts.traces.clone()),
             counters::archive(parts.ways.workspaces.clone()),
         ];

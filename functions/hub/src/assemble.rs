@@ -115,6 +115,7 @@ pub fn assemble(
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),
         counters::activity(engine.activity.clone()),
+        counters::models(engine.models.clone()),
         counters::traces(engine.traces.clone()),
         counters::archive(engine.ways.workspaces.clone()),
         sweeps.counters(),

@@ -89,6 +89,13 @@ async fn a_turn_is_traced_from_its_request_through_the_provider_to_the_collector
     let other = client.send(begin(silent, "again")).await?.is(202)?.json();
     let other = format!("{place}/chats/{}", other["chat_id"].as_str().ok_or("no chat_id")?);
     client.watch(&other).until_event("done").await?;
+    let counted = |metrics: &Value| {
+        let labels = "provider=\"openai\",model=\"small\"";
+        let text = metrics.as_str().unwrap_or_default();
+        text.contains(&format!("buildscale_model_duration_seconds_count{{{labels}}} 4\n"))
+            && text.contains(&format!("buildscale_model_used_tokens_total{{{labels},direction=\"output\"}} 24\n"))
+    };
+    client.until("/metrics", counted).await?;
     // What waits is sent before it ends.
     assert!(hub.terminate().await?.success());
 

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Converse, Read, demand},
     error::Answer,
-    extract::{Json, Query},
+    extract::{Json, Query, TraceParent, Traced, page_length},
     idempotency::Ids,
     pace::Paced,
     schema,
@@ -39,8 +39,12 @@ pub(crate) struct InChat {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewChat {
-    /// The goal: the first message.
-    #[schema(example = "Compare the reports in /data and write a summary to /projects/summary.md")]
+    /// The goal: the first message, at most 200 KiB of UTF-8.
+    #[schema(
+        min_length = 1,
+        max_length = 204_800,
+        example = "Compare the reports in /data and write a summary to /projects/summary.md"
+    )]
     goal: String,
     /// Files to attach, by id.
     #[serde(default)]
@@ -86,6 +90,7 @@ pub(crate) struct Made {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Setup {
     /// A new title: 1 to 200 characters.
+    #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
     /// Another model.
     model: Option<String>,
@@ -105,7 +110,7 @@ pub(crate) struct Part {
     #[param(default = 0, maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
     /// At most about this many messages; 1 to 1,000.
-    #[param(default = 200)]
+    #[param(default = 200, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
@@ -119,13 +124,14 @@ struct WithHistory {
 
 /// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists. One in `build` mode
 /// carries out `plan_v` of `plan_id`, which needs the right to approve.
-#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace),
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, TraceParent),
     request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
 pub(crate) async fn create_chat(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Converse, InWorkspace>,
     _: Paced,
     ids: Ids,
+    Traced(trace): Traced,
     Json(new): Json<NewChat>,
 ) -> Answer<impl IntoResponse> {
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
@@ -134,7 +140,7 @@ pub(crate) async fn create_chat(
         demand(&caller, role, Action::Approve)?;
     }
     check_model(&context, model.as_deref())?;
-    let new = chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v };
+    let new = chat::NewChat { goal, files, role: persona, model, mode, limits, plan: plan_id, plan_v, trace };
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
     let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))
@@ -148,7 +154,7 @@ pub(crate) async fn list_chats(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.chats.list(at.workspace_id, paging.limit(), paging.cursor).await?))
+    Ok(axum::Json(context.chats.list(at.workspace_id, paging.limit()?, paging.cursor).await?))
 }
 
 /// A chat as it is, with its messages. `last_seq` is the cursor to listen on from.
@@ -161,7 +167,7 @@ pub(crate) async fn get_chat(
 ) -> Answer<impl IntoResponse> {
     // The view first: a turn that ends in between is then still whole in the history.
     let view = context.chats.look(at.workspace_id, at.chat_id).await?;
-    let limit = part.limit.unwrap_or(200).clamp(1, 1000);
+    let limit = page_length(part.limit, 200, 1000)?;
     let mut history = context.chats.history(at.workspace_id, at.chat_id, part.after.unwrap_or(0), limit).await?;
     for numbered in &mut history.messages {
         shown(&mut numbered.message);

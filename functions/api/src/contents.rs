@@ -4,17 +4,18 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::{Answer, Failure},
-    extract::Raw,
-    files::InFile,
+    extract::{Query, Raw},
+    files::{AtPath, InFile},
     schema,
-    writes::{etag, is_known, write},
+    workspaces::InWorkspace,
+    writes::{IfThere, etag, is_known, write, write_at},
 };
 use axum::{
     body::Body,
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Error};
+use domain::{Code, Error, FilePath};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::{ops::Range, sync::Arc};
@@ -62,10 +63,32 @@ pub(crate) async fn get_content(
 ) -> Answer<Response> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let path = workspace.path_of(at.file_id).await?;
-    let (info, content) = match workspace.read(&path, None).await {
+    show(&workspace, &path, &headers).await
+}
+
+/// The content of the file at a path, or a range of it.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/by-path/content", tag = "files",
+    params(InWorkspace, AtPath, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
+    responses(
+        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*"),
+        (status = 304, description = "The client has it.")))]
+pub(crate) async fn get_content_by_path(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Read, InWorkspace>,
+    Query(AtPath { path }): Query<AtPath>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    show(&context.workspaces.open(at.workspace_id).await?, &path, &headers).await
+}
+
+/// The content at a path as an answer, unless the client has it.
+async fn show(workspace: &Workspace, path: &FilePath, headers: &HeaderMap) -> Answer<Response> {
+    let (info, content) = match workspace.read(path, None).await {
         Ok(Content { info, bytes }) => (info, Given::Bytes(bytes)),
         Err(error) if error.code == Code::PayloadTooLarge => {
-            let info = workspace.stat(&path).await?;
+            let info = workspace.stat(path).await?;
             let Some(sha256) = info.sha256 else { return Err(error.into()) };
             let content = Given::Large { sha256, size: info.size };
             (info, content)
@@ -73,10 +96,10 @@ pub(crate) async fn get_content(
         Err(error) => return Err(error.into()),
     };
     let tag = etag(info.v);
-    if is_known(&headers, info.v) {
+    if is_known(headers, info.v) {
         return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
     }
-    respond(&workspace, path.name(), content, tag, &headers).await
+    respond(workspace, path.name(), content, tag, headers).await
 }
 
 /// Gives a file a new content, as its next version. The body is the content as it is, up to 32 MiB; a longer one
@@ -93,6 +116,24 @@ pub(crate) async fn put_content(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     write(&workspace, at.file_id, Given::Bytes(content), &headers, &by.into()).await
+}
+
+/// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
+/// its next version. The body is the content as it is, up to 32 MiB; a longer one goes to an address (`POST …/uploads`).
+#[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path/content", tag = "files",
+    params(InWorkspace, AtPath, IfThere),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, description = "It is written.", body = schema::Change),
+        (status = 201, description = "It was made.", body = schema::Change)))]
+pub(crate) async fn put_content_by_path(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Query(AtPath { path }): Query<AtPath>,
+    headers: HeaderMap,
+    Raw(content): Raw<MAX_FILE>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    write_at(&workspace, &path, Given::Bytes(content), &headers, &by.into()).await
 }
 
 /// A content as an answer: a large one is read as it is sent, and never held.

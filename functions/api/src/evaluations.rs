@@ -88,7 +88,7 @@ pub(crate) async fn list_evaluations(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.evaluations.list(at.workspace_id, paging.limit(), paging.cursor).await?))
+    Ok(axum::Json(context.evaluations.list(at.workspace_id, paging.limit()?, paging.cursor).await?))
 }
 
 /// An evaluation with the results that there are; its `status` is `finished` when these are all.

@@ -6,6 +6,7 @@ use crate::{
     chats::InChat,
     error::Answer,
     extract::Query,
+    schema,
     tasks::InTask,
     workspaces::InWorkspace,
 };
@@ -63,8 +64,9 @@ pub(crate) struct Watch {
 /// The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events", tag = "chats",
     params(InChat, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
-    responses((status = 200, description = "Events, until the client goes.", body = String,
-        content_type = "text/event-stream",
+    responses((status = 200, description = "Events, until the client goes. The schema is that of one block of the stream: its \
+        `event` is the block's `event:` field, `id` its `id:` field, `data` its `data:` field parsed as JSON.",
+        body = schema::ChatEvent, content_type = "text/event-stream",
         example = json!("id: 4\nevent: chunk\ndata: {\"text\":\"Hello\",\"message_id\":\"019bf537-…\"}\n\n"))))]
 pub(crate) async fn watch_chat(
     State(context): State<Arc<Context>>,
@@ -87,8 +89,9 @@ pub(crate) async fn watch_chat(
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/events", tag = "tasks",
     params(InTask, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
     responses((status = 204, description = "The task has ended, and the client has its last event."),
-        (status = 200, description = "Events, to the last one.", body = String,
-        content_type = "text/event-stream",
+        (status = 200, description = "Events, to the last one. The schema is that of one block of the stream: its `event` is the \
+        block's `event:` field, `id` its `id:` field, `data` its `data:` field parsed as JSON.",
+        body = schema::TaskEvent, content_type = "text/event-stream",
         example = json!("id: 3\nevent: node_started\ndata: {\"node\":\"draft\",\"attempt\":1}\n\n"))))]
 pub(crate) async fn watch_task(
     State(context): State<Arc<Context>>,

@@ -10,16 +10,17 @@ use axum::{
     },
 };
 use bytes::{Bytes, BytesMut};
-use domain::{Code, Error};
+use domain::{Code, Error, TraceContext};
 use futures::StreamExt;
 use http::{StatusCode, header, request::Parts};
 use identity::Caller;
 use serde::{
-    Deserialize as _, Deserializer,
+    Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use utoipa::IntoParams;
 use workspace::MAX_FILE;
 
 /// The caller, for routes outside any workspace; [`crate::access::Access`] is for the rest.
@@ -94,6 +95,28 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// The header of [`Traced`], for the document.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub(crate) struct TraceParent {
+    /// The trace that the caller is in (W3C Trace Context): what the request begins is a part of it, and model providers and webhooks
+    /// are told it.
+    #[param(example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]
+    traceparent: Option<String>,
+}
+
+/// The place of the request in a distributed trace (W3C Trace Context). A malformed header is ignored, as the recommendation says.
+pub(crate) struct Traced(pub Option<TraceContext>);
+
+impl<S: Sync> FromRequestParts<S> for Traced {
+    type Rejection = std::convert::Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let header = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        Ok(Self(header.and_then(|text| text.trim().parse().ok())))
+    }
+}
+
 /// A number of an event or a version: less than 2⁶³, so that it fits the 64-bit integer of documents and most languages.
 pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let number = u64::deserialize(from)?;
@@ -103,6 +126,18 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error
 /// The same where it may be left out.
 pub(crate) fn some_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     number(from).map(Some)
+}
+
+/// How long a page is: as asked for, else `usual`. More than `most` is refused: a page that is shorter than what was asked for
+/// looks like the last one.
+pub(crate) fn page_length(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Error> {
+    match asked {
+        None => Ok(usual),
+        Some(limit) if (1..=most).contains(&limit) => Ok(limit),
+        Some(limit) => Err(Error::invalid("limit", format!("a limit of {limit} is not possible here"))
+            .hint(format!("the limit is 1 to {most}; next_cursor leads to more"))
+            .detail("maximum", most)),
+    }
 }
 
 /// A JSON body. An empty one counts as `{}`, for commands whose fields are all optional.

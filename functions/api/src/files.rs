@@ -4,11 +4,11 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::Answer,
-    extract::{Json, Query},
+    extract::{Json, Query, page_length},
     idempotency::Ids,
     schema,
     workspaces::InWorkspace,
-    writes::{Changed, Shown, expect_current, write},
+    writes::{Changed, IfThere, Shown, expect_current, write, write_at},
 };
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
@@ -38,10 +38,10 @@ pub(crate) struct InFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InFolder {
     /// The folder.
-    #[param(value_type = Option<String>, default = "/", example = "/projects")]
+    #[param(value_type = Option<String>, default = "/", min_length = 1, max_length = 4096, example = "/projects")]
     path: Option<FilePath>,
     /// At most this many; 1 to 1,000.
-    #[param(default = 200)]
+    #[param(default = 200, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -53,8 +53,8 @@ pub(crate) struct InFolder {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AtPath {
     /// The path.
-    #[param(value_type = String, example = "/projects/summary.md")]
-    path: FilePath,
+    #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
+    pub path: FilePath,
 }
 
 /// The encoding of a content in JSON.
@@ -84,7 +84,7 @@ pub(crate) enum Making {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFile {
     /// The path of the new file or folder.
-    #[schema(value_type = String, example = "/projects/notes.md")]
+    #[schema(value_type = String, min_length = 1, max_length = 4096, example = "/projects/notes.md")]
     path: FilePath,
     /// The kind: file or folder.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub(crate) struct NewFile {
     /// The content of a file; empty when none.
     content: Option<String>,
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Option<Sha256>,
     /// The encoding of the content.
     #[serde(default)]
@@ -106,7 +106,7 @@ pub(crate) struct NewContent {
     /// The content.
     content: Option<String>,
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Option<Sha256>,
     /// The encoding.
     #[serde(default)]
@@ -118,7 +118,7 @@ pub(crate) struct NewContent {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Move {
     /// The new path.
-    #[schema(value_type = String, example = "/projects/archive/notes.md")]
+    #[schema(value_type = String, min_length = 1, max_length = 4096, example = "/projects/archive/notes.md")]
     path: FilePath,
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn list_files(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let path = folder.path.unwrap_or_else(FilePath::root);
-    let limit = folder.limit.unwrap_or(200).clamp(1, 1000);
+    let limit = page_length(folder.limit, 200, 1000)?;
     Ok(axum::Json(workspace.ls(&path, limit, folder.cursor).await?))
 }
 
@@ -182,6 +182,25 @@ pub(crate) async fn get_file_by_path(
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
     Ok(Shown(context.workspaces.open(at.workspace_id).await?.stat(&path).await?))
+}
+
+/// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
+/// its next version; the same content makes no version. `STALE_VERSION` when `If-None-Match: *` is sent and something is there, and
+/// when `If-Match` does not name what is there.
+#[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files",
+    params(InWorkspace, AtPath, IfThere), request_body = NewContent,
+    responses((status = 200, description = "It is written.", body = schema::Change),
+        (status = 201, description = "It was made.", body = schema::Change)))]
+pub(crate) async fn put_file_by_path(
+    State(context): State<Arc<Context>>,
+    Access { at, by, .. }: Access<Write, InWorkspace>,
+    Query(AtPath { path }): Query<AtPath>,
+    headers: HeaderMap,
+    Json(new): Json<NewContent>,
+) -> Answer<impl IntoResponse> {
+    let workspace = context.workspaces.open(at.workspace_id).await?;
+    let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
+    write_at(&workspace, &path, content, &headers, &by.into()).await
 }
 
 /// A file or folder by its identity, wherever it is now.

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read},
     error::Answer,
-    extract::Query,
+    extract::{Query, page_length},
     schema,
     tasks::InTask,
     workspaces::InWorkspace,
@@ -27,7 +27,7 @@ use utoipa::IntoParams;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Page {
     /// At most this many; 1 to 200.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct OfTask {
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
     /// At most this many; 1 to 200.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Asked {
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
     /// At most this many; 1 to 200.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) async fn get_history(
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| Error::invalid("cursor", "this is no cursor of this list"))?,
     };
-    let limit = page.limit.unwrap_or(50).clamp(1, 200);
+    let limit = page_length(page.limit, 50, 200)?;
     Ok(axum::Json(context.tasks.history(at.workspace_id, at.task_id, after, limit).await?))
 }
 
@@ -181,7 +181,7 @@ async fn find(
     cursor: Option<String>,
 ) -> Answer<axum::Json<flow::artifact::Page>> {
     let artifacts = Artifacts::new(context.table.clone(), context.workspaces.clone());
-    Ok(axum::Json(artifacts.find(workspace, wanted, limit.unwrap_or(50).clamp(1, 200), cursor).await?))
+    Ok(axum::Json(artifacts.find(workspace, wanted, page_length(limit, 50, 200)?, cursor).await?))
 }
 
 /// The origins of a run: the engine's version, the SHA-256 of every manifest, the revisions of schemas, the fingerprints of adapters. Written once.

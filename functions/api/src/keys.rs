@@ -32,13 +32,13 @@ impl Open for OfKey {}
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyToMake {
     /// Its purpose: 1 to 100 characters.
-    #[schema(example = "nightly report")]
+    #[schema(min_length = 1, max_length = 100, example = "nightly report")]
     name: String,
     /// Its rights; they hold where yours do.
-    #[schema(value_type = Vec<schema::Action>)]
+    #[schema(value_type = Vec<schema::Action>, min_items = 1)]
     scopes: Scopes,
     /// The workspaces that it is for; all of yours when left out.
-    #[schema(value_type = Option<Vec<Uuid>>)]
+    #[schema(value_type = Option<Vec<Uuid>>, min_items = 1, max_items = 100)]
     workspaces: Option<BTreeSet<WorkspaceId>>,
     /// From when on it is void; never when left out.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -58,7 +58,7 @@ pub(crate) async fn list_keys(
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
-    Ok(axum::Json(context.api_keys().list(caller.user, paging.limit(), paging.cursor).await?))
+    Ok(axum::Json(context.api_keys().list(caller.user, paging.limit()?, paging.cursor).await?))
 }
 
 /// Makes an API key. Its text is in this answer and nowhere else: an `Idempotency-Key` does not bring it back, and the same

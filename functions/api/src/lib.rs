@@ -34,6 +34,7 @@ mod observe;
 mod openapi;
 mod pace;
 mod personas;
+mod refusals;
 mod room;
 mod sandbox;
 pub mod schema;
@@ -162,6 +163,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         header::RANGE,
         HeaderName::from_static("idempotency-key"),
         HeaderName::from_static("last-event-id"),
+        HeaderName::from_static("traceparent"),
         request_id.clone(),
     ];
     let exposed = [header::ETAG, header::LOCATION, header::CONTENT_RANGE, header::RETRY_AFTER, request_id];

@@ -36,7 +36,7 @@ pub(crate) struct NewMember {
     #[schema(value_type = Option<Uuid>)]
     user_id: Option<UserId>,
     /// Their name at the issuer of tokens: the `sub` of theirs.
-    #[schema(example = "ann@example.org")]
+    #[schema(min_length = 1, max_length = 255, example = "ann@example.org")]
     subject: Option<String>,
     /// The role to give.
     #[schema(value_type = schema::Role)]
@@ -61,7 +61,7 @@ pub(crate) async fn list_members(
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     context.workspaces.get(at.workspace_id).await?;
-    Ok(axum::Json(context.members().list(at.workspace_id, paging.limit(), paging.cursor).await?))
+    Ok(axum::Json(context.members().list(at.workspace_id, paging.limit()?, paging.cursor).await?))
 }
 
 /// Makes somebody a member. `FORBIDDEN` for a role above one's own, `CONFLICT` when they are a member in another role.

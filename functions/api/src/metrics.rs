@@ -1,12 +1,13 @@
 //! Counts and durations of requests, by route, method and status.
 
 use axum::extract::MatchedPath;
+use domain::Code;
 use http::{Method, StatusCode};
 use std::{
     collections::BTreeMap,
     fmt::Write,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -63,14 +64,28 @@ struct Series {
     buckets: [AtomicU64; BUCKETS.len()],
 }
 
+/// Name, kind, label, and what it is.
+const REFUSED: (&str, &str, &str, &str) =
+    ("buildscale_http_errors_total", "counter", "code", "Requests that were refused, by the code of the error.");
+
 /// Path, method and status.
 type Labels = (String, &'static str, u16);
 
 /// All requests so far.
 #[derive(Default)]
-pub(crate) struct Requests(RwLock<BTreeMap<Labels, Arc<Series>>>);
+pub(crate) struct Requests {
+    series: RwLock<BTreeMap<Labels, Arc<Series>>>,
+    /// Refusals, by their code.
+    refused: Mutex<BTreeMap<String, u64>>,
+}
 
 impl Requests {
+    /// Counts one refusal.
+    pub(crate) fn refuse(&self, code: Code) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(code.to_string()).or_default() += 1;
+    }
+
     /// Counts one request; for a stream the duration is that of its head.
     pub(crate) fn record(&self, route: Route, status: StatusCode, took: Duration) {
         let series = self.series(route.path(), route.method, status.as_u16());
@@ -85,15 +100,15 @@ impl Requests {
 
     fn series(&self, path: &str, method: &'static str, status: u16) -> Arc<Series> {
         let key = (path.to_owned(), method, status);
-        if let Some(series) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(series) = self.series.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return series.clone();
         }
-        self.0.write().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
+        self.series.write().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
     }
 
     /// Everything in Prometheus' text format.
     pub(crate) fn write(&self, out: &mut String) {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.series.read().unwrap_or_else(PoisonError::into_inner);
         // Writing to memory does not fail.
         let _ = out.write_str("# HELP buildscale_http_request_duration_seconds Time until the head of an answer.\n");
         let _ = out.write_str("# TYPE buildscale_http_request_duration_seconds histogram\n");
@@ -109,6 +124,11 @@ impl Requests {
             let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
             let _ = writeln!(out, "{name}_sum{{{labels}}} {}.{:06}", micros / 1_000_000, micros % 1_000_000);
             let _ = writeln!(out, "{name}_count{{{labels}}} {count}");
+        }
+        let (name, kind, _, help) = REFUSED;
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (code, count) in self.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let _ = writeln!(out, "{name}{{code=\"{code}\"}} {count}");
         }
     }
 }

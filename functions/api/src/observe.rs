@@ -48,6 +48,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
         internal().into_response()
     });
     if let Some(failure) = refusal(&mut response) {
+        observer.requests.refuse(failure.error.code);
         span.in_scope(|| tracing::debug!(status = failure.status.as_u16(), error = %failure.error, "refused"));
         let body = failure.envelope(id_text).to_string();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -2,7 +2,7 @@
 
 use crate::{
     Context, chats, contents, evaluations, events, files, flows, health, insight, keys, members, models, personas,
-    sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
+    refusals, sandbox, schema, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, workspaces,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
             are durable; what comes of them is told by events. Every error has the same envelope."
     ),
     components(schemas(schema::ErrorEnvelope)),
+    servers((url = "/", description = "The server that this document comes from.")),
     tags(
         (name = "workspaces", description = "A logical volume of files with its chats."),
         (name = "members", description = "The people of a workspace and their roles."),
@@ -93,7 +94,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Context>> {
         .routes(routes!(steering::replay_task))
         .routes(routes!(steering::retry_task))
         .routes(routes!(files::create_file, files::list_files))
-        .routes(routes!(files::get_file_by_path))
+        .routes(routes!(files::get_file_by_path, files::put_file_by_path))
+        .routes(routes!(contents::get_content_by_path, contents::put_content_by_path))
         .routes(routes!(trash::list_trash))
         .routes(routes!(files::get_file, files::put_file, files::move_file, files::delete_file))
         .routes(routes!(contents::get_content, contents::put_content))
@@ -145,21 +147,29 @@ impl Text {
     }
 }
 
-/// Adds the parts that hold for every operation: the error envelope, the token, the idempotency key of every POST.
+/// Adds the parts that hold for every operation: its refusals, the error envelope, the token, the idempotency key of every POST.
 fn complete(mut document: utoipa::openapi::OpenApi) -> Value {
     let components = document.components.get_or_insert_default();
     let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
     components.add_security_scheme("token", scheme);
     components.responses.insert("Error".into(), RefOr::T(error_response()));
     document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", [""; 0])]);
-    for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
+    for (path, item) in &mut document.paths.paths {
+        let operations = [
+            ("get", &mut item.get),
+            ("post", &mut item.post),
+            ("put", &mut item.put),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            let Some(operation) = operation else { continue };
+            refusals::describe((method, path.as_str()), operation, &mut components.responses);
             let error = RefOr::Ref(Ref::from_response_name("Error"));
             operation.responses.responses.insert("default".into(), error);
-        }
-        if let Some(post) = &mut item.post {
-            add_idempotency_key(post);
+            if method == "post" {
+                add_idempotency_key(operation);
+            }
         }
     }
     serde_json::to_value(document).unwrap_or_default()

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Run},
     error::Answer,
-    extract::{Json, Query},
+    extract::{Json, Query, TraceParent, Traced, page_length},
     flows::InFlow,
     idempotency::Ids,
     pace::Paced,
@@ -93,10 +93,10 @@ pub(crate) struct Which {
     #[param(value_type = Option<Uuid>)]
     parent: Option<TaskId>,
     /// Tasks whose ids begin so, of all creators, in the order of their ids, instead. No other filter counts then.
-    #[param(example = "019bf537")]
+    #[param(min_length = 1, max_length = 36, pattern = "^[0-9a-fA-F-]+$", example = "019bf537")]
     id: Option<String>,
     /// At most this many; 1 to 200. A page may have fewer and still have a next one.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
@@ -112,18 +112,19 @@ pub(crate) fn accepted(workspace: WorkspaceId, task: AcceptedTask) -> impl IntoR
 /// Makes a task of a flow, with the flow's manifests as they are now. When this answers, the command is durable.
 /// `UNPROCESSABLE` when the flow has faults. `RATE_LIMITED`, with `Retry-After`, when as many tasks of it run or wait as its
 /// `execution.yaml` allows, or when the workspace has too much waiting altogether.
-#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow),
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow, TraceParent),
     request_body = TaskToMake, responses((status = 202, description = "It is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn create_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InFlow>,
     _: Paced,
     ids: Ids,
+    Traced(trace): Traced,
     Json(new): Json<TaskToMake>,
 ) -> Answer<impl IntoResponse> {
     let TaskToMake { input, start, files, priority, stepping, breakpoints } = new;
     let priority = priority_of(&priority);
-    let new = NewTask { input, start, files, priority, stepping, breakpoints };
+    let new = NewTask { input, start, files, priority, stepping, breakpoints, trace };
     let task = context.tasks.create(at.workspace_id, TaskId(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
@@ -138,7 +139,7 @@ pub(crate) async fn list_tasks(
 ) -> Answer<impl IntoResponse> {
     let Which { flow, status, phase, parent, id, limit, cursor } = which;
     let filter = TaskFilter { flow, phase, status };
-    let limit = limit.unwrap_or(50).clamp(1, 200);
+    let limit = page_length(limit, 50, 200)?;
     if let Some(id) = id {
         return Ok(axum::Json(context.tasks.with_prefix(at.workspace_id, &id, limit).await?));
     }

@@ -36,9 +36,10 @@ static COMING_IN: Semaphore = Semaphore::const_new(AT_ONCE);
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToUpload {
     /// Its SHA-256, in hexadecimal digits.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Sha256,
     /// Its length in bytes.
+    #[schema(maximum = 5_000_000_000_u64)]
     size: u64,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct InContents {
     #[param(value_type = Uuid)]
     workspace_id: WorkspaceId,
     /// The SHA-256 of the content, in hexadecimal digits.
-    #[param(value_type = String)]
+    #[param(value_type = String, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Sha256,
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn list_trash(
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
-    Ok(axum::Json(workspace.trash(paging.limit(), paging.cursor).await?))
+    Ok(axum::Json(workspace.trash(paging.limit()?, paging.cursor).await?))
 }
 
 /// Brings something back from the trash to where it was.

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Approve, Converse, demand},
     chats::InChat,
     error::Answer,
-    extract::Json,
+    extract::{Json, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
     schema,
@@ -26,8 +26,8 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessage {
-    /// The words.
-    #[schema(example = "Now do the same for last year")]
+    /// The words: at most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800, example = "Now do the same for last year")]
     content: String,
     /// Files to attach, by id.
     #[serde(default)]
@@ -103,7 +103,8 @@ pub(crate) struct Approval {
     /// The plan; the chat's own by default.
     #[schema(value_type = Option<Uuid>)]
     plan_id: Option<FileId>,
-    /// The words with which the agent is told; by default that the plan is approved.
+    /// The words with which the agent is told; by default that the plan is approved. At most 200 KiB of UTF-8.
+    #[schema(min_length = 1, max_length = 204_800)]
     content: Option<String>,
     /// The limits of the turn that carries it out.
     #[schema(value_type = Option<schema::Limits>)]
@@ -151,18 +152,19 @@ pub(crate) struct AtPermission {
 
 /// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries its failed turn
 /// again, and then reads the message.
-#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat, TraceParent),
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Converse, InChat>,
     _: Paced,
     ids: Ids,
+    Traced(trace): Traced,
     Json(message): Json<NewMessage>,
 ) -> Answer<impl IntoResponse> {
     let NewMessage { content, files, on_busy, limits } = message;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let post = chat::Post { content, files, on_busy, limits, may_approve };
+    let post = chat::Post { content, files, on_busy, limits, may_approve, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
     let hint = queued_behind.map(QueuedBehind::hint);
@@ -219,17 +221,18 @@ pub(crate) async fn decide_permission(
 /// Approves a version of a plan: the chat is in `build` mode from then on, and a turn begins that carries the plan out. Commands run unasked while
 /// the plan is the approved one, but for the marks of its steps. `NOT_FOUND` when there is no such plan or version, `STALE_VERSION` when the plan has
 /// changed since, `UNPROCESSABLE` when it has no steps.
-#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve", tag = "chats", params(InChat),
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve", tag = "chats", params(InChat, TraceParent),
     request_body = Approval, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn approve_plan(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Approve, InChat>,
     _: Paced,
     ids: Ids,
+    Traced(trace): Traced,
     Json(approval): Json<Approval>,
 ) -> Answer<impl IntoResponse> {
     let Approval { v, plan_id: plan, content, limits } = approval;
-    let approve = chat::Approve { plan, v, content, limits };
+    let approve = chat::Approve { plan, v, content, limits, trace };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;

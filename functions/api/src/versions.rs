@@ -63,7 +63,7 @@ pub(crate) async fn list_versions(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.workspaces.open(at.workspace_id).await?;
     let first = paging.cursor.is_none();
-    let page = workspace.versions(at.file_id, paging.limit(), paging.cursor).await?;
+    let page = workspace.versions(at.file_id, paging.limit()?, paging.cursor).await?;
     if first && page.versions.is_empty() {
         // A folder or a chat's file has none; something that does not exist is an error.
         workspace.by_id(at.file_id).await?;

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Administer, Own, Read, scoped},
     error::Answer,
-    extract::{By, Json, Query},
+    extract::{By, Json, Query, page_length},
     idempotency::Ids,
     schema,
 };
@@ -34,16 +34,16 @@ pub(crate) struct InWorkspace {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Paging {
     /// At most this many; 1 to 200.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 1, maximum = 200)]
     pub limit: Option<usize>,
     /// The `next_cursor` of the page before.
     pub cursor: Option<String>,
 }
 
 impl Paging {
-    /// The limit in bounds.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit.unwrap_or(50).clamp(1, 200)
+    /// How many a page has.
+    pub(crate) fn limit(&self) -> Result<usize, Error> {
+        page_length(self.limit, 50, 200)
     }
 }
 
@@ -52,7 +52,7 @@ impl Paging {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named {
     /// Its name, for people: 1 to 200 characters.
-    #[schema(example = "Research")]
+    #[schema(example = "Research", min_length = 1, max_length = 200)]
     name: String,
 }
 
@@ -86,11 +86,11 @@ pub(crate) async fn list_workspaces(
 ) -> Answer<impl IntoResponse> {
     scoped(&caller, Action::Read)?;
     if caller.user == Principal::local().user() {
-        let mut page = context.workspaces.list(paging.limit(), paging.cursor).await?;
+        let mut page = context.workspaces.list(paging.limit()?, paging.cursor).await?;
         page.workspaces.retain(|workspace| caller.reaches(workspace.workspace_id));
         return Ok(axum::Json(page));
     }
-    let of = context.members().of(caller.user, paging.limit(), paging.cursor).await?;
+    let of = context.members().of(caller.user, paging.limit()?, paging.cursor).await?;
     let reached = of.memberships.iter().filter(|membership| caller.reaches(membership.workspace));
     let mut workspaces = Vec::new();
     for found in join_all(reached.map(|membership| context.workspaces.get(membership.workspace))).await {

@@ -1,5 +1,9 @@
 //! The common parts of file writes: the author, the precondition, and the answer.
 
+mod by_path;
+
+pub(crate) use by_path::{IfThere, write_at};
+
 use crate::{error::Answer, idempotency::Ids};
 use axum::response::{IntoResponse, Response};
 use domain::{CallId, Code, Error, FileId, Principal};

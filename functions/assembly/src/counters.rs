@@ -1,6 +1,6 @@
 //! The counters of processes, in Prometheus' text format: the lines of `/metrics`, and the source of [`crate::Emf`] on Lambda.
 
-use crate::{Activity, process};
+use crate::{Activity, ModelMetrics, TurnTraces, process};
 use actor::held::Watchdog;
 use api::Counters;
 use domain::Timestamp;
@@ -43,6 +43,20 @@ pub fn archive(workspaces: Workspaces) -> Counters {
 /// The work of its actors.
 pub fn activity(activity: Arc<Activity>) -> Counters {
     Box::new(move |out| activity.render(out))
+}
+
+/// What its models take and cost.
+pub fn models(metrics: Arc<ModelMetrics>) -> Counters {
+    Box::new(move |out| metrics.render(out))
+}
+
+/// What became of the traces of turns, where they are sent.
+pub fn traces(traces: Option<Arc<TurnTraces>>) -> Counters {
+    Box::new(move |out| {
+        if let Some(traces) = &traces {
+            traces.render(out);
+        }
+    })
 }
 
 /// The threads that computations hold.

@@ -11,6 +11,7 @@ mod emf;
 mod front;
 pub mod grants;
 pub mod log;
+mod measured;
 mod observing;
 mod parts;
 pub mod probes;
@@ -18,20 +19,23 @@ pub mod process;
 mod reach;
 pub mod secrets;
 pub mod sweeps;
+mod traces;
 mod ways;
 
 pub use activity::Activity;
 pub use auth::Auth;
 pub use config::{
     Ai, Config, Durability, Files, Observe, Origin, Providers, Sandbox, Server, Setting, Sources, Store, Tasks,
-    unknown_variables,
+    Telemetry, unknown_variables,
 };
 pub use emf::Emf;
 pub use front::{Front, Outside, OwnFeeds};
+pub use measured::ModelMetrics;
 pub use observing::Observing;
 pub use parts::{Parts, Voices};
 pub use reach::Within;
 pub use slots::Places;
+pub use traces::TurnTraces;
 pub use ways::{Base, Machines, PLAY, Settings, Ways, tools};
 
 /// Why something cannot be put together.

@@ -1,4 +1,4 @@
-//! The followers of tasks: the counters, and the observers that flows and the environment name.
+//! The followers of tasks: the counters, and the observers that flows, the configuration and the environment name.
 
 use crate::{Config, Failure};
 use flow::{
@@ -7,7 +7,7 @@ use flow::{
 };
 use ports::{Clock, Secrets};
 use serde_json::Value;
-use sinks::PluginSinks;
+use sinks::{Otlp, PluginSinks};
 use std::{path::Path, sync::Arc};
 
 /// The counters of tasks, and the observers.
@@ -17,6 +17,8 @@ pub struct Observing {
     pub metrics: Arc<TaskMetrics>,
     /// The observers that are told of their events.
     pub observers: Arc<Observers>,
+    /// The collector of traces, where one is named.
+    pub collector: Option<Arc<Otlp>>,
 }
 
 impl Observing {
@@ -34,11 +36,13 @@ impl Observing {
         let known = config.secrets.clone();
         let clean = Arc::new(move |_: &domain::TaskConfig, data: &mut Value| known.redactor().value(data));
         let mut observers = Observers::new(flows.clone(), Arc::new(sinks), clean, Patience::default());
-        let collector = sinks::otlp_of_environment(environment).map_err(|error| Failure::Config(error.to_string()))?;
-        if let Some(collector) = collector {
-            observers = observers.with("otlp", collector);
+        let collector = sinks::collector(environment, &config.telemetry.collector());
+        let collector = collector.map_err(|error| Failure::Config(error.to_string()))?;
+        if let Some(collector) = &collector {
+            observers = observers.with("otlp", collector.clone());
         }
-        Ok(Self { metrics: Arc::new(TaskMetrics::new(flows.clone())), observers: Arc::new(observers) })
+        let metrics = Arc::new(TaskMetrics::new(flows.clone()));
+        Ok(Self { metrics, observers: Arc::new(observers), collector })
     }
 
     /// Both, for the runtime of tasks.

@@ -1,8 +1,10 @@
 //! The parts that act, and their ingredients.
 
 use crate::{
-    Activity, Base, PLAY, Settings, Ways,
+    Activity, Base, ModelMetrics, PLAY, Settings, TurnTraces, Ways,
     activity::Counting,
+    measured::Measured,
+    traces::Both,
     ways::{Machines, tools},
 };
 use actor::{Executor, Follow, Kind, Mailbox, NobodyFollows, Quarantine, Runtime};
@@ -16,6 +18,7 @@ use flow::{
     provider::{FlowModels, FlowProviders},
 };
 use ports::{Endpoint, KnownSecrets, Model, ModelAdapters, ModelError, Recipient, Secret, SecretRef, Secrets};
+use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
 use tools::Registry;
@@ -70,6 +73,10 @@ pub struct Parts {
     pub transcript: Arc<Transcript>,
     /// The activity of the actors so far.
     pub activity: Arc<Activity>,
+    /// The latency and the cost of models so far.
+    pub models: Arc<ModelMetrics>,
+    /// The traces of turns that have ended.
+    pub traces: Option<Arc<TurnTraces>>,
     /// The pool that runs deliveries and effects of all actors.
     pub executor: Executor,
     ranker: Arc<dyn Ranker>,
@@ -94,7 +101,9 @@ impl Parts {
         // told a secret of this host, and secrets that they know are redacted.
         let own = Arc::new(FlowModels::new(voices.model, flows.clone()));
         let played = Arc::new(Understudy::new(own, ways.base.table.clone(), PLAY));
-        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, voices.known.clone()));
+        let metrics = Arc::<ModelMetrics>::default();
+        let measured = Arc::new(Measured { model: played, metrics: metrics.clone() });
+        let model: Arc<dyn Model> = Arc::new(models::Redacting::new(measured, voices.known.clone()));
         Self {
             model,
             tools: tools(machines.as_ref()),
@@ -102,6 +111,8 @@ impl Parts {
             transcript: Arc::new(Transcript::new(ways.base.table.clone(), ways.workspaces.clone())),
             ways,
             activity: Arc::default(),
+            models: metrics,
+            traces: None,
             executor: Executor::default(),
             ranker: Arc::new(Bm25),
             known: voices.known,
@@ -114,6 +125,15 @@ impl Parts {
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }
+    }
+
+    /// The same, with the traces of turns sent to this collector.
+    #[must_use]
+    pub fn traced(mut self, collector: Option<Arc<Otlp>>) -> Self {
+        let usual = self.model.catalog().into_iter().find(|info| info.default).map(|info| info.id);
+        let table = self.ways.base.table.clone();
+        self.traces = collector.map(|collector| Arc::new(TurnTraces::new(table, collector, usual)));
+        self
     }
 
     /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, and evaluations.
@@ -135,6 +155,10 @@ impl Parts {
         let of_chats: Arc<dyn Follow<ChatMachine>> = match base.keeps_mirrors {
             true => self.transcript.clone(),
             false => Arc::new(NobodyFollows),
+        };
+        let of_chats = match &self.traces {
+            Some(traces) => Arc::new(Both(of_chats, traces.clone())),
+            None => of_chats,
         };
         let of_chats = Counting { activity: self.activity.clone(), next: of_chats };
         let follow = Counting { activity: self.activity.clone(), next: follow };

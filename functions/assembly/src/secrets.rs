@@ -38,7 +38,7 @@ pub fn learn_environment(environment: &[(String, String)], known: &KnownSecrets)
         }
         found.extend(in_address(value));
         if name.ends_with("_HEADERS") {
-            found.extend(value.split(',').filter_map(|pair| pair.split_once('=')).map(|(_, value)| Secret::new(value)));
+            found.extend(in_headers(value));
         }
     }
     known.learn(&found);
@@ -49,6 +49,9 @@ pub fn learn_configuration(table: &Table, known: &KnownSecrets) {
     fn collect(name: &str, value: &Value, found: &mut Vec<Secret>) {
         match value {
             Value::String(text) => {
+                if name.contains("headers") {
+                    found.extend(in_headers(text));
+                }
                 if is_secret(name) {
                     found.push(Secret::new(text));
                 }
@@ -69,6 +72,11 @@ pub(crate) fn is_secret(name: &str) -> bool {
     ENDINGS
         .iter()
         .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with(['_', '-'])))
+}
+
+/// The values of a list of headers.
+fn in_headers(text: &str) -> impl Iterator<Item = Secret> {
+    text.split(',').filter_map(|pair| pair.split_once('=')).map(|(_, value)| Secret::new(value.trim()))
 }
 
 /// The password of an address.

@@ -3,7 +3,8 @@
 use crate::{Failure, faults, origin, readonly::NoQueue, stream::Elsewhere};
 use api::Counters;
 use assembly::{
-    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Places, Voices, Ways, Within, counters,
+    Base, Config, Emf, Front, Machines, Observing, Outside, OwnFeeds, Parts, Places, TurnTraces, Voices, Ways, Within,
+    counters,
     grants::Granted,
     log, probes, secrets,
     sweeps::{Sweep, Sweeps},
@@ -43,6 +44,8 @@ pub struct Working {
     pub queue: Arc<SqsQueue>,
     /// The observers of tasks' events.
     pub observers: Arc<Observers>,
+    /// The traces of turns that have ended.
+    pub traces: Option<Arc<TurnTraces>>,
     /// The metrics for the log.
     pub emf: Emf,
     /// Time.
@@ -92,15 +95,19 @@ impl Account {
         let scratch = PathBuf::from(SCRATCH);
         let observing =
             Observing::new(&scratch, &self.config, &self.environment, &parts.ways.cache, keys, self.clock.clone())?;
+        let parts = parts.traced(observing.collector.clone());
         let options = worker::Options { visibility: crate::worker::LEASE, ..worker::Options::default() };
         let worker = Worker::new(parts.kinds(Arc::new(observing.followers())), queue.clone(), options);
         let counted = [
             counters::worker(&worker),
             counters::activity(parts.activity.clone()),
+            counters::models(parts.models.clone()),
+            counters::traces(parts.traces.clone()),
             counters::archive(parts.ways.workspaces.clone()),
         ];
         let emf = self.emf(counted.into_iter().chain(observing.counters()).collect());
-        Ok(Working { worker, queue, observers: observing.observers, emf, clock: self.clock.clone() })
+        let (observers, traces) = (observing.observers, parts.traces);
+        Ok(Working { worker, queue, observers, traces, emf, clock: self.clock.clone() })
     }
 
     /// For `buildscale-timer`.

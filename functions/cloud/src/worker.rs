@@ -49,7 +49,12 @@ pub async fn handle(working: &Working, event: LambdaEvent<SqsEvent>) -> SqsBatch
         again = working.worker.batch(deliveries, &cut) => again.into_iter().collect(),
         () = checkpoint => HashSet::new(),
     };
-    working.observers.settle(LAST_WORDS).await;
+    let traced = async {
+        if let Some(traces) = &working.traces {
+            traces.settle(LAST_WORDS).await;
+        }
+    };
+    tokio::join!(working.observers.settle(LAST_WORDS), traced);
     tell(&working.emf, &*working.clock);
     let comes_again = |record: &&SqsMessage| {
         record.receipt_handle.as_ref().is_some_and(|handle| given_back.contains(&Receipt(handle.clone())))
@@ -137,8 +142,14 @@ mod tests {
             .committed(&actor::ActorId::from_group("task/w/t"), &state, &serde_json::from_value(entry).unwrap())
             .await;
         let worker = worker::Worker::new([], queue.clone(), worker::Options::default());
-        let working =
-            Working { worker, queue, observers, emf: Emf::new("test", Vec::new()), clock: Arc::new(SystemClock) };
+        let working = Working {
+            worker,
+            queue,
+            observers,
+            traces: None,
+            emf: Emf::new("test", Vec::new()),
+            clock: Arc::new(SystemClock),
+        };
         let mut context = lambda_runtime::Context::default();
         context.deadline = u64::try_from(SystemClock.now().as_millis()).unwrap() + 900_000;
         let response = handle(&working, LambdaEvent::new(SqsEvent::default(), context)).await;

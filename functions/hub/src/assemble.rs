@@ -3,7 +3,7 @@
 use crate::{Failure, parts, secrets};
 use actor::held::Watchdog;
 use assembly::{
-    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, Voices, Ways, Within, counters,
+    Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, TurnTraces, Voices, Ways, Within, counters,
     sweeps::Sweeps,
 };
 use chat::Transcript;
@@ -42,6 +42,8 @@ pub struct Hub {
     pub transcript: Arc<Transcript>,
     /// Follows tasks.
     pub observing: Observing,
+    /// Sends the traces of turns.
+    pub traces: Option<Arc<TurnTraces>>,
     /// Drives the actors of every kind.
     pub worker: Worker,
     /// Holds the event streams.
@@ -100,6 +102,7 @@ pub fn assemble(
     let voices = Voices { model: models.clone(), adapters, secrets: keys.clone(), known };
     let engine = Parts::with_machines(base, voices, config.agents(), machines);
     let observing = Observing::new(data, config, environment, &engine.ways.cache, keys, clock.clone())?;
+    let engine = engine.traced(observing.collector.clone());
 
     let worker = Worker::new(engine.kinds(Arc::new(observing.followers())), queue, working).on(engine.executor.clone());
     let table = engine.ways.base.table.clone();
@@ -112,6 +115,8 @@ pub fn assemble(
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),
         counters::activity(engine.activity.clone()),
+        counters::models(engine.models.clone()),
+        counters::traces(engine.traces.clone()),
         counters::archive(engine.ways.workspaces.clone()),
         sweeps.counters(),
     ];
@@ -126,6 +131,20 @@ pub fn assemble(
     };
     let front = Front::new(&engine.ways, engine.tools, engine.model.catalog(), config, outside);
     let Ways { workspaces, tasks, .. } = engine.ways;
-    let transcript = engine.transcript;
-    Ok(Hub { store, workspaces, sandboxes, models, bus, tasks, transcript, observing, worker, feeds, sweeps, front })
+    let (transcript, traces) = (engine.transcript, engine.traces);
+    Ok(Hub {
+        store,
+        workspaces,
+        sandboxes,
+        models,
+        bus,
+        tasks,
+        transcript,
+        observing,
+        traces,
+        worker,
+        feeds,
+        sweeps,
+        front,
+    })
 }

@@ -139,7 +139,12 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Some(sandboxes) = &hub.sandboxes {
         sandboxes.end().await;
     }
-    hub.observing.observers.close(LAST_WORDS).await;
+    let traced = async {
+        if let Some(traces) = &hub.traces {
+            traces.close(LAST_WORDS).await;
+        }
+    };
+    tokio::join!(hub.observing.observers.close(LAST_WORDS), traced);
     for task in [checkpointing, mending, sweeping, learning, counting] {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");

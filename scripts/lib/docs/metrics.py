@@ -19,6 +19,8 @@ def families():
             add(name + ("_total" if sort == "total" else ""), "counter" if sort == "total" else "gauge", "", help_, path)
         for name, labels, help_ in re.findall(rf'\(\s*"(buildscale_[a-z_]+_total)",\s*"([a-z]+)",\s*{STRING},?\s*\)', text):
             add(name, "counter", labels, help_, path)
+        for name, kind, labels, help_ in re.findall(rf'\(\s*"(buildscale_[a-z_]+)",\s*"(histogram|counter|gauge)",\s*"([a-z, ]*)",\s*{STRING},?\s*\)', text):
+            add(name, kind, labels, help_, path)
         for name, kind, help_ in re.findall(r'# HELP (buildscale_[a-z_]+)()\s+([^\\"]+?)(?:\\n|")', text):
             sort = re.search(rf"# TYPE {name} (\w+)", text)
             labels = re.search(r'let labels = format!\("([^;]*)"\);', text)
@@ -77,7 +79,7 @@ def pages():
     groups = [
         ("Process", lambda path, name: name.startswith("process_") or name.endswith("build_info")),
         ("HTTP and event streams", lambda path, name: "http" in name or "stream" in name or "connections" in name),
-        ("Actors, turns and models", lambda path, name: "assembly/src/activity" in path or "actors" in name or "deliveries" in name),
+        ("Actors, turns and models", lambda path, name: "assembly/src/activity" in path or "assembly/src/measured" in path or "traced" in name or "actors" in name or "deliveries" in name),
         ("Flows and tasks", lambda path, name: path.startswith("shared/flow")),
         ("Everything else", lambda path, name: True),
     ]

@@ -9,7 +9,12 @@ INTRO = """The API speaks JSON over HTTP/1.1. Its full description is OpenAPI 3.
 needs no token on a hub.
 
 - Commands answer `202` once they are durable; their results are in the event stream.
-- Lists have `limit` and `next_cursor`.
+- Lists have `limit` and `next_cursor`. A `limit` above the list's bound is refused with `INVALID_ARGUMENT`; the bound is in the hint.
+- The description has a schema for each [event](streams.md), the refusals that each route can give with their codes, and the bounds of
+  parameters and bodies.
+- `PUT …/files/by-path?path=…` makes or changes a file in one request and one version. `If-None-Match: *` makes it only where nothing is,
+  `If-Match` changes only the version that it names; else the answer is 412 `STALE_VERSION`. The ETag is the version, so where another file may
+  take the place of the one at a path, write by `file_id`.
 - A `POST` may carry the header `Idempotency-Key`. The same key with the same body gives the first answer again; with another body it is refused
   with `IDEMPOTENCY_MISMATCH`.
 - Errors have one envelope: see [errors](errors.md). The right that a route needs is in [permissions](../permissions.md).

@@ -14,7 +14,7 @@ use crate::{
 };
 use domain::{
     Approval, ChatCommand, ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, FileId, Limits, Mode, Principal,
-    QueuedMessage, ToolCall, TurnId, WorkspaceId,
+    QueuedMessage, ToolCall, TraceContext, TurnId, WorkspaceId,
 };
 use std::sync::Arc;
 use tools::Kind;
@@ -31,6 +31,8 @@ pub struct Approve {
     pub content: Option<String>,
     /// Narrower limits for the turn that carries it out.
     pub limits: Option<Limits>,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
 }
 
 impl Chats {
@@ -77,6 +79,7 @@ impl Chats {
             approval: Some(Box::new(approval)),
             may_approve: true,
             noted: note.is_some(),
+            trace: approve.trace,
         };
         let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         let is_paused = view.status == ChatStatus::Paused;

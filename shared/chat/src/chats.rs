@@ -16,7 +16,7 @@ use crate::{
 use actor::{Content, Mail, Mailbox, StopRequest, Target};
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits, Mode, OnBusy,
-    PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TurnId, WorkspaceId,
+    PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, StopId, TraceContext, TurnId, WorkspaceId,
     event::PermissionOutcome, event::Question,
 };
 use ports::{Bus, Clock, Expect, Outgoing, Queue, Table, URGENT, Write, validate::MAX_MESSAGE};
@@ -71,6 +71,8 @@ pub struct NewChat {
     pub plan: Option<FileId>,
     /// The version of that plan that is approved, for a chat that begins in `build` mode.
     pub plan_v: Option<u64>,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.
@@ -99,6 +101,8 @@ pub struct Post {
     pub limits: Option<Limits>,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
 }
 
 /// A command that is durable.
@@ -191,6 +195,7 @@ impl Chats {
             may_approve: approval.is_some(),
             approval,
             noted: false,
+            trace: new.trace,
         };
         // A message that cannot be sent must leave nothing behind, so that is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
@@ -253,6 +258,7 @@ impl Chats {
             // It counts where a plan is carried out, and is said nowhere else: not every worker may know of it yet.
             may_approve: post.may_approve && view.mode == Mode::Build,
             noted: queued_behind.is_some(),
+            trace: post.trace,
         };
         let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         if view.status == ChatStatus::Paused {

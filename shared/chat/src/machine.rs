@@ -156,6 +156,8 @@ pub struct ModelAnswer {
     pub usage: Usage,
     /// State of the provider, to be sent back with the next call.
     pub provider: Value,
+    /// The model that answered, where that is known.
+    pub model: Option<String>,
 }
 
 /// The actor of a chat.
@@ -338,8 +340,9 @@ impl ChatMachine {
                 approval,
                 may_approve,
                 noted: _,
+                trace,
             } => {
-                let asked = turn::Asked { id, at, content, files, context, limits, may_approve };
+                let asked = turn::Asked { id, at, content, files, context, limits, may_approve, trace };
                 turn::start(self, state, asked, turn::How { create, interrupt, approval }, stamp)
             }
             ChatCommand::Stop { stop_id, turn_id } => {

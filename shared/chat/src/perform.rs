@@ -134,9 +134,11 @@ impl ChatEffects {
                     room = left_of(left_of(room, &tool)?, &args)?;
                     calls.push((tool, args));
                 }
-                Some(Ok(Delta::End { reason, usage, provider })) => {
+                Some(Ok(Delta::End { reason, usage, provider, model })) => {
                     let unreported = pieces.rest(context).await;
-                    return Ok(ModelAnswer { message_id, text, unreported, reasoning, calls, reason, usage, provider });
+                    let end =
+                        ModelAnswer { message_id, text, unreported, reasoning, calls, reason, usage, provider, model };
+                    return Ok(end);
                 }
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err(ModelError::Broken("it ended without saying so".into()).into()),

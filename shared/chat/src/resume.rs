@@ -11,8 +11,8 @@ pub(crate) fn resume(machine: &ChatMachine, state: &ChatState, stamp: &Stamp) ->
     let account = Account::of(turn);
     let attempt = turn.attempt + 1;
     let (turn_id, asked_at, limits) = (turn.id, turn.asked_at, turn.limits);
-    let may_approve = turn.may_approve;
-    let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve };
+    let (may_approve, trace) = (turn.may_approve, turn.trace);
+    let started = ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve, trace };
     match &turn.phase {
         Phase::Permission { .. }
         | Phase::Question { .. }

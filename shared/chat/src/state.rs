@@ -3,7 +3,7 @@
 use crate::{phase::Phase, report::Round};
 use domain::{
     Approval, CallId, ChatConfig, ChatEvent, CommandId, FileId, FilePath, Limits, Message, MessageId, Mode, PlanFile,
-    QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TurnId, Usage,
+    QueuedMessage, Sha256, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
@@ -77,12 +77,16 @@ pub struct QueuedTurn {
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
+    /// The trace that it came in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 impl QueuedTurn {
     /// The turn that an event queues, if it queues one.
     pub(crate) fn of(event: &ChatEvent) -> Option<Self> {
-        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve } = event else {
+        let ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace } = event
+        else {
             return None;
         };
         let (content, files, context) = (content.clone(), files.clone(), context.clone());
@@ -95,6 +99,7 @@ impl QueuedTurn {
             limits: *limits,
             next: *next,
             may_approve: *may_approve,
+            trace: *trace,
         })
     }
 
@@ -129,6 +134,9 @@ pub struct Turn {
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
+    /// The trace that it came in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// Model calls begun.
     pub steps: u32,
     /// Its usage so far.
@@ -215,10 +223,10 @@ impl ChatState {
                     queued.queue(&mut self.queued);
                 }
             }
-            ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve } => {
+            ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve, trace } => {
                 self.begin(number, *turn_id, *attempt, *asked_at, *limits);
                 if let Some(turn) = &mut self.turn {
-                    turn.may_approve = *may_approve;
+                    (turn.may_approve, turn.trace) = (*may_approve, *trace);
                 }
             }
             ChatEvent::ModelStarted { message_id, attempt, at } => {
@@ -385,6 +393,7 @@ impl ChatState {
             waited_ms: 0,
             limits,
             may_approve: false,
+            trace: None,
             steps: 0,
             usage: Usage::default(),
             calls: VecDeque::new(),

@@ -16,7 +16,7 @@ use crate::{
 use actor::{Decision, EffectKey, Letter};
 use domain::{
     Approval, CallId, ChatCommand, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId,
-    Sha256, Stamp, Status, StopReason, Timestamp, ToolCall, TurnId, Usage,
+    Sha256, Stamp, Status, StopReason, Timestamp, ToolCall, TraceContext, TurnId, Usage, trace::span_id,
 };
 use ports::ModelRequest;
 use serde_json::Value;
@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     pub limits: Option<Limits>,
     /// Whether its sender may approve.
     pub may_approve: bool,
+    /// The trace that it came in.
+    pub trace: Option<TraceContext>,
 }
 
 /// The parts of a message beside its words.
@@ -89,8 +91,8 @@ impl<'a> Step<'a> {
         let Some(config) = self.config.clone() else { return };
         let id = TurnId(asked.id.0);
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        let may_approve = asked.may_approve;
-        self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits, may_approve });
+        let (may_approve, trace) = (asked.may_approve, asked.trace);
+        self.push(ChatEvent::TurnStarted { turn_id: id, attempt: 1, asked_at: asked.at, limits, may_approve, trace });
         let message_id = MessageId(self.id());
         let Asked { content, files, context, .. } = asked;
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
@@ -136,6 +138,7 @@ impl<'a> Step<'a> {
             max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
             failures: self.state.turn.as_ref().map_or(0, |turn| turn.failures_of(message_id)),
+            trace: self.trace().map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),
         });
         let deadline = account.deadline(self.stamp.at);
         self.run(model_key(message_id, attempt), ChatEffect::CallModel { message_id, request, deadline });
@@ -281,9 +284,19 @@ impl<'a> Step<'a> {
         let deleted = self.decision.events.iter().any(|event| matches!(event, ChatEvent::Deleted { .. }));
         if let Some(queued) = waiting.into_iter().nth(self.begun).filter(|_| !(deleted || self.state.deleted)) {
             self.begun += 1;
-            let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve } = queued;
-            self.begin(Asked { id, at, content, files, context, limits, may_approve });
+            let QueuedTurn { command_id: id, at, content, files, context, limits, next: _, may_approve, trace } =
+                queued;
+            self.begin(Asked { id, at, content, files, context, limits, may_approve, trace });
         }
+    }
+
+    /// The trace that the running turn came in.
+    fn trace(&self) -> Option<TraceContext> {
+        let begun = self.decision.events.iter().rev().find_map(|event| match event {
+            ChatEvent::TurnStarted { trace, .. } => Some(*trace),
+            _ => None,
+        });
+        begun.unwrap_or_else(|| self.state.turn.as_ref().and_then(|turn| turn.trace))
     }
 
     fn last_text(&self) -> String {
@@ -352,9 +365,11 @@ pub(crate) fn start(
     match &state.turn {
         None => step.begin(asked),
         Some(turn) => {
-            let Asked { id: command_id, at, content, files, context, limits, may_approve } = asked;
+            let Asked { id: command_id, at, content, files, context, limits, may_approve, trace } = asked;
             let next = interrupt;
-            step.push(ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve });
+            let queued =
+                ChatEvent::TurnQueued { command_id, at, content, files, context, limits, next, may_approve, trace };
+            step.push(queued);
             if interrupt && turn.phase.is_suspended() {
                 cancel::end_at_once(&mut step, turn, None, "interrupted");
             }
@@ -450,7 +465,7 @@ fn model_finished(step: &mut Step<'_>, turn: &Turn, answer: ModelAnswer) {
     }
     let context_limit = step.config.as_ref().map_or(0, |config| config.context_tokens);
     let context_used = answer.usage.input_tokens;
-    step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit });
+    step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
     let mut account = Account::of(turn);
     account.usage += answer.usage;
     if calls.is_empty() { step.finish(&account, answer.reason) } else { step.next_call(&account, calls.into_iter()) }

@@ -2,7 +2,7 @@
 
 use crate::{
     CallId, ChatId, FileId, FilePath, MessageId, NodeId, PermissionId, QuestionId, Sha256, StopId, TaskId, Timestamp,
-    TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event, task::FlowRef,
+    TraceContext, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, event, task::FlowRef,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,9 @@ pub enum ChatCommand {
         /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         noted: bool,
+        /// The trace that the request came in, where it named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceContext>,
     },
     /// Stop a turn (spec 000 §6).
     Stop {

@@ -5,7 +5,7 @@
 
 use crate::{
     Approval, CallId, ChatConfig, Code, CommandId, Error, FileId, FilePath, Limits, Message, MessageId, Mode,
-    PermissionId, QuestionId, Sha256, StopId, Timestamp, TurnId, Usage, task::Resources,
+    PermissionId, QuestionId, Sha256, StopId, Timestamp, TraceContext, TurnId, Usage, task::Resources,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +44,9 @@ pub enum ChatEvent {
         /// Whether the sender has the right to approve.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// The trace that the request came in, where it named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceContext>,
     },
     /// A turn began, or began again after a crash (`attempt` above 1: streamed parts that were not completed are void).
     TurnStarted {
@@ -58,6 +61,9 @@ pub enum ChatEvent {
         /// Whether the sender has the right to approve, so that the approval of a plan applies.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// The trace that the request came in, where it named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceContext>,
     },
     /// The model is to be asked, and as many are asked as may be at once: the call waits for slots, and nothing is held for it.
     SlotsAwaited {
@@ -278,6 +284,9 @@ pub enum ChatEvent {
         context_used: u64,
         /// Tokens of context allowed.
         context_limit: u64,
+        /// The model that answered, as its provider names it, such as `openai/gpt-5-mini-2025-08-07`; where that is not known, none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// A stop was asked for while a tool runs: the tool completes first.
     StopRequested {

@@ -20,6 +20,7 @@ mod principal;
 pub mod task;
 pub mod task_native;
 mod time;
+pub mod trace;
 
 pub use address::is_public;
 pub use change::{Announced, FileKind, FileOp, WorkspaceEvent, changes_channel};
@@ -41,3 +42,4 @@ pub use path::{FilePath, PathError, check_new_name};
 pub use principal::Principal;
 pub use task::{NodeId, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView};
 pub use time::{Stamp, Timestamp};
+pub use trace::TraceContext;

@@ -98,7 +98,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
                 "at": approval.at,
             }),
         ),
-        ChatEvent::Used { usage, context_used, context_limit } => (
+        ChatEvent::Used { usage, context_used, context_limit, .. } => (
             "usage",
             json!({
                 "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,

@@ -12,7 +12,8 @@ pub use view::{TaskPhase, TaskView};
 pub use wait::{Retry, Wait};
 
 use crate::{
-    Code, CommandId, Error, FilePath, HoldId, QuestionId, Sha256, StopId, TaskId, Timestamp, Usage, UserId, WorkspaceId,
+    Code, CommandId, Error, FilePath, HoldId, QuestionId, Sha256, StopId, TaskId, Timestamp, TraceContext, Usage,
+    UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -195,6 +196,9 @@ pub struct TaskConfig {
     /// Whether it holds one of the places that its flow has for tasks that run or wait, until it ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
+    /// The trace that the request for it came in, where it named one; clones and subtasks are in the same trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// When it was made.
     pub created_at: Timestamp,
 }

@@ -109,6 +109,7 @@ fn commands_of_chats_are_read_for_ever() {
             approval: Some(Box::new(approval())),
             may_approve: true,
             noted: true,
+            trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers(), may_approve: true },
@@ -177,6 +178,7 @@ fn task_config() -> TaskConfig {
         keep_outputs: true,
         keep_artifacts: true,
         counted: true,
+        trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
         created_at: AT,
     }
 }

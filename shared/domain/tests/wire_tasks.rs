@@ -70,6 +70,7 @@ fn config() -> TaskConfig {
         keep_outputs: true,
         keep_artifacts: false,
         counted: false,
+        trace: None,
         created_at: AT,
     }
 }

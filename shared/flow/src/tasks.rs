@@ -19,7 +19,7 @@ use crate::{
 use actor::{ActorId, Content, HoldRequest, Mail, Mailbox, StopRequest, read_after};
 use domain::{
     Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
-    TaskId, TaskPhase, TaskView, Timestamp, Usage, WorkspaceId,
+    TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
     task::{FlowRef, Origin, start_command},
 };
 use ports::{Bus, Clock, Outgoing, Queue, Table, URGENT, validate::MAX_MESSAGE};
@@ -61,6 +61,8 @@ pub struct NewTask {
     pub stepping: bool,
     /// Nodes that it pauses before.
     pub breakpoints: Vec<String>,
+    /// The trace that the request came in.
+    pub trace: Option<TraceContext>,
 }
 
 /// A task that will be.
@@ -175,6 +177,7 @@ impl Tasks {
                 && (!flow.settings.artifacts.nodes.is_empty()
                     || flow.nodes.values().any(|node| node.schema_out.is_some())),
             counted: false,
+            trace: new.trace,
             created_at: self.clock.now(),
         };
         self.begin(flow, config, by).await

@@ -25,6 +25,8 @@ pub(crate) struct Answer {
     pub decoding: Decoding,
     /// The name under which messages keep the provider's own data.
     pub provider: String,
+    /// The provider's name, and the model that was asked: it answers, unless the answer names another.
+    pub model: (&'static str, String),
     pub price: Option<Price>,
     pub redactor: Redactor,
 }
@@ -88,10 +90,12 @@ impl Reading {
             }
             Ok(()) if answer.decoding.is_over() => {
                 self.over = true;
-                let Ending { calls, reason, tokens, kept } = answer.decoding.finish(&answer.provider);
+                let Ending { calls, reason, tokens, kept, model } = answer.decoding.finish(&answer.provider);
                 let usage = answer.usage(tokens);
                 self.ready.extend(calls.into_iter().map(Ok));
-                self.ready.push_back(Ok(Delta::End { reason, usage, provider: kept }));
+                let (provider, asked) = &answer.model;
+                let model = Some(format!("{provider}/{}", model.as_ref().unwrap_or(asked)));
+                self.ready.push_back(Ok(Delta::End { reason, usage, provider: kept, model }));
             }
             Ok(()) if self.ready.is_empty() => self.ready.push_back(Ok(SIGN_OF_LIFE)),
             Ok(()) => {}

@@ -76,6 +76,8 @@ fn make_client(reach: Option<&dyn Reach>) -> Result<Client, String> {
 }
 
 /// The bytes of a refusal that are read.
+/// Where W3C Trace Context has a request's place in a trace.
+const TRACE: &str = "traceparent";
 const LARGEST_REFUSAL: usize = 64 * 1024;
 /// The bytes of a list of models that are read.
 const LARGEST_LIST: usize = 4 << 20;
@@ -210,12 +212,16 @@ impl Model for Provider {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let model = self.model(request.model.as_deref().unwrap_or(AUTO)).await?;
         let body = self.wire.body(&self.asked(&model, &request));
-        let post = self.http.client()?.post(self.wire.url(&self.base, &model)).json(&body);
+        let mut post = self.http.client()?.post(self.wire.url(&self.base, &model)).json(&body);
+        if let Some(trace) = request.trace {
+            post = post.header(TRACE, trace.to_string());
+        }
         let answer = self.ask(self.with_head(post)?).await?;
         let answer = Answer {
             body: answer.bytes_stream().map_ok(|packet| packet.to_vec()).boxed(),
             decoding: Decoding::new(self.wire),
             provider: self.kind.keeps_as(self.wire).to_owned(),
+            model: (self.kind.name(), model.clone()),
             price: price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices),
             redactor: self.redactor.clone(),
         };

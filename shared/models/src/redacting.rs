@@ -207,7 +207,8 @@ mod tests {
 
     #[tokio::test]
     async fn s10_11_a_secret_that_comes_in_pieces_is_not_said() {
-        let end = Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null };
+        let end =
+            Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null, model: None };
         let says = vec![
             text("the key is hun"),
             text("ter2-"),

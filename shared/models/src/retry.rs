@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn end() -> Result<Delta, ModelError> {
-        Ok(Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null })
+        Ok(Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null, model: None })
     }
 
     fn text(text: &str) -> Result<Delta, ModelError> {

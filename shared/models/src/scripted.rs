@@ -147,6 +147,7 @@ fn perform(step: &Step, scene: &Scene<'_>, request: &ModelRequest) -> Vec<Beat> 
             reason: if step.cut_short { StopReason::MaxOutputTokens } else { StopReason::EndTurn },
             usage: step.usage.map_or_else(|| estimate(request, written), Usage::from),
             provider: Value::Null,
+            model: None,
         })),
     });
     beats

@@ -2,7 +2,7 @@
 
 use crate::Secret;
 use async_trait::async_trait;
-use domain::{Message, ToolSpec, Usage, WorkspaceId, event::StopReason, task::FlowRef};
+use domain::{Message, ToolSpec, TraceContext, Usage, WorkspaceId, event::StopReason, task::FlowRef};
 use futures::stream::BoxStream;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -31,6 +31,8 @@ pub struct ModelRequest {
     pub flow: Option<(WorkspaceId, FlowRef)>,
     /// How often this very request has failed and was [postponed](ModelError::Postponed).
     pub failures: u32,
+    /// The place of the call in a distributed trace, where the turn is in one: the provider is told it.
+    pub trace: Option<TraceContext>,
 }
 
 /// A provider as a flow configures it.
@@ -79,6 +81,8 @@ pub enum Delta {
         usage: Usage,
         /// Data that the provider wants back with this message.
         provider: Value,
+        /// The model that answered, as its provider names it, such as `openai/gpt-5-mini-2025-08-07`; where that is not known, none.
+        model: Option<String>,
     },
 }
 

@@ -1,4 +1,5 @@
-//! The destinations of observers of tasks: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`).
+//! The destinations of observers of tasks: files of JSON lines, webhooks, and OTLP over HTTP (spec 002 §6, `plugins.yaml`); and the
+//! collector of the host, which has the turns of chats, too.
 //!
 //! The engine knows sinks as a trait ([`flow::observe::Sink`]); this crate has those that need files and HTTP. Their facts are free of secrets
 //! already; secrets of their own (a webhook's key, a header) are named in `plugins.yaml` by reference and looked up when they are needed.
@@ -11,7 +12,7 @@ mod webhook;
 
 pub use address::host_of;
 pub use json_lines::JsonLines;
-pub use otlp::{Otlp, OtlpOptions};
+pub use otlp::{Otlp, OtlpOptions, TurnLog};
 pub use webhook::{Webhook, signature};
 
 use config::Config;
@@ -114,23 +115,43 @@ impl PluginSinks {
     }
 }
 
-/// The sink of the standard variables, `OTEL_EXPORTER_OTLP_ENDPOINT` and those that go with it; none if there is no endpoint. The operator, who
-/// sets the environment of the host, may name any address.
+/// A collector of OTLP over HTTP, as a configuration names it.
+#[derive(Clone, Debug, Default)]
+pub struct Collector {
+    /// Its address; none where nothing is sent.
+    pub endpoint: Option<String>,
+    /// Headers of requests to it, as `name=value,name=value`, with codes such as `%20` for what a header's list cannot have.
+    pub headers: Option<Secret>,
+    /// `service.name`.
+    pub service_name: Option<String>,
+    /// Whether the texts of people and agents are sent, too.
+    pub content: bool,
+}
+
+/// The sink of a collector; none where there is no endpoint. The standard variables, `OTEL_EXPORTER_OTLP_ENDPOINT` and those that
+/// go with it, go before what is `configured`. The operator, who sets either of them, may name any address.
 ///
 /// # Errors
 /// The endpoint is no address of HTTP.
-pub fn otlp_of_environment(environment: &[(String, String)]) -> Result<Option<Arc<dyn Sink>>, Error> {
-    let get = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
-    let Some(endpoint) = get("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|endpoint| !endpoint.is_empty()) else {
+pub fn collector(environment: &[(String, String)], configured: &Collector) -> Result<Option<Arc<Otlp>>, Error> {
+    let get = |name: &str| {
+        let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
+        found.filter(|value| !value.is_empty())
+    };
+    let Some(endpoint) = get("OTEL_EXPORTER_OTLP_ENDPOINT").or(configured.endpoint.as_deref()) else {
         return Ok(None);
     };
     let endpoint = address::check(endpoint, true)?;
     let mut options = OtlpOptions::default();
-    if let Some(name) = get("OTEL_SERVICE_NAME").filter(|name| !name.is_empty()) {
+    if let Some(name) = get("OTEL_SERVICE_NAME").or(configured.service_name.as_deref()) {
         options.service_name = name.to_owned();
     }
-    options.content = get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") == Some("true");
-    for pair in get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default().split(',') {
+    options.content = match get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") {
+        Some(wanted) => wanted == "true",
+        None => configured.content,
+    };
+    let headers = get("OTEL_EXPORTER_OTLP_HEADERS").or(configured.headers.as_ref().map(Secret::expose));
+    for pair in headers.unwrap_or_default().split(',') {
         if let Some((name, value)) = pair.split_once('=') {
             let value = Secret::new(config::percent_decoded(value.trim()));
             options.headers.push((name.trim().to_lowercase(), Credential::Given(value)));

@@ -1,11 +1,15 @@
-//! OTLP over HTTP, in its JSON form: a span per task, node and use of a tool, with the `gen_ai.*` attributes of OpenTelemetry's semantic
-//! conventions, and metrics of usage. The texts of agents are left out unless the configuration wants them.
+//! OTLP over HTTP, in its JSON form: a span per task, node, turn of a chat, call of a model and use of a tool, with the `gen_ai.*` attributes of
+//! OpenTelemetry's semantic conventions, and metrics of usage. The texts of agents are left out unless the configuration wants them.
 //!
 //! The OpenTelemetry SDK would bring protobuf and a second way of batching and retrying; only the shape of two JSON documents is needed here.
 
 mod attributes;
 mod metrics;
 mod spans;
+mod turns;
+
+pub(crate) use spans::task_span_id;
+pub use turns::TurnLog;
 
 use crate::{
     Credential,
@@ -73,6 +77,24 @@ impl Otlp {
         settled(response.status())
     }
 
+    async fn post_spans(&self, part: &str, spans: Vec<Value>) -> Result<(), Lost> {
+        if spans.is_empty() {
+            return Ok(());
+        }
+        let scope = json!([{ "scope": scope(part), "spans": spans }]);
+        let body = json!({ "resourceSpans": [{ "resource": self.resource(), "scopeSpans": scope }] });
+        self.post(&self.traces, &body).await
+    }
+
+    /// Sends the spans of turns.
+    ///
+    /// # Errors
+    /// They were not taken. The same turns can be sent again: their spans have the same ids.
+    pub async fn send_turns(&self, turns: &[TurnLog]) -> Result<(), Lost> {
+        let spans = turns.iter().flat_map(|turn| turns::spans(turn, self.options.content)).collect();
+        self.post_spans("chat", spans).await
+    }
+
     fn resource(&self) -> Value {
         let attributes = attributes::Attributes::default()
             .text("service.name", &self.options.service_name)
@@ -99,8 +121,8 @@ impl Otlp {
 }
 
 /// The instrumentation scope.
-fn scope() -> Value {
-    json!({ "name": "buildscale.flow", "version": env!("CARGO_PKG_VERSION") })
+fn scope(part: &str) -> Value {
+    json!({ "name": format!("buildscale.{part}"), "version": env!("CARGO_PKG_VERSION") })
 }
 
 #[async_trait]
@@ -111,14 +133,10 @@ impl Sink for Otlp {
             let chat = self.chat_of(fact);
             spans.extend(spans::span(fact, chat, self.options.content));
         }
-        if !spans.is_empty() {
-            let scope = json!([{ "scope": scope(), "spans": spans }]);
-            let body = json!({ "resourceSpans": [{ "resource": self.resource(), "scopeSpans": scope }] });
-            self.post(&self.traces, &body).await?;
-        }
+        self.post_spans("flow", spans).await?;
         let metrics = metrics::metrics(batch);
         if !metrics.is_empty() {
-            let scope = json!([{ "scope": scope(), "metrics": metrics }]);
+            let scope = json!([{ "scope": scope("flow"), "metrics": metrics }]);
             let body = json!({ "resourceMetrics": [{ "resource": self.resource(), "scopeMetrics": scope }] });
             // The spans are there; sending them twice for the sake of these would be worse than to miss these.
             if let Err(lost) = self.post(&self.metrics, &body).await {

@@ -5,12 +5,13 @@
 //! |---|---|
 //! | `webhook-id` | the same for a batch that comes again |
 //! | `webhook-timestamp` | when it was sent, in seconds since 1970 |
+//! | `traceparent` | where the request for the task named a trace, and the batch is of one task |
 //! | `webhook-signature` | `v1,` and the base64 of the HMAC-SHA256 of `id.timestamp.body` under the secret |
 
-use crate::Credential;
+use crate::{Credential, otlp::task_span_id};
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::Sha256;
+use domain::{Sha256, TraceContext};
 use flow::observe::{Lost, Sink, TaskFact};
 use hmac::{Hmac, Mac};
 use ports::Clock;
@@ -61,9 +62,19 @@ impl Sink for Webhook {
             let secret = secret.get().await?;
             request = request.header("webhook-signature", signature(secret.expose(), &id, timestamp, &body));
         }
+        if let Some(trace) = shared_trace(batch) {
+            request = request.header("traceparent", trace.to_string());
+        }
         let response = request.body(body).send().await.map_err(|error| unreachable(&error))?;
         settled(response.status())
     }
+}
+
+/// The place of a batch in a trace: the task's span, where all of it is of one task.
+fn shared_trace(batch: &[Arc<TaskFact>]) -> Option<TraceContext> {
+    let first = batch.first()?;
+    let is_one = batch.iter().all(|fact| fact.task_id == first.task_id);
+    first.trace.filter(|_| is_one).map(|trace| trace.below(task_span_id(first.task_id)))
 }
 
 /// Whether an answer means success, a retry or a loss.

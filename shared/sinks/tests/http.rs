@@ -10,7 +10,7 @@ use flow::{
 };
 use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::{Value, json};
-use sinks::{PluginSinks, otlp_of_environment, signature};
+use sinks::{Collector, PluginSinks, collector, signature};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use testkit::TestClock;
@@ -105,6 +105,7 @@ fn fact(number: u64, event: &'static str, data: Value) -> Arc<TaskFact> {
         event,
         bytes: 10,
         data,
+        trace: None,
         about: Some(NodeAbout {
             node: "think".into(),
             role: "linear".into(),
@@ -235,7 +236,8 @@ async fn s6_otlp_has_a_span_a_task_a_node_and_a_tool_with_the_attributes_of_mode
 #[tokio::test]
 async fn s6_content_is_in_the_spans_where_it_is_wanted_and_the_usual_variables_name_a_collector() {
     let (receiver, address) = Receiver::listen(&[]).await;
-    assert!(otlp_of_environment(&[]).unwrap().is_none());
+    let none = Collector::default();
+    assert!(collector(&[], &none).unwrap().is_none());
     let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let environment = [
         set("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("{address}/")),
@@ -243,14 +245,14 @@ async fn s6_content_is_in_the_spans_where_it_is_wanted_and_the_usual_variables_n
         set("OTEL_SERVICE_NAME", "hive"),
         set("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
     ];
-    let otlp = otlp_of_environment(&environment).unwrap().unwrap();
+    let otlp = collector(&environment, &none).unwrap().unwrap();
     otlp.send(&[finished(1)]).await.unwrap();
     let came = receiver.came();
     assert_eq!(came[0].0, "/v1/traces");
     assert!(came[0].1.contains(&("x-team".into(), "bees and co".into())));
     let text = String::from_utf8_lossy(&came[0].3).into_owned();
     assert!(text.contains("the answer") && text.contains("\"hive\""), "{text}");
-    assert!(otlp_of_environment(&[set("OTEL_EXPORTER_OTLP_ENDPOINT", "file:///x")]).is_err());
+    assert!(collector(&[set("OTEL_EXPORTER_OTLP_ENDPOINT", "file:///x")], &none).is_err());
 }
 
 #[tokio::test]
@@ -276,4 +278,35 @@ async fn s6_json_lines_are_appended_and_a_long_file_is_set_aside() {
     for path in ["../x", "/etc/x", "a/../../x"] {
         assert!(open(&sinks, "json_lines", json!({ "path": path })).is_err(), "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_task_of_a_request_with_a_trace_is_told_in_that_trace() {
+    let (receiver, address) = Receiver::listen(&[]).await;
+    let (sinks, _folder) = host(true);
+    let hook = open(&sinks, "webhook", json!({ "url": format!("{address}/hook") })).unwrap();
+    let otlp = open(&sinks, "otlp", json!({ "endpoint": address })).unwrap();
+    let (trace, above) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let done = json!({ "status": "success", "output": null, "exit": null, "at": "2026-01-01T00:00:02.000Z" });
+    let root = |flags: &str, task: u128| {
+        let mut fact = (*fact(5, "done", done.clone())).clone();
+        (fact.task_id, fact.parent_task_id) = (TaskId(Uuid::from_u128(task)), None);
+        fact.trace = Some(format!("00-{trace}-{above}-{flags}").parse().unwrap());
+        Arc::new(fact)
+    };
+    hook.send(&[root("01", 6)]).await.unwrap();
+    // Of several tasks no one place in a trace is that of all.
+    hook.send(&[root("01", 6), root("01", 7)]).await.unwrap();
+    otlp.send(&[root("01", 6)]).await.unwrap();
+    // Its caller does not record it.
+    otlp.send(&[root("00", 6)]).await.unwrap();
+    let came = receiver.came();
+    let paths: Vec<&str> = came.iter().map(|(path, ..)| path.as_str()).collect();
+    assert_eq!(paths, ["/hook", "/hook", "/v1/traces"]);
+    let span = &came[2].2["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    assert_eq!((&span["traceId"], &span["parentSpanId"]), (&json!(trace), &json!(above)));
+    let header = |came: &Came| came.1.iter().find(|(name, _)| name == "traceparent").map(|(_, value)| value.clone());
+    let own = span["spanId"].as_str().unwrap();
+    assert_eq!((header(&came[0]), header(&came[1])), (Some(format!("00-{trace}-{own}-01")), None));
+    assert_eq!(came[0].2["events"][0]["traceparent"], format!("00-{trace}-{above}-01"));
 }

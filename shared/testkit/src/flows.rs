@@ -22,6 +22,7 @@ pub fn task(workspace: WorkspaceId, task: TaskId, flow: FlowRef, start: impl Int
         keep_outputs: false,
         keep_artifacts: false,
         counted: false,
+        trace: None,
         created_at: Timestamp::default(),
     }
 }

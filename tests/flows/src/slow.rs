@@ -76,7 +76,8 @@ impl Model for Slow {
             // poll: time is under test here, and it jumps
             tokio::time::sleep(Duration::from_secs(1)).await;
             drop(inside);
-            let end = Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null };
+            let end =
+                Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null, model: None };
             stream::iter([Ok(Delta::Text("done".into())), Ok(end)])
         };
         Ok(stream::once(answer).flatten().boxed())

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod arrows;
 #[cfg(test)]
+mod dashboards;
+#[cfg(test)]
 mod dependencies;
 #[cfg(test)]
 mod licences;

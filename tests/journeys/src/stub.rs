@@ -12,6 +12,8 @@ use tokio::{net::TcpListener, task::JoinHandle};
 pub struct Asked {
     /// The bearer token.
     pub key: String,
+    /// The `traceparent`; empty when there is none.
+    pub traceparent: String,
     /// The body.
     pub body: Value,
 }
@@ -85,9 +87,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 async fn complete(State(served): State<Served>, headers: HeaderMap, Json(body): Json<Value>) -> impl IntoResponse {
-    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let key = bearer.trim_start_matches("Bearer ").to_owned();
-    let asked = Asked { key: key.clone(), body };
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let key = header("authorization").trim_start_matches("Bearer ").to_owned();
+    let asked = Asked { key: key.clone(), traceparent: header("traceparent").to_owned(), body };
     lock(&served.asked).push(asked.clone());
     if lock(&served.takes).as_ref().is_some_and(|takes| *takes != key) {
         let error = json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }).to_string();

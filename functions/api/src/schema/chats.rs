@@ -64,16 +64,16 @@ pub enum Outcome {
 #[derive(Serialize, ToSchema)]
 pub struct Limits {
     /// Model calls.
-    #[schema(default = 200, required = false)]
+    #[schema(default = 200, minimum = 1, required = false)]
     pub max_steps: u32,
     /// Tokens read and written.
-    #[schema(default = 5_000_000, required = false)]
+    #[schema(default = 5_000_000, minimum = 1, required = false)]
     pub max_tokens: u64,
     /// Milliseconds, without the time that it waits for people.
-    #[schema(default = 3_600_000, required = false)]
+    #[schema(default = 3_600_000, minimum = 1, required = false)]
     pub max_wall_ms: u64,
     /// US dollars.
-    #[schema(default = 20.0, required = false)]
+    #[schema(default = 20.0, exclusive_minimum = 0.0, required = false)]
     pub max_cost_usd: f64,
 }
 

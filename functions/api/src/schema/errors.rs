@@ -47,6 +47,7 @@ pub enum ErrorCode {
     Cancelled,
     Internal,
     UpstreamUnavailable,
+    UpstreamRefused,
     Timeout,
     ContentDamaged,
     ContentMissing,

@@ -165,13 +165,22 @@ pub struct Task {
 /// A wait of a node; it holds no worker.
 #[derive(Serialize, ToSchema)]
 pub struct TaskWait {
-    /// `backoff`: it failed, and is tried again at `until`.
+    /// `backoff`: it failed, and is tried again at `until`. `slots`: as many are at work as may be. `place`: the machine of its
+    /// command has as many as it takes, or starts.
     pub reason: String,
     /// When it goes on at the latest.
     #[schema(format = DateTime)]
     pub until: Option<String>,
     /// The retry that follows, with the error that caused it.
     pub retry: Option<TaskRetry>,
+    /// The names that it waits for.
+    pub names: Option<Vec<String>>,
+    /// Under which name it waits.
+    pub holder: Option<String>,
+    /// How long it waited before, in milliseconds.
+    pub queue_ms: Option<u64>,
+    /// Why it could not begin, where the machine is not ready.
+    pub why: Option<String>,
 }
 
 /// A retry of a node.

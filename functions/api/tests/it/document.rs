@@ -30,6 +30,7 @@ GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}
 GET /api/v1/workspaces/{workspace_id}/events
 GET /api/v1/workspaces/{workspace_id}/files
 GET /api/v1/workspaces/{workspace_id}/files/by-path
+GET /api/v1/workspaces/{workspace_id}/files/by-path/content
 GET /api/v1/workspaces/{workspace_id}/files/trash
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}
 GET /api/v1/workspaces/{workspace_id}/files/{file_id}/address
@@ -93,6 +94,8 @@ POST /api/v1/workspaces/{workspace_id}/tasks/{task_id}/stop
 POST /api/v1/workspaces/{workspace_id}/tools
 POST /api/v1/workspaces/{workspace_id}/uploads
 PUT /api/v1/workspaces/{workspace_id}/contents/{sha256}
+PUT /api/v1/workspaces/{workspace_id}/files/by-path
+PUT /api/v1/workspaces/{workspace_id}/files/by-path/content
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}
 PUT /api/v1/workspaces/{workspace_id}/files/{file_id}/content";
 

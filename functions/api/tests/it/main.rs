@@ -2,6 +2,7 @@
 //! document that describes it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod by_path;
 mod chats;
 mod document;
 mod errors;
@@ -12,5 +13,6 @@ mod idempotency;
 mod isolation;
 mod people;
 mod sandbox;
+mod shapes;
 mod support;
 mod tasks;

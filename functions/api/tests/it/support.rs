@@ -342,7 +342,8 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     routes.max_by_key(|(route, _)| literals(route))?.1.get(method.to_lowercase())
 }
 
-/// Holds an answer against its shape; a field that the shape does not have is a fault, too.
+/// Holds an answer against its shape; a field that the shape does not have is a fault, too. A refusal has to be one that the
+/// document names with the route.
 pub fn check(method: &str, path: &str, reply: &Reply) {
     let responses = operation(method, path).map(|operation| &operation["responses"]);
     let status = reply.status.as_u16().to_string();
@@ -351,17 +352,50 @@ pub fn check(method: &str, path: &str, reply: &Reply) {
         assert!(!responses[&status].is_null(), "{method} {path} answers {status}, which the document does not know");
         responses[&status]["content"]["application/json"]["schema"].clone()
     } else {
+        if let Some(responses) = responses {
+            let response = &responses[&status];
+            let response = match response["$ref"].as_str() {
+                Some(place) => DOCUMENT.pointer(place.trim_start_matches('#')).unwrap(),
+                None => response,
+            };
+            let codes = response["x-error-codes"].as_array().map_or(&[][..], Vec::as_slice);
+            let is_named = codes.iter().any(|code| code == reply.code());
+            assert!(is_named, "{method} {path} answers {status} {}, and the document names {codes:?}", reply.code());
+        }
         json!({ "$ref": "#/components/schemas/ErrorEnvelope" })
     };
-    let mut root = schema;
-    root["components"] = DOCUMENT["components"].clone();
-    for (name, shape) in root["components"]["schemas"].as_object_mut().unwrap() {
-        // These two are parts of larger ones.
-        if name != "Chat" && name != "Used" && (shape.get("properties").is_some() || shape.get("allOf").is_some()) {
-            shape["unevaluatedProperties"] = json!(false);
-        }
-    }
-    let validator = jsonschema::validator_for(&root).unwrap();
-    let faults: Vec<_> = validator.iter_errors(&reply.json).map(|error| error.to_string()).collect();
+    let faults = faults(schema, &reply.json);
     assert!(faults.is_empty(), "{method} {path}: {faults:#?}\n{:#}", reply.json);
+}
+
+/// Where a value is not as a schema of the document says; a field that the schema does not have is a fault, too.
+pub fn faults(schema: Value, value: &Value) -> Vec<String> {
+    static CLOSED: LazyLock<Value> = LazyLock::new(|| {
+        let mut components = DOCUMENT["components"].clone();
+        for (name, shape) in components["schemas"].as_object_mut().unwrap() {
+            // These two are parts of larger ones.
+            if name != "Chat" && name != "Used" {
+                close(shape);
+            }
+        }
+        components
+    });
+    let mut root = schema;
+    root["components"] = CLOSED.clone();
+    let validator = jsonschema::validator_for(&root).unwrap();
+    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+fn close(shape: &mut Value) {
+    if shape.get("properties").is_some() || shape.get("allOf").is_some() {
+        shape["unevaluatedProperties"] = json!(false);
+    }
+    for variant in shape.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        close(variant);
+    }
+}
+
+/// The whole document.
+pub fn document() -> &'static Value {
+    &DOCUMENT
 }

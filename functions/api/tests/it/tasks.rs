@@ -229,6 +229,7 @@ async fn s6_the_inspection_of_a_run_is_as_described() {
         keep_outputs: false,
         keep_artifacts: false,
         counted: false,
+        trace: None,
         created_at: Timestamp::from_millis(0),
     };
     let at = Timestamp::from_millis(5);
@@ -289,5 +290,23 @@ async fn s6_the_inspection_of_a_run_is_as_described() {
         let path = format!("{workspace}/flows/review/graph?format={format}&task={id}");
         let painted = String::from_utf8_lossy(&door.get(&path).await.is(200).bytes).into_owned();
         assert!(painted.contains("7 ms"), "{painted}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_request_begins_is_a_part_of_its_trace() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let begin = async |path: String, trace: &str, body: serde_json::Value| {
+        let headers = [("content-type", "application/json"), ("traceparent", trace)];
+        door.ask("POST", &format!("{workspace}/{path}"), &headers, body.to_string()).await.is(202);
+        door.take_messages().await.concat()
+    };
+    for (path, body) in [("flows/review/tasks", json!({ "input": {} })), ("chats", json!({ "goal": "go" }))] {
+        assert!(begin(path.into(), trace, body.clone()).await.contains(trace), "{path}");
+        // One that is none is ignored, as the recommendation says.
+        let odd = begin(path.into(), "00-nonsense", body).await;
+        assert!(!odd.contains("trace") && odd.contains("start"), "{path}: {odd}");
     }
 }

@@ -63,6 +63,7 @@ pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
             approval: None,
             may_approve: false,
             noted: false,
+            trace: None,
         };
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
     }

@@ -12,3 +12,4 @@ mod queued;
 mod support;
 mod sweeps;
 mod terminal;
+mod traces;

@@ -59,6 +59,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         approval: None,
         may_approve: false,
         noted: false,
+        trace: None,
     };
     let mail = Mail {
         id: CommandId(hub.clock.id()),

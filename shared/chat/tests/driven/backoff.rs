@@ -26,7 +26,7 @@ impl Model for Busy {
             })],
             _ => vec![
                 Ok(Delta::Text("At last.".into())),
-                Ok(Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null }),
+                Ok(Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None }),
             ],
         };
         Ok(stream::iter(said).boxed())

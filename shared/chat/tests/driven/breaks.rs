@@ -70,6 +70,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             approval: None,
             may_approve: false,
             noted: false,
+            trace: None,
         };
         let id = CommandId(hub.clock.id());
         let mail = Mail { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };

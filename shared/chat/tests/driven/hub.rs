@@ -35,7 +35,7 @@ impl Model for LooksAround {
             _ => vec![Delta::Text(format!("{} tools", request.tools.len()))],
         };
         let usage = Usage { input_tokens: 7, ..Usage::default() };
-        deltas.push(Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null });
+        deltas.push(Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None });
         Ok(stream::iter(deltas.into_iter().map(Ok)).boxed())
     }
 

@@ -43,7 +43,12 @@ impl Model for Moody {
             }
             _ => vec![Delta::Text("fine".into())],
         };
-        deltas.push(Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null });
+        deltas.push(Delta::End {
+            reason: StopReason::EndTurn,
+            usage: Usage::default(),
+            provider: Value::Null,
+            model: None,
+        });
         Ok(stream::iter(deltas.into_iter().map(Ok)).boxed())
     }
 

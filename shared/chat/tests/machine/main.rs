@@ -313,6 +313,7 @@ fn a_turns_limits_only_narrow_the_chats() {
         approval: None,
         may_approve: false,
         noted: false,
+        trace: None,
     });
     let limits = play.state.turn.as_ref().map(|turn| turn.limits);
     assert_eq!(limits.map(|limits| (limits.max_steps, limits.max_tokens)), Some((1, 1_000)));

@@ -197,6 +197,7 @@ impl Play {
             approval: None,
             may_approve: false,
             noted: false,
+            trace: None,
         }
     }
 
@@ -228,6 +229,7 @@ impl Play {
             reason: StopReason::EndTurn,
             usage,
             provider: Value::Null,
+            model: None,
         };
         self.running.clear();
         self.input(Input::Report(Report::ModelFinished(Box::new(answer))))
@@ -300,6 +302,7 @@ impl Play {
             approval: Some(Box::new(approval)),
             may_approve: true,
             noted: false,
+            trace: None,
         })
     }
 

@@ -8,6 +8,7 @@ use actor::{EffectKey, StopRequest};
 use domain::{
     ChatCommand, ChatId, Code, Error, NodeId, Status, StopId, TaskEvent,
     task::{AgentAnswer, ToolUse},
+    trace::node_span,
 };
 use serde_json::Value;
 
@@ -34,12 +35,14 @@ impl Step<'_> {
             agent.priority = self.config.priority;
         }
         let chat = config.chat;
+        let asking = node.clone();
         self.push(TaskEvent::AgentAsked { node, chat, round: 1, prompt: cut(prompt.clone()) });
-        self.say(chat, prompt, Some(config));
+        self.say(&asking, chat, prompt, Some(config));
     }
 
-    fn say(&mut self, chat: ChatId, content: String, create: Option<Box<domain::ChatConfig>>) {
+    fn say(&mut self, node: &NodeId, chat: ChatId, content: String, create: Option<Box<domain::ChatConfig>>) {
         let (files, context) = (Vec::new(), String::new());
+        let trace = self.config.trace.map(|trace| trace.below(node_span(self.config.task, node)));
         let command = ChatCommand::StartTurn {
             content,
             files,
@@ -50,6 +53,7 @@ impl Step<'_> {
             approval: None,
             may_approve: false,
             noted: false,
+            trace,
         };
         self.send(chat::actor_id(self.config.workspace, chat), &command, None);
     }
@@ -88,8 +92,9 @@ impl Step<'_> {
             "Your answer does not fit the schema:\n- {}\nAnswer again with nothing but JSON that fits it.",
             errors.join("\n- ")
         );
+        let asking = node.clone();
         self.push(TaskEvent::AgentAsked { node, chat, round: round + 1, prompt: cut(prompt.clone()) });
-        self.say(chat, prompt, None);
+        self.say(&asking, chat, prompt, None);
     }
 
     /// The output that an answer is, and why it does not fit.

@@ -2,7 +2,7 @@
 
 use crate::{Flow, flow::Op, machine::TaskState};
 use domain::{
-    NodeId, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId, json_length,
+    NodeId, TaskConfig, TaskEvent, TaskId, Timestamp, TraceContext, WorkspaceId, json_length,
     task::{FlowRef, Origin},
     task_native,
 };
@@ -34,6 +34,9 @@ pub struct TaskFact {
     pub event: &'static str,
     /// Its data, as on the task's event stream, without secrets.
     pub data: Value,
+    /// The trace that the request for the task came in, where it named one.
+    #[serde(rename = "traceparent", skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// The part of the manifest about its node.
     #[serde(skip)]
     pub about: Option<NodeAbout>,
@@ -85,6 +88,7 @@ impl TaskFact {
             at,
             event,
             data,
+            trace: config.trace,
             about: flow.zip(node).and_then(|(flow, node)| NodeAbout::of(flow, node)),
             created_at: config.created_at,
             bytes,
@@ -152,6 +156,7 @@ pub(super) mod tests {
             event: "node_finished",
             bytes: json_length(&data),
             data,
+            trace: None,
             about: None,
             created_at: Timestamp::default(),
         }

@@ -36,7 +36,7 @@ pub use metadata::{Declared, Engine, RunMetadata, record};
 pub use metrics::TaskMetrics;
 pub(crate) use metrics::catalog;
 pub use observers::{Clean, Followers, Observers, Sinks};
-pub use pump::{Patience, SinkCounts};
+pub use pump::{Carried, Patience, Pump, SinkCounts};
 pub use sink::{Lost, Sink};
 pub use stage::{
     AnswerGiven, Denial, Forked, HistoryPage, Merge, Pause, QuestionAsked, Rejection, RetryMade, Round, Stage,

@@ -1,4 +1,4 @@
-//! Between tasks, which do not wait, and one sink, which may be slow: a queue with a bound, and retries behind it.
+//! Between actors, which do not wait, and one sink, which may be slow: a queue with a bound, and retries behind it.
 
 use super::{
     event::TaskFact,
@@ -85,18 +85,34 @@ impl Counts {
     }
 }
 
+/// What a pump carries.
+pub trait Carried: Send + Sync + 'static {
+    /// How much memory it takes while it waits, in bytes.
+    fn bytes(&self) -> usize;
+}
+
+impl Carried for TaskFact {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// The queue in front of a sink.
-pub(super) struct Pump {
-    /// The flow's name and the plugin's id.
+pub struct Pump<T = TaskFact> {
+    /// For an observer of a flow, the flow's name and the plugin's id.
     pub name: String,
-    sender: Sender<Arc<TaskFact>>,
+    sender: Sender<Arc<T>>,
     most_bytes: usize,
     counts: Arc<Counts>,
 }
 
-impl Pump {
+impl<T: Carried> Pump<T> {
     /// A pump, and the future that does its work; that ends when the pump is dropped and everything is settled.
-    pub fn new(name: String, sink: Arc<dyn Sink>, patience: Patience) -> (Self, impl Future<Output = ()> + Send) {
+    pub fn new(
+        name: String,
+        sink: Arc<dyn Sink<T>>,
+        patience: Patience,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, receiver) = channel(patience.queue.max(1));
         let counts = Arc::new(Counts::default());
         let work = work(name.clone(), sink, patience, receiver, counts.clone());
@@ -104,8 +120,8 @@ impl Pump {
     }
 
     /// Queues a fact, or drops it when the queue is full. Never waits.
-    pub fn offer(&self, fact: Arc<TaskFact>) {
-        let bytes = fact.bytes;
+    pub fn offer(&self, fact: Arc<T>) {
+        let bytes = fact.bytes();
         let fits = self.counts.waiting.fetch_add(bytes, Relaxed).saturating_add(bytes) <= self.most_bytes;
         self.counts.unsettled.send_modify(|facts| *facts += 1);
         if fits && self.sender.try_send(fact).is_ok() {
@@ -139,16 +155,16 @@ impl Pump {
     }
 }
 
-async fn work(
+async fn work<T: Carried>(
     name: String,
-    sink: Arc<dyn Sink>,
+    sink: Arc<dyn Sink<T>>,
     patience: Patience,
-    mut receiver: Receiver<Arc<TaskFact>>,
+    mut receiver: Receiver<Arc<T>>,
     counts: Arc<Counts>,
 ) {
     let mut batch = Vec::new();
     while receiver.recv_many(&mut batch, patience.batch.max(1)).await > 0 {
-        let bytes = batch.iter().map(|fact| fact.bytes).sum();
+        let bytes = batch.iter().map(|fact: &Arc<T>| fact.bytes()).sum();
         match deliver(&*sink, &batch, &patience, &counts).await {
             Ok(()) => {
                 counts.delivered.fetch_add(batch.len() as u64, Relaxed);
@@ -164,7 +180,12 @@ async fn work(
     }
 }
 
-async fn deliver(sink: &dyn Sink, batch: &[Arc<TaskFact>], patience: &Patience, counts: &Counts) -> Result<(), Lost> {
+async fn deliver<T: Carried>(
+    sink: &dyn Sink<T>,
+    batch: &[Arc<T>],
+    patience: &Patience,
+    counts: &Counts,
+) -> Result<(), Lost> {
     let mut wait = patience.wait;
     for attempt in 1.. {
         let sent = timeout(patience.timeout, sink.send(batch)).await;
@@ -207,10 +228,11 @@ mod tests {
     async fn play(answers: Vec<Result<(), Lost>>, facts: u64) -> (SinkCounts, Vec<(Instant, Vec<u64>)>) {
         let sink = Arc::new(Told(Mutex::new(answers), Mutex::default()));
         let patience = Patience { batch: 2, attempts: 3, ..Patience::default() };
-        let (pump, work) = Pump::new("test".into(), sink.clone(), patience);
+        let (pump, work) = Pump::<TaskFact>::new("test".into(), sink.clone(), patience);
         (1..=facts).for_each(|number| pump.offer(Arc::new(fact(number))));
         let counts = pump.counts.clone();
-        let settled = || Pump { counts: counts.clone(), ..Pump::new(String::new(), sink.clone(), patience).0 };
+        let settled =
+            || Pump { counts: counts.clone(), ..Pump::<TaskFact>::new(String::new(), sink.clone(), patience).0 };
         drop(pump);
         work.await;
         let seen = sink.1.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -253,12 +275,12 @@ mod tests {
     async fn s6_facts_that_a_stuck_sink_cannot_take_are_dropped_and_counted() {
         let sink = Arc::new(Stuck(Semaphore::new(0)));
         let patience = Patience { queue: 10, ..Patience::default() };
-        let (pump, work) = Pump::new("test".into(), sink.clone(), patience);
+        let (pump, work) = Pump::<TaskFact>::new("test".into(), sink.clone(), patience);
         (0..1_000).for_each(|number| pump.offer(Arc::new(fact(number))));
         assert_eq!(pump.counts().dropped, 990);
         // By bytes, too.
         let few = Patience { bytes: 5 * fact(1).bytes, ..Patience::default() };
-        let (small, _work) = Pump::new("test".into(), sink.clone(), few);
+        let (small, _work) = Pump::<TaskFact>::new("test".into(), sink.clone(), few);
         (0..9).for_each(|number| small.offer(Arc::new(fact(number))));
         assert_eq!(small.counts().dropped, 4);
         let counts = pump.counts.clone();

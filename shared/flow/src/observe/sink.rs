@@ -1,4 +1,4 @@
-//! The destinations of observers.
+//! The destinations of observers: of facts about tasks, and of everything else that goes out in batches.
 
 use super::event::TaskFact;
 use async_trait::async_trait;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 /// A place that facts go to. It is called with one batch at a time, in order; a batch that failed comes again as it was, so a
 /// sink that did take it may see it twice.
 #[async_trait]
-pub trait Sink: Send + Sync {
+pub trait Sink<T = TaskFact>: Send + Sync {
     /// Takes a batch, which is never empty.
     ///
     /// # Errors
     /// It was not taken.
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost>;
+    async fn send(&self, batch: &[Arc<T>]) -> Result<(), Lost>;
 }
 
 /// A batch that was not taken.

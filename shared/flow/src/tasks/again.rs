@@ -73,6 +73,8 @@ impl Tasks {
             replay: Some(replay),
             stepping: false,
             breakpoints: Vec::new(),
+            // That of the request for the recorded run is another one.
+            trace: None,
             created_at: self.clock.now(),
             ..recorded.clone()
         };

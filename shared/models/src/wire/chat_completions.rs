@@ -73,6 +73,7 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
 
 pub(super) fn take(_: &str, chunk: &Value, draft: &mut Draft) -> Result<(), Fault> {
     let choice = &chunk["choices"][0];
+    draft.answered_by(&chunk["model"]);
     // OpenAI's place comes last, Groq's and Moonshot's before it.
     for usage in [&choice["usage"], &chunk["x_groq"]["usage"], &chunk["usage"]] {
         take_usage(usage, draft);

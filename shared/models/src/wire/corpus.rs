@@ -38,7 +38,7 @@ static RUNTIME: LazyLock<Runtime> =
 
 fn answer(recorded: &Recorded, body: Body) -> Answer {
     let (decoding, provider) = (Decoding::new(wire(recorded)), recorded.wire.clone());
-    Answer { body, decoding, provider, price: None, redactor: Redactor::default() }
+    Answer { body, decoding, provider, model: ("test", "model".into()), price: None, redactor: Redactor::default() }
 }
 
 /// The result of these packets.

@@ -47,6 +47,8 @@ pub(super) struct Draft {
     pub tokens: Tokens,
     /// The provider said why it ended: the answer is whole, though its tokens may still come.
     pub finished: Option<StopReason>,
+    /// The model that answers, as the provider names it.
+    pub model: Option<String>,
     /// The provider's word for why it does not go on.
     pub refused_for: Option<String>,
     /// Nothing more comes.
@@ -61,6 +63,7 @@ pub(crate) struct Ending {
     pub reason: StopReason,
     pub tokens: Tokens,
     pub kept: Value,
+    pub model: Option<String>,
 }
 
 impl Draft {
@@ -75,6 +78,13 @@ impl Draft {
         if !piece.is_empty() {
             self.has_reasoning = true;
             self.ready.push_back(Delta::Reasoning(piece.to_owned()));
+        }
+    }
+
+    /// Notes the model that answers, if this says it.
+    pub fn answered_by(&mut self, model: &Value) {
+        if let Some(name) = model.as_str().filter(|name| !name.is_empty()) {
+            self.model = Some(name.chars().take(128).collect());
         }
     }
 
@@ -152,6 +162,6 @@ impl Draft {
             ready.push(Delta::Call { tool: call.name, args });
         }
         self.over = true;
-        Ending { calls: ready, reason, tokens: self.tokens, kept: kept.into_value() }
+        Ending { calls: ready, reason, tokens: self.tokens, kept: kept.into_value(), model: self.model.take() }
     }
 }

@@ -105,6 +105,7 @@ fn contents(asked: &Asked<'_>) -> Vec<Value> {
 }
 
 pub(super) fn take(chunk: &Value, draft: &mut Draft) -> Result<(), Fault> {
+    draft.answered_by(&chunk["modelVersion"]);
     take_usage(&chunk["usageMetadata"], draft);
     let feedback = &chunk["promptFeedback"];
     if let Some(why) = text(feedback, &["/blockReason"]) {

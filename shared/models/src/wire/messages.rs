@@ -139,7 +139,10 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), F
     let kind = event["type"].as_str().unwrap_or(name);
     let index = event.get("index").and_then(Value::as_u64);
     match kind {
-        "message_start" => take_usage(&event["message"]["usage"], draft),
+        "message_start" => {
+            draft.answered_by(&event["message"]["model"]);
+            take_usage(&event["message"]["usage"], draft);
+        }
         "content_block_start" => begin(index, &event["content_block"], draft),
         "content_block_delta" => go_on(index, &event["delta"], draft),
         "message_delta" => {

@@ -102,6 +102,7 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), F
         }
         "response.output_item.added" | "response.output_item.done" => take_item(index, &event["item"], draft),
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "response.done" => {
+            draft.answered_by(&event["response"]["model"]);
             return end(kind, &event["response"], draft);
         }
         "error" => return Err(Fault::Told(event.clone())),

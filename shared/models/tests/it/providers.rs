@@ -107,7 +107,7 @@ async fn text_reasoning_calls_and_usage_come_from_every_protocol() {
         let args = if name(&protocol) == "gemini" { r#"{"path":"/a b"}"# } else { r#"{"path": "/a b"}"# };
         assert_eq!(said[3], Delta::Call { tool: "read".into(), args: args.into() }, "{}", protocol.model);
         assert_eq!(said[4], Delta::Call { tool: "ls".into(), args: "{}".into() }, "{}", protocol.model);
-        let Delta::End { reason, usage, provider } = &said[5] else { panic!("{said:?}") };
+        let Delta::End { reason, usage, provider, .. } = &said[5] else { panic!("{said:?}") };
         assert_eq!(*reason, StopReason::EndTurn, "{}", protocol.model);
         assert_eq!((usage.input_tokens, usage.output_tokens, usage.cached_tokens), (100, 20, 64), "{}", protocol.model);
         assert!(usage.cost_usd > 0.0, "{}", protocol.model);

@@ -34,7 +34,9 @@ rules:
     assert_eq!(said[0], Delta::Text("one".into()));
     assert_eq!(said[1], Delta::Call { tool: "read".into(), args: r#"{"path":"/hi","n":1}"#.into() });
     assert_eq!(said[2], Delta::Call { tool: "ls".into(), args: "no json".into() });
-    let Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null } = &said[3] else { panic!("{said:?}") };
+    let Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None } = &said[3] else {
+        panic!("{said:?}")
+    };
     assert!(usage.input_tokens > 0 && usage.output_tokens > 0);
 
     let step = says("one", &[("read", "{}"), ("ls", "no json")], Value::Null);

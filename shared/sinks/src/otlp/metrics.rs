@@ -1,7 +1,7 @@
 //! The usage in a batch, as metrics: each batch has only the increase since the one before it (delta temporality).
 
 use super::{
-    attributes::Attributes,
+    attributes::{Attributes, provider_name},
     spans::{nanos, number},
 };
 use domain::Timestamp;
@@ -62,7 +62,8 @@ impl Histogram {
             let mut attributes =
                 Attributes::default().text("buildscale.flow.name", &flow).text("buildscale.node", &node);
             if let Some((provider, name)) = model.split_once('/') {
-                attributes = attributes.text("gen_ai.provider.name", provider).text("gen_ai.request.model", name);
+                attributes =
+                    attributes.text("gen_ai.provider.name", provider_name(provider)).text("gen_ai.request.model", name);
             }
             if !which.is_empty() {
                 attributes = attributes.text("gen_ai.operation.name", "invoke_agent").text("gen_ai.token.type", which);

@@ -1,8 +1,8 @@
-//! Facts as spans. Ids are derived from the ids of tasks and nodes, so that every process makes the same span: the trace is the root task, the
-//! parent of a child's span is the span of the task that made it.
+//! Facts as spans. Ids are derived from the ids of tasks and nodes, so that every process makes the same span: the trace is that of the request for
+//! the root task, else the root task itself; the parent of a child's span is the span of the task that made it.
 
-use super::attributes::Attributes;
-use domain::{ChatId, Sha256, TaskId, Timestamp};
+use super::attributes::{Attributes, provider_name};
+use domain::{ChatId, TaskId, Timestamp, trace::span_id};
 use flow::observe::TaskFact;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -12,8 +12,11 @@ const INTERNAL: u8 = 1;
 const OK: u8 = 1;
 const ERROR: u8 = 2;
 
-/// The span that a fact ends; none for a fact that ends nothing.
+/// The span that a fact ends; none for a fact that ends nothing, and in a trace that its caller does not record.
 pub(super) fn span(fact: &TaskFact, chat: Option<ChatId>, content: bool) -> Option<Value> {
+    if fact.trace.is_some_and(|trace| !trace.sampled) {
+        return None;
+    }
     match fact.event {
         "node_finished" => node(fact, chat, content),
         "tool" => tool(fact, content),
@@ -25,15 +28,16 @@ pub(super) fn span(fact: &TaskFact, chat: Option<ChatId>, content: bool) -> Opti
 /// The id of the span of the node that a fact is about.
 pub(super) fn node_span(fact: &TaskFact) -> Option<String> {
     let node = text(&fact.data, "node")?;
-    Some(id(&format!("{}/{node}", fact.task_id)))
+    Some(format!("{:016x}", domain::trace::node_span(fact.task_id, &node.into())))
+}
+
+/// The id of the span of a task.
+pub(crate) fn task_span_id(task: TaskId) -> u64 {
+    span_id(&task.to_string())
 }
 
 fn task_span(task: TaskId) -> String {
-    id(&task.to_string())
-}
-
-fn id(name: &str) -> String {
-    Sha256::of(name.as_bytes()).to_string().chars().take(16).collect()
+    format!("{:016x}", task_span_id(task))
 }
 
 fn task(fact: &TaskFact) -> Value {
@@ -41,6 +45,8 @@ fn task(fact: &TaskFact) -> Value {
         .maybe("buildscale.task.status", text(&fact.data, "status"))
         .maybe("buildscale.task.exit", text(&fact.data, "exit"));
     let parent = fact.parent_task_id.map(task_span);
+    // The first of its tree is a part of what the request for it was a part of.
+    let parent = parent.or_else(|| fact.trace.map(|trace| format!("{:016x}", trace.span_id)));
     let name = format!("task {}", fact.flow.name);
     whole(fact, (task_span(fact.task_id), parent), &name, fact.created_at, attributes)
 }
@@ -64,7 +70,7 @@ fn node(fact: &TaskFact, chat: Option<ChatId>, content: bool) -> Option<Value> {
         attributes = attributes
             .text("gen_ai.operation.name", "invoke_agent")
             .text("gen_ai.agent.name", agent)
-            .maybe("gen_ai.provider.name", model.and_then(|model| model.split('/').next()))
+            .maybe("gen_ai.provider.name", model.and_then(|model| model.split('/').next()).map(provider_name))
             .maybe("gen_ai.request.model", model.map(|model| model.split_once('/').map_or(model, |(_, name)| name)))
             .maybe("gen_ai.conversation.id", chat.as_deref());
         if let Some(usage) = metrics.get("usage") {
@@ -97,7 +103,7 @@ fn tool(fact: &TaskFact, content: bool) -> Option<Value> {
             .maybe("gen_ai.tool.call.arguments", text(data, "args"))
             .maybe("gen_ai.tool.call.result", text(data, "output"));
     }
-    let own = id(&format!("{}#{}", fact.task_id, fact.number));
+    let own = format!("{:016x}", span_id(&format!("{}#{}", fact.task_id, fact.number)));
     let start = before(fact.at, number(data, "duration_ms"));
     Some(whole(fact, (own, node_span(fact)), &format!("execute_tool {tool}"), start, attributes))
 }
@@ -118,7 +124,7 @@ fn whole(
         status["message"] = json!(message);
     }
     let mut span = json!({
-        "traceId": fact.root_task_id.0.simple().to_string(),
+        "traceId": format!("{:032x}", fact.trace.map_or(fact.root_task_id.0.as_u128(), |trace| trace.trace_id)),
         "spanId": own,
         "name": name,
         "kind": INTERNAL,

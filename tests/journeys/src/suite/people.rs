@@ -23,7 +23,7 @@ pub(super) async fn people_invite_each_other_and_see_nothing_else(stage: Stage) 
         for path in &ours {
             bob.look(path).await?.refuses(404, "NOT_FOUND")?;
         }
-        let mine = bob.get("/api/v1/workspaces?limit=1000").await?.to_string();
+        let mine = bob.get("/api/v1/workspaces?limit=200").await?.to_string();
         assert!(!mine.contains(place.rsplit('/').next().unwrap_or_default()), "{mine}");
         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     };
@@ -71,7 +71,7 @@ pub(super) async fn keys_open_their_scopes_until_they_are_revoked(stage: Stage) 
     let id = made["api_key"]["key_id"].as_str().ok_or("no key_id")?;
     let is_listed =
         |page: &Value| page["keys"].as_array().is_some_and(|keys| keys.iter().any(|one| one["key_id"] == id));
-    let listed = client.until("/api/v1/keys?limit=1000", is_listed).await?;
+    let listed = client.until("/api/v1/keys?limit=200", is_listed).await?;
     assert!(!listed.to_string().contains(secret), "the secret is told once");
     client.ask(Method::DELETE, &format!("/api/v1/keys/{id}"), Value::Null).await?;
     key.look(&format!("{place}/files")).await?.refuses(401, "UNAUTHORIZED")?;

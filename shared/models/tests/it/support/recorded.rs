@@ -85,7 +85,7 @@ pub fn rendered(said: &[Result<Delta, ModelError>]) -> String {
         match delta {
             Ok(Delta::Text(_) | Delta::Reasoning(_)) => {}
             Ok(Delta::Call { tool, args }) => writeln!(lines, "call {tool} {args}").unwrap(),
-            Ok(Delta::End { reason, usage, provider }) => {
+            Ok(Delta::End { reason, usage, provider, .. }) => {
                 let reason = serde_json::to_value(reason).unwrap();
                 write!(lines, "end {}", reason.as_str().unwrap()).unwrap();
                 let tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens);

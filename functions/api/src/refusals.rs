@@ -1,0 +1,141 @@
+//! Which refusals each route can give: by what holds for its method, its path, its parameters and its body, and for some by name.
+//! The document says them with each route, and the tests hold every refusal that they meet to it.
+
+use crate::error::status_of;
+use domain::Code;
+use http::StatusCode;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use utoipa::openapi::{Content, Ref, RefOr, Response, extensions::Extensions, path::Operation, path::ParameterIn};
+
+/// Routes that are open to all and stand on nothing.
+const ALONE: [&str; 2] = ["health", "openapi"];
+/// Routes that are open to all.
+const OPEN: [&str; 3] = ["health", "ready", "openapi"];
+/// Routes that put agents to work, or this server to long computations: people have an allowance of those.
+const PACED: [&str; 9] = [
+    "approve_plan",
+    "check_flow",
+    "create_chat",
+    "create_evaluation",
+    "create_task",
+    "post_message",
+    "replay_task",
+    "retry_task",
+    "upload",
+];
+/// Routes that read the manifests of flows.
+const FLOWS: [&str; 14] = [
+    "answer_task",
+    "change_task",
+    "check_flow",
+    "create_evaluation",
+    "create_task",
+    "draw_flow",
+    "get_evaluation",
+    "get_flow",
+    "get_history",
+    "get_metadata",
+    "list_flows",
+    "pause_task",
+    "replay_task",
+    "retry_task",
+];
+/// Routes on which a plan is approved.
+const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
+/// Routes that read a file that a message brings along.
+const ATTACHING: [&str; 3] = ["approve_plan", "create_chat", "post_message"];
+/// Tags of routes that read and write contents.
+const CONTENTS: [&str; 3] = ["files", "trash", "versions"];
+
+/// The refusals of one route: codes by their status.
+type Refusals = BTreeMap<u16, BTreeSet<String>>;
+
+/// Adds the refusals of a route to its description, and the responses that they need to `shared`.
+pub(crate) fn describe(
+    (method, path): (&str, &str),
+    operation: &mut Operation,
+    shared: &mut BTreeMap<String, RefOr<Response>>,
+) {
+    for (status, codes) in refusals(method, path, operation) {
+        let name = format!("{status}-{}", codes.iter().map(String::as_str).collect::<Vec<_>>().join("-"));
+        let reference = RefOr::Ref(Ref::from_response_name(&name));
+        shared.entry(name).or_insert_with(|| RefOr::T(response(&codes)));
+        operation.responses.responses.entry(status.to_string()).or_insert(reference);
+    }
+}
+
+fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let is = |listed: &[&str]| listed.contains(&id);
+    let tagged = |tags: &[&str]| operation.tags.iter().flatten().any(|tag| tags.contains(&tag.as_str()));
+    let parameters = operation.parameters.as_deref().unwrap_or_default();
+    let has_header = |name: &str| {
+        parameters.iter().any(|parameter| match parameter {
+            RefOr::T(one) => one.name == name && one.parameter_in == ParameterIn::Header,
+            RefOr::Ref(_) => false,
+        })
+    };
+    let writes = method != "get";
+    let has_body = operation.request_body.is_some();
+    let mut all = Refusals::new();
+    let mut add = |codes: &[Code]| codes.iter().for_each(|code| insert(&mut all, status_of(*code), *code));
+
+    add(&[Code::Internal]);
+    if !is(&ALONE) {
+        add(&[Code::UpstreamUnavailable]);
+    }
+    if !is(&OPEN) {
+        add(&[Code::InvalidArgument, Code::Unauthorized, Code::Forbidden]);
+    }
+    if path.contains('{') || is(&["create_key"]) {
+        add(&[Code::NotFound]);
+    }
+    if writes {
+        // Whoever changes the same thing at the same time may be faster, and any change may find the disk full.
+        add(&[Code::Conflict, Code::StorageFull]);
+    }
+    if method == "post" {
+        add(&[Code::IdempotencyMismatch]);
+    }
+    if method == "post" || has_body || is(&FLOWS) || is(&["get_content", "get_content_by_path"]) {
+        add(&[Code::PayloadTooLarge]);
+    }
+    if has_header("If-Match") || is(&PLANS) {
+        add(&[Code::StaleVersion]);
+    }
+    if is(&PACED) {
+        add(&[Code::RateLimited]);
+    }
+    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) {
+        add(&[Code::Unprocessable]);
+    }
+    if is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS) || tagged(&["agents"]) {
+        add(&[Code::ContentDamaged, Code::ContentMissing]);
+    }
+    let json = operation.request_body.as_ref().is_some_and(|body| match body {
+        RefOr::T(body) => body.content.contains_key("application/json"),
+        RefOr::Ref(_) => false,
+    });
+    if json {
+        insert(&mut all, StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidArgument);
+    }
+    if has_header("Range") {
+        insert(&mut all, StatusCode::RANGE_NOT_SATISFIABLE, Code::InvalidArgument);
+    }
+    all
+}
+
+fn insert(all: &mut Refusals, status: StatusCode, code: Code) {
+    all.entry(status.as_u16()).or_default().insert(code.to_string());
+}
+
+fn response(codes: &BTreeSet<String>) -> Response {
+    let listed = codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>();
+    let mut response = Response::new(listed.join(", "));
+    response
+        .content
+        .insert("application/json".into(), RefOr::T(Content::new(Some(Ref::from_schema_name("ErrorEnvelope")))));
+    response.extensions = Some(Extensions::from_iter([("x-error-codes", json!(codes))]));
+    response
+}

@@ -1,0 +1,302 @@
+//! The data of the events of chats (`domain::native`).
+
+use super::{
+    super::{ErrorCode, Mode, Outcome, Speaker, StageResources},
+    Question,
+};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A turn began, or began again after a crash.
+#[derive(Serialize, ToSchema)]
+pub struct ChatTurnStarted {
+    /// The turn.
+    pub turn_id: Uuid,
+    /// Counts from 1. Above 1 the pieces of text without a `message` are void.
+    #[schema(minimum = 1)]
+    pub attempt: u32,
+}
+
+/// The turn waits, and nothing is held for it.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum ChatWaiting {
+    /// As many models are asked as may be at once.
+    Slots {
+        /// The message to come.
+        message_id: Uuid,
+        /// Since when.
+        #[schema(format = DateTime)]
+        at: String,
+    },
+    /// As many commands run as may at once.
+    Place {
+        /// The call.
+        call_id: Uuid,
+        /// Since when.
+        #[schema(format = DateTime)]
+        at: String,
+    },
+    /// The machine of the command is not ready.
+    Sandbox {
+        /// The call.
+        call_id: Uuid,
+        /// Why it could not begin.
+        message: String,
+        /// Since when.
+        #[schema(format = DateTime)]
+        at: String,
+        /// When it is made again.
+        #[schema(format = DateTime, required = true)]
+        until: Option<String>,
+    },
+    /// The provider failed in a way that passes.
+    Model {
+        /// The message to come.
+        message_id: Uuid,
+        /// The kind of error.
+        code: ErrorCode,
+        /// The explanation.
+        message: String,
+        /// When it failed.
+        #[schema(format = DateTime)]
+        at: String,
+        /// When the model is asked again.
+        #[schema(format = DateTime)]
+        until: String,
+    },
+}
+
+/// A piece of the model's text or reasoning. It expires; the `message` has the whole.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPiece {
+    /// The piece.
+    pub text: String,
+    /// The message to come.
+    pub message_id: Uuid,
+}
+
+/// A message is complete.
+#[derive(Serialize, ToSchema)]
+pub struct ChatMessage {
+    /// The message.
+    pub message_id: Uuid,
+    /// The speaker.
+    pub role: Speaker,
+    /// The whole text.
+    pub content: String,
+    /// Attached files, of a person's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
+}
+
+/// A call of a tool starts.
+#[derive(Serialize, ToSchema)]
+pub struct ChatCall {
+    /// The call.
+    pub call_id: Uuid,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; a text where the model wrote no JSON.
+    #[schema(value_type = Value)]
+    pub args: Value,
+    /// The path that it is about, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// A call of a tool was answered.
+#[derive(Serialize, ToSchema)]
+pub struct ChatObservation {
+    /// The call.
+    pub call_id: Uuid,
+    /// The tool.
+    pub tool: String,
+    /// The text that the model reads.
+    pub output: String,
+    /// Whether it did what it was asked to.
+    pub success: bool,
+    /// Why it is no success: `NOT_BEGUN` says that nothing of it happened, `OUTCOME_UNKNOWN` that it was begun and what became of it
+    /// is not known, anything else that it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+    /// What a command used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<StageResources>,
+    /// Whether the output was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
+}
+
+/// A file has a new version, a new place, or is gone.
+#[derive(Serialize, ToSchema)]
+pub struct ChatFileUpdated {
+    /// Its path.
+    pub path: String,
+    /// Its version; 0 when it is gone.
+    pub v: u64,
+    /// Which file.
+    pub file_id: Uuid,
+    /// The author.
+    pub author: String,
+}
+
+/// A step of the plan changed.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPlanStep {
+    /// Counts from 1.
+    pub step: u32,
+    /// `pending`, `in_progress`, `done`, `failed` or `skipped`.
+    pub status: String,
+    /// The text of the step.
+    pub title: String,
+    /// The plan file.
+    pub plan_path: String,
+    /// Steps done.
+    pub done: u32,
+    /// Steps in all.
+    pub total: u32,
+    /// Which file the plan is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<Uuid>,
+}
+
+/// A call waits for a person's permission.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPermissionRequired {
+    /// The permission, to decide on by `POST …/permissions/{permission_id}`.
+    pub permission_id: Uuid,
+    /// The call that waits.
+    pub call_id: Uuid,
+    /// `command`, `file`, `network` or `mcp`.
+    pub category: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; a text where the model wrote no JSON.
+    #[schema(value_type = Value)]
+    pub args: Value,
+    /// Why a person is asked.
+    pub reason: String,
+    /// When no answer becomes a no.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}
+
+/// A permission was decided.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPermissionResolved {
+    /// The permission.
+    pub permission_id: Uuid,
+    /// How.
+    pub outcome: Outcome,
+    /// By whom: a principal, `stop` or `timeout`.
+    pub by: String,
+}
+
+/// The agent asks people; its call waits for the answers.
+#[derive(Serialize, ToSchema)]
+pub struct ChatQuestion {
+    /// The set of questions, to answer by `POST …/answers/{question_id}`.
+    pub question_id: Uuid,
+    /// The call that waits.
+    pub call_id: Uuid,
+    /// The questions.
+    pub questions: Vec<Question>,
+    /// When no answer becomes a refusal.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}
+
+/// The mode was changed.
+#[derive(Serialize, ToSchema)]
+pub struct ChatModeChanged {
+    /// The new mode.
+    pub mode: Mode,
+    /// The plan that it is about.
+    #[schema(required = true)]
+    pub plan_path: Option<String>,
+    /// By whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// A version of a plan was approved.
+#[derive(Serialize, ToSchema)]
+pub struct ChatPlanApproved {
+    /// The path of the plan at that moment.
+    pub plan_path: String,
+    /// Which file it is.
+    pub plan_id: Uuid,
+    /// The version.
+    pub v: u64,
+    /// Who approved it, as `user:<id>`.
+    pub by: String,
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+}
+
+/// A call of a model was paid for.
+#[derive(Serialize, ToSchema)]
+pub struct ChatUsage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache.
+    pub cached_tokens: u64,
+    /// US dollars; 0 where the price is not known.
+    pub cost_usd: f64,
+    /// Tokens of context sent.
+    pub context_used: u64,
+    /// Tokens of context allowed.
+    pub context_limit: u64,
+}
+
+/// Why a turn ended by itself.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatStopReason {
+    /// The model had nothing more to do.
+    EndTurn,
+    /// The model reached the length that it may write at once.
+    MaxOutputTokens,
+    /// The provider refused to go on.
+    Refusal,
+    /// `max_steps` was reached.
+    StepLimit,
+    /// `max_tokens` was reached.
+    TokenLimit,
+    /// `max_wall_ms` was reached.
+    TimeLimit,
+    /// `max_cost_usd` was reached.
+    CostLimit,
+    /// The turn alone is longer than the context budget.
+    ContextLimit,
+    /// A failure, told in the `error` event before.
+    Error,
+}
+
+/// The turn ended by itself or at a limit.
+#[derive(Serialize, ToSchema)]
+pub struct ChatDone {
+    /// The model's last words.
+    pub message: String,
+    /// Why it ended.
+    pub stop_reason: ChatStopReason,
+    /// The turn.
+    pub turn_id: Uuid,
+}
+
+/// The turn was stopped.
+#[derive(Serialize, ToSchema)]
+pub struct ChatStopped {
+    /// Why, such as `user_cancelled`.
+    pub reason: String,
+    /// The text of the model until then.
+    pub partial_response: String,
+    /// The turn.
+    pub turn_id: Uuid,
+}

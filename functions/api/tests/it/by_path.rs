@@ -1,0 +1,99 @@
+//! The file at a path is written in one request and one version, under the conditions of HTTP.
+
+use crate::support::{Door, Reply};
+use futures::future::join_all;
+use serde_json::json;
+
+async fn put(door: &Door, workspace: &str, path: &str, conditions: &[(&str, &str)], content: &str) -> Reply {
+    let headers = [&[("content-type", "application/json")], conditions].concat();
+    let body = json!({ "content": content }).to_string();
+    door.ask("PUT", &format!("{workspace}/files/by-path?path={path}"), &headers, body).await
+}
+
+#[tokio::test]
+async fn a_file_is_made_and_changed_by_its_path_in_one_version_each() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let at = "/projects/deep/down/a.md";
+    let made = put(&door, &workspace, at, &[], "one").await.is(201);
+    assert_eq!((made.header("etag"), made.json["v"].as_u64(), made.text("path").as_str()), ("\"1\"", Some(1), at));
+    let file = made.header("location").to_owned();
+    assert_eq!(door.get(&file).await.is(200).text("path"), at);
+    let next = put(&door, &workspace, at, &[], "two").await.is(200);
+    assert_eq!((next.header("etag"), next.header("location")), ("\"2\"", ""));
+    let same = put(&door, &workspace, at, &[], "two").await.is(200);
+    assert_eq!(same.json["v"], 2);
+    let versions = door.get(&format!("{file}/versions")).await.is(200);
+    assert_eq!(versions.json["versions"].as_array().unwrap().len(), 2);
+
+    // As it is, too, and read by the same address.
+    let content = format!("{workspace}/files/by-path/content?path={at}");
+    let raw = door.ask("PUT", &content, &[], vec![0, 159, 146, 150]).await.is(200);
+    assert_eq!(raw.header("etag"), "\"3\"");
+    let read = door.get(&content).await.is(200);
+    assert_eq!((read.bytes.as_ref(), read.header("etag")), ([0, 159, 146, 150].as_slice(), "\"3\""));
+    door.ask("GET", &content, &[("if-none-match", "\"3\"")], "").await.is(304);
+    let part = door.ask("GET", &content, &[("range", "bytes=0-0")], "").await.is(206);
+    assert_eq!(part.bytes.as_ref(), [0]);
+    door.get(&format!("{workspace}/files/by-path/content?path=/none.md")).await.refuses(404, "NOT_FOUND");
+    let big = door.ask("PUT", &content, &[], vec![7; 2 * 1024 * 1024]).await.is(200);
+    assert_eq!(big.json["size"], 2 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn if_none_match_makes_a_file_and_never_writes_over_one() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let absent = [("if-none-match", "*")];
+    put(&door, &workspace, "/a.md", &absent, "one").await.is(201);
+    let refused = put(&door, &workspace, "/a.md", &absent, "two").await.refuses(412, "STALE_VERSION");
+    let error = &refused.json["error"];
+    assert_eq!(error["details"]["current_v"], 1);
+    assert_eq!(
+        error["details"]["current_hash"],
+        door.get(&format!("{workspace}/files/by-path?path=/a.md")).await.text("sha256")
+    );
+    let read = door.get(&format!("{workspace}/files/by-path/content?path=/a.md")).await.is(200);
+    assert_eq!(read.bytes, "one");
+    put(&door, &workspace, "/a.md", &[("if-none-match", "\"1\"")], "two").await.refuses(400, "INVALID_ARGUMENT");
+    let both = [("if-none-match", "*"), ("if-match", "\"1\"")];
+    put(&door, &workspace, "/b.md", &both, "two").await.refuses(400, "INVALID_ARGUMENT");
+    // A folder is something, too, and a file is no folder.
+    door.json("POST", &format!("{workspace}/files"), json!({ "path": "/folder", "kind": "folder" })).await.is(201);
+    put(&door, &workspace, "/folder", &absent, "x").await.refuses(412, "STALE_VERSION");
+    put(&door, &workspace, "/folder", &[], "x").await.refuses(422, "UNPROCESSABLE");
+    put(&door, &workspace, "/a.md/inside.md", &absent, "x").await.refuses(409, "CONFLICT");
+}
+
+#[tokio::test]
+async fn if_match_changes_the_version_that_it_names_and_makes_nothing() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let given = |tag: &'static str| [("if-match", tag)];
+    put(&door, &workspace, "/a.md", &given("*"), "one").await.refuses(412, "STALE_VERSION");
+    put(&door, &workspace, "/a.md", &given("\"1\""), "one").await.refuses(412, "STALE_VERSION");
+    put(&door, &workspace, "/a.md", &[], "one").await.is(201);
+    put(&door, &workspace, "/a.md", &given("\"1\""), "two").await.is(200);
+    let stale = put(&door, &workspace, "/a.md", &given("\"1\""), "three").await.refuses(412, "STALE_VERSION");
+    assert_eq!(stale.json["error"]["details"]["current_v"], 2);
+    put(&door, &workspace, "/a.md", &given("\"1\", \"2\""), "three").await.is(200);
+    put(&door, &workspace, "/a.md", &given("W/\"3\""), "four").await.refuses(412, "STALE_VERSION");
+    put(&door, &workspace, "/a.md", &given("nonsense"), "four").await.refuses(400, "INVALID_ARGUMENT");
+    let last = put(&door, &workspace, "/a.md", &given("*"), "four").await.is(200);
+    assert_eq!(last.header("etag"), "\"4\"");
+}
+
+#[tokio::test]
+async fn of_many_who_make_the_same_file_one_does_and_writers_without_a_condition_all_do() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let absent = [("if-none-match", "*")];
+    let texts: Vec<String> = (0..8).map(|number| format!("text {number}")).collect();
+    let made = join_all(texts.iter().map(|text| put(&door, &workspace, "/made.md", &absent, text))).await;
+    let count = |replies: &[Reply], status: u16| replies.iter().filter(|reply| reply.status == status).count();
+    assert_eq!((count(&made, 201), count(&made, 412)), (1, 7));
+    let written = join_all(texts.iter().map(|text| put(&door, &workspace, "/written.md", &[], text))).await;
+    assert_eq!((count(&written, 201), count(&written, 200)), (1, 7));
+    let place = format!("{workspace}/files/by-path?path=/written.md");
+    assert_eq!(door.get(&place).await.is(200).json["v"], 8);
+}

@@ -1,0 +1,130 @@
+//! The dashboard and the alert rules of the hub name metrics and labels that there are.
+//!
+//! `docs/reference/metrics.md` is written from the code that counts, and `scripts/docs --check` holds it to that.
+
+use crate::repository::read;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const FILES: [&str; 2] = ["infra/hub/dashboard.json", "infra/hub/alerts.yaml"];
+/// Labels that Prometheus itself adds.
+const ADDED: [&str; 3] = ["job", "instance", "le"];
+
+/// A family: its kind and its labels.
+type Families = BTreeMap<String, (String, BTreeSet<String>)>;
+
+fn families() -> Families {
+    let cell = |text: &str| text.trim().trim_matches('`').to_owned();
+    let rows = read("docs/reference/metrics.md");
+    let rows = rows.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| {
+        let mut cells = row.split('|');
+        let (name, kind, labels) = (cell(cells.next()?), cell(cells.next()?), cells.next()?);
+        let labels = labels.split(',').map(cell).filter(|label| !label.is_empty()).collect();
+        cells.next().map(|_| (name, (kind, labels)))
+    })
+    .collect()
+}
+
+/// The family that a name is a series of.
+fn family<'a>(families: &'a Families, name: &str) -> Option<&'a BTreeSet<String>> {
+    let series = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+    let histogram = series.and_then(|base| families.get(base)).filter(|(kind, _)| kind == "histogram");
+    let plain = families.get(name).filter(|(kind, _)| kind != "histogram");
+    histogram.or(plain).map(|(_, labels)| labels)
+}
+
+fn is_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// The metrics of an expression, each with the labels that it is asked for.
+fn named(expression: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut rest = expression;
+    while let Some(at) = ["buildscale_", "process_"].iter().filter_map(|begin| rest.find(begin)).min() {
+        let name: String = rest[at..].chars().take_while(|c| is_part(*c)).collect();
+        rest = &rest[at + name.len()..];
+        let asked = rest.strip_prefix('{').and_then(|inside| inside.split_once('}')).map_or("", |(inside, _)| inside);
+        let labels = asked.split(',').map(|pair| pair.chars().take_while(|c| is_part(*c)).collect::<String>());
+        found.push((name, labels.filter(|label| !label.is_empty()).collect()));
+    }
+    found
+}
+
+/// The labels by which an expression groups.
+fn grouped(expression: &str) -> Vec<String> {
+    let lists = expression.split(" by (").skip(1).filter_map(|rest| rest.split_once(')'));
+    lists.flat_map(|(list, _)| list.split(',').map(|label| label.trim().to_owned())).collect()
+}
+
+/// The expressions of both files, with their place.
+fn expressions() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let dashboard: Value = serde_json::from_str(&read(FILES[0])).expect("the dashboard is JSON");
+    let (mut ids, mut places) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().expect("panels") {
+        let title = panel["title"].as_str().unwrap_or_default();
+        assert!(ids.insert(panel["id"].to_string()), "the panel {title} has the id of another one");
+        assert!(places.insert(panel["gridPos"].to_string()), "the panel {title} is where another one is");
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            found.push((format!("{}: {title}", FILES[0]), target["expr"].as_str().unwrap_or_default().to_owned()));
+        }
+    }
+    let rules = read(FILES[1]);
+    for rule in rules.split("- alert: ").skip(1) {
+        let name = rule.lines().next().unwrap_or_default().trim();
+        for wanted in ["severity: ", "summary: ", "description: "] {
+            assert!(rule.contains(wanted), "the alert {name} has no {wanted}");
+        }
+        let mut lines = rule.lines().skip_while(|line| !line.trim_start().starts_with("expr: >-")).skip(1);
+        found.push((format!("{}: {name}", FILES[1]), lines.next().unwrap_or_default().trim().to_owned()));
+    }
+    found
+}
+
+#[test]
+fn the_hub_s_dashboard_and_alerts_name_metrics_and_labels_that_there_are() {
+    let families = families();
+    assert!(families.len() > 60, "the table of metrics is read wrongly: {families:?}");
+    let expressions = expressions();
+    assert!(expressions.len() > 40, "only {} expressions were found", expressions.len());
+    let mut faults = Vec::new();
+    for (place, expression) in &expressions {
+        let named = named(expression);
+        let is_own = expression.contains("up{");
+        if named.is_empty() && !is_own {
+            faults.push(format!("{place} asks for no metric: {expression}"));
+        }
+        let mut known: BTreeSet<&str> = ADDED.into();
+        for (name, labels) in &named {
+            let Some(has) = family(&families, name) else {
+                faults.push(format!("{place}: there is no metric {name}"));
+                continue;
+            };
+            known.extend(has.iter().map(String::as_str));
+            let odd = labels.iter().filter(|label| !has.contains(*label) && !ADDED.contains(&label.as_str()));
+            faults.extend(odd.map(|label| format!("{place}: {name} has no label {label}")));
+        }
+        let odd = grouped(expression).into_iter().filter(|label| !known.contains(label.as_str()));
+        faults.extend(odd.map(|label| format!("{place} groups by {label}, which nothing has")));
+    }
+    assert!(faults.is_empty(), "change these, or docs/reference/metrics.md by scripts/docs:\n{}", faults.join("\n"));
+}
+
+/// The other test relies on it.
+#[test]
+fn a_name_that_is_wrong_is_noticed() {
+    let families = families();
+    let found = named("sum(rate(buildscale_model_errors_total{job=\"x\",code!=\"A\"}[5m])) / process_open_fds");
+    let labels = vec!["job".to_owned(), "code".to_owned()];
+    assert_eq!(
+        found,
+        [("buildscale_model_errors_total".to_owned(), labels), ("process_open_fds".to_owned(), Vec::new())]
+    );
+    assert_eq!(grouped("sum by (le, route) (x) + count by (a) (y)"), ["le", "route", "a"]);
+    assert!(family(&families, "buildscale_model_duration_seconds_bucket").is_some());
+    for wrong in ["buildscale_model_duration_seconds", "buildscale_turns_total_count", "buildscale_no_such_total"] {
+        assert!(family(&families, wrong).is_none(), "{wrong}");
+    }
+}

@@ -55,6 +55,18 @@ pub fn held(watchdog: Watchdog) -> Counters {
     })
 }
 
+/// What is known of inputs that ended the process before this one.
+pub fn crashes() -> Counters {
+    Box::new(|out| {
+        let Some(crashes) = ports::crash::installed() else { return };
+        let (known, refused) = (crashes.suspects().cases.len() as u64, crashes.refused().len() as u64);
+        gauge(out, "buildscale_crash_suspects", "Inputs that were computed when a process of this server died.", known);
+        gauge(out, "buildscale_crash_refused", "Those that are not tried again.", refused);
+        let refusals = crashes.refusals();
+        total(out, "buildscale_crash_refusals", "Requests and files that were refused for it.", refusals);
+    })
+}
+
 /// What its worker drives.
 pub fn worker(worker: &Worker) -> Counters {
     let worker = worker.clone();

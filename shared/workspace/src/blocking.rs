@@ -3,6 +3,7 @@
 //! A simulation has it done where it is called. Otherwise the time that a thread takes would decide in which order things happen, and
 //! a seed would stand for many runs.
 
+use ports::crash;
 use std::{cell::Cell, marker::PhantomData};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -33,5 +34,9 @@ impl Drop for Inline {
 /// # Errors
 /// When it panics, or its runtime ends before it has begun.
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
-    if INLINE.get() { Ok(work()) } else { spawn_blocking(work).await }
+    if INLINE.get() {
+        return Ok(work());
+    }
+    let handed = crash::hand_on();
+    spawn_blocking(move || handed.run(work)).await
 }

@@ -23,6 +23,7 @@
 mod archive;
 pub mod blocking;
 mod commit;
+mod crashes;
 mod damage;
 mod error;
 mod files;

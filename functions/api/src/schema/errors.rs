@@ -47,6 +47,7 @@ pub enum ErrorCode {
     Cancelled,
     Internal,
     UpstreamUnavailable,
+    UpstreamRefused,
     Timeout,
     ContentDamaged,
     ContentMissing,
@@ -54,6 +55,7 @@ pub enum ErrorCode {
     Paused,
     NotBegun,
     OutcomeUnknown,
+    Quarantined,
 }
 
 /// An error inside of an answer.

@@ -2,6 +2,7 @@
 //! the suite of `tests/journeys`, in every world.
 
 mod commands;
+mod crashed;
 mod full;
 mod killed;
 mod large;

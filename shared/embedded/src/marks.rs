@@ -79,8 +79,13 @@ fn read(place: &[u8]) -> Option<Mark> {
 
 impl Register for Marks {
     fn begin(&self, mark: &Mark) -> Option<usize> {
+        let place = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        self.change(place, mark);
+        Some(place)
+    }
+
+    fn change(&self, place: usize, mark: &Mark) {
         use std::fmt::Write as _;
-        let number = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
         let mut line = String::with_capacity(PLACE);
         // Writing to a string cannot fail.
         let _ = write!(line, "{} {} ", char::from(if mark.alone { ALONE } else { BESIDE }), mark.id);
@@ -92,8 +97,7 @@ impl Register for Marks {
         }
         line.extend(std::iter::repeat_n(' ', PLACE - 1 - line.len()));
         line.push('\n');
-        self.put(number, line.as_bytes());
-        Some(number)
+        self.put(place, line.as_bytes());
     }
 
     fn beside(&self, place: usize) {

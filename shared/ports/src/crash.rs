@@ -20,7 +20,7 @@ mod judge;
 mod work;
 
 pub use judge::{Case, ENOUGH, KEPT, MOST, Mark, Standing, Suspects};
-pub use work::{Handed, Work, computing, current, guarded, hand_on, whole};
+pub use work::{Files, Handed, Work, computing, current, guarded, hand_on, whole};
 
 use crate::Clock;
 use domain::{Code, Error, Hasher};
@@ -87,6 +87,8 @@ impl<'de> Deserialize<'de> for Id {
 pub trait Register: Send + Sync {
     /// Notes what a thread begins. The place of the note; none when all places are taken, and then a death says nothing of it.
     fn begin(&self, mark: &Mark) -> Option<usize>;
+    /// Notes something else at a place.
+    fn change(&self, place: usize, mark: &Mark);
     /// It is not alone any more.
     fn beside(&self, place: usize);
     /// It has ended.
@@ -104,6 +106,9 @@ pub struct Crashes {
     any: AtomicBool,
     refusals: AtomicU64,
 }
+
+/// After how many inputs without evidence that came to their end it is written down.
+const KEPT_EVERY: usize = 32;
 
 static INSTALLED: OnceLock<Arc<Crashes>> = OnceLock::new();
 
@@ -188,18 +193,20 @@ impl Crashes {
             return;
         }
         let mut known = self.known();
-        // All of them, also behind the first one that was known.
-        if ids.iter().filter(|id| known.survived(**id)).count() > 0 {
-            self.any.store(!known.cases.is_empty(), SeqCst);
+        let gone: Vec<Case> = ids.iter().filter_map(|id| known.survived(*id)).collect();
+        let left = known.cases.len();
+        self.any.store(left > 0, SeqCst);
+        // After a crash in a crowd many come to their end at once. One that is forgotten to be forgotten is alone once more.
+        if gone.iter().any(|case| case.alone > 0) || (!gone.is_empty() && left.is_multiple_of(KEPT_EVERY)) {
             self.register.keep(&known);
         }
     }
 
-    fn mark(&self, id: Id, place: &str, slot: &Slot, alone: bool) -> Marked<'_> {
-        let number = self.register.begin(&Mark { id, place: place.to_owned(), alone });
+    fn mark(&self, mark: &Mark, slot: &Slot) -> Marked<'_> {
+        let number = self.register.begin(mark);
         if let Some(number) = number {
             slot.number.store(number, SeqCst);
-            if alone && slot.is_overdue.load(SeqCst) {
+            if mark.alone && slot.is_overdue.load(SeqCst) {
                 self.register.beside(number);
             }
         }

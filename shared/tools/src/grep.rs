@@ -128,9 +128,9 @@ impl Search for Grep {
 
     fn show(&self, found: Found) -> Done {
         let limit = self.limit.unwrap_or(200);
-        let limit = workspace::MAX_FILE / (1024 * 1024);
+        let largest = workspace::MAX_FILE / (1024 * 1024);
         let left_out = [
-            left_out(&found.large, &format!("over {limit} MiB")),
+            left_out(&found.large, &format!("over {largest} MiB")),
             left_out(&found.refused, "the server died of searching it"),
         ];
         let not_searched: Vec<_> = found.large.iter().chain(&found.refused).cloned().collect();
@@ -235,7 +235,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     gate::outside(|| {
         walk().run(|| {
             let (matcher, files, kept, late) = (matcher.clone(), &files, &kept, &late);
-            let (large, refused, handed) = (&large, &refused, &handed);
+            let (large, refused, mut marked) = (&large, &refused, handed.files());
             let mut searcher = SearcherBuilder::new()
                 .line_number(wants.lines)
                 .before_context(wants.context)
@@ -264,7 +264,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
                 let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
                 let (place, id) = (|| format!("a search of {}", entry.path().display()), || start.id(entry.path()));
                 // A file that went away, or cannot be read: not there.
-                let searched = handed.file(place, id, || drop(searcher.search_path(&matcher, entry.path(), &mut hits)));
+                let searched = marked.file(place, id, || drop(searcher.search_path(&matcher, entry.path(), &mut hits)));
                 let hits = hits.hits;
                 if searched.is_err() {
                     refused.lock().unwrap_or_else(PoisonError::into_inner).push(hits.path);

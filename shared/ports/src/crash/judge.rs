@@ -9,8 +9,8 @@ use std::time::Duration;
 pub const ENOUGH: u32 = 2;
 /// How long what is known of an input counts.
 pub const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How many inputs are known at most.
-pub const MOST: usize = 256;
+/// How many inputs are known at most: as many as are computed at once.
+pub const MOST: usize = 1024;
 
 /// What a thread was at when the process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,11 +98,10 @@ impl Suspects {
         }
     }
 
-    /// An input came to its end. Whether anything was known of it.
-    pub fn survived(&mut self, id: Id) -> bool {
-        let before = self.cases.len();
-        self.cases.retain(|case| case.id != id);
-        self.cases.len() < before
+    /// An input came to its end. What was known of it.
+    pub fn survived(&mut self, id: Id) -> Option<Case> {
+        let known = self.cases.iter().position(|case| case.id == id)?;
+        Some(self.cases.remove(known))
     }
 
     /// Those that are refused.
@@ -136,8 +135,8 @@ mod tests {
         }
         let all = |known: &Suspects, standing| (0..200).all(|n| known.standing(id(n), at(1)) == standing);
         assert!(all(&known, Standing::Suspect), "a process that is killed again and again refuses nothing");
-        (0..200).for_each(|n| assert!(known.survived(id(n))));
-        assert!(all(&known, Standing::Free) && !known.survived(id(0)));
+        (0..200).for_each(|n| assert!(known.survived(id(n)).is_some()));
+        assert!(all(&known, Standing::Free) && known.survived(id(0)).is_none());
 
         for (deaths, standing) in [
             (vec![mark(1, true)], Standing::Suspect),

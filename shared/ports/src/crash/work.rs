@@ -1,6 +1,6 @@
 //! Work on an input: with a mark while it is computed, and alone while the input is suspect.
 
-use super::{Crashes, Id, Refused, gate, gate::Turn, installed};
+use super::{Crashes, Id, Mark, Refused, gate, gate::Turn, installed};
 use std::{
     cell::RefCell,
     fmt,
@@ -116,7 +116,7 @@ impl Work {
     }
 
     fn marked<'a>(&'a self, slot: &Slot, alone: bool) -> Option<Marked<'a>> {
-        Some(self.crashes.mark(self.id()?, &self.place, slot, alone))
+        Some(self.crashes.mark(&Mark { id: self.id()?, place: self.place.clone(), alone }, slot))
     }
 
     /// More of its input has come, such as the body of a request. It goes on with its next poll, under another mark.
@@ -161,18 +161,24 @@ impl Drop for Current {
     }
 }
 
-/// `future`, with a mark of `work` in the register while it is polled. Alone in each poll, if the work is suspect.
+/// `future`, with a mark of `work` in the register until it ends. If the work is suspect it is alone in each poll, and has a mark while
+/// it is polled only: what it waits for says nothing.
 pub async fn computing<F: Future>(work: Arc<Work>, future: F) -> F::Output {
     let mut future = pin!(future);
+    let (usual, mut marked) = (Slot::new(), None);
     let mut asking = None;
-    let usual = Slot::new();
     let output = poll_fn(|context| {
         let _current = Current::set(Some(&work));
         if !work.is_suspect() {
             let Some(_inside) = gate::enter(context.waker()) else { return Poll::Pending };
-            let _marked = work.marked(&usual, false);
+            let id = work.id();
+            if marked.as_ref().is_none_or(|(before, _)| *before != id) {
+                marked = None;
+                marked = Some((id, work.marked(&usual, false)));
+            }
             return future.as_mut().poll(context);
         }
+        marked = None;
         let question = asking.get_or_insert_with(|| Asking::new(&work.crashes));
         let is_alone = ready!(question.poll(context));
         let polled = {
@@ -183,6 +189,7 @@ pub async fn computing<F: Future>(work: Arc<Work>, future: F) -> F::Output {
         polled
     })
     .await;
+    drop(marked);
     work.survived();
     output
 }
@@ -251,8 +258,9 @@ impl Handed {
             let _marked = work.marked(&question.slot, true);
             return gate::within(part);
         }
+        // The mark of the whole is there.
+        drop(question);
         let _inside = gate::enter_waiting();
-        let _marked = work.marked(&question.slot, false);
         part()
     }
 
@@ -261,42 +269,61 @@ impl Handed {
         self.is_alone || installed().is_some_and(|crashes| crashes.any.load(SeqCst))
     }
 
-    /// Does something with a file, on any thread. `id` says what makes it the same file with the same content.
+    /// Goes through files on one thread.
+    pub fn files(&self) -> Files {
+        Files { crashes: installed().cloned(), is_alone: self.is_alone, place: None }
+    }
+}
+
+/// Files that one thread goes through. The mark of a file is there until that of the next one: one call to the system for each.
+pub struct Files {
+    pub(super) crashes: Option<Arc<Crashes>>,
+    pub(super) is_alone: bool,
+    pub(super) place: Option<usize>,
+}
+
+impl Files {
+    /// Does something with a file. `id` says what makes it the same file with the same content.
     ///
     /// # Errors
     /// When the file is not tried again.
     pub fn file<T>(
-        &self,
+        &mut self,
         place: impl FnOnce() -> String,
         id: impl FnOnce() -> Id,
         part: impl FnOnce() -> T,
     ) -> Result<T, Refused> {
-        let Some(crashes) = installed() else { return Ok(part()) };
-        crashes.file(self.is_alone, place, id, part)
-    }
-}
-
-impl Crashes {
-    pub(super) fn file<T>(
-        self: &Arc<Self>,
-        is_alone: bool,
-        place: impl FnOnce() -> String,
-        id: impl FnOnce() -> Id,
-        part: impl FnOnce() -> T,
-    ) -> Result<T, Refused> {
+        let Some(crashes) = self.crashes.clone() else { return Ok(part()) };
         let id = id();
-        let is_suspect = self.admits(id)?;
-        let place = place();
-        let mut question = Asking::new(self);
-        let done = if is_alone || (is_suspect && question.wait()) {
-            let _marked = self.mark(id, &place, &question.slot, true);
+        let is_suspect = crashes.admits(id)?;
+        let mut mark = Mark { id, place: place(), alone: false };
+        let mut question = Asking::new(&crashes);
+        let done = if self.is_alone || (is_suspect && question.wait()) {
+            self.ends();
+            mark.alone = true;
+            let _marked = crashes.mark(&mark, &question.slot);
             gate::within(part)
         } else {
             let _inside = gate::enter_waiting();
-            let _marked = self.mark(id, &place, &question.slot, false);
+            match self.place {
+                Some(place) => crashes.register.change(place, &mark),
+                None => self.place = crashes.register.begin(&mark),
+            }
             part()
         };
-        self.survived(&[id]);
+        crashes.survived(&[id]);
         Ok(done)
+    }
+
+    fn ends(&mut self) {
+        if let (Some(crashes), Some(place)) = (&self.crashes, self.place.take()) {
+            crashes.register.end(place);
+        }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        self.ends();
     }
 }

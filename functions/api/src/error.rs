@@ -28,7 +28,7 @@ pub fn status_of(code: Code) -> StatusCode {
         Code::Conflict | Code::IdempotencyMismatch | Code::Paused => StatusCode::CONFLICT,
         Code::StaleVersion => StatusCode::PRECONDITION_FAILED,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::Unprocessable | Code::LimitReached => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::Unprocessable | Code::LimitReached | Code::Quarantined => StatusCode::UNPROCESSABLE_ENTITY,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
         Code::Internal | Code::ContentDamaged | Code::ContentMissing => StatusCode::INTERNAL_SERVER_ERROR,

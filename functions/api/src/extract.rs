@@ -1,6 +1,6 @@
 //! Extractors of handlers. The same as axum's own, but a refusal names the field, the nearest known name, and a remedy, in the one envelope.
 
-use crate::{MAX_JSON, error::Failure};
+use crate::{MAX_JSON, error::Failure, marks};
 use axum::{
     body::{Body, BodyDataStream},
     extract::{
@@ -193,7 +193,9 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
         if says.is_some_and(|length: u64| length > LIMIT as u64) {
             return Err(too_large(LIMIT).into());
         }
-        read(request.into_body(), LIMIT).await.map(Self).map_err(Failure::from)
+        let body = read(request.into_body(), LIMIT).await?;
+        marks::takes_in(&body).await?;
+        Ok(Self(body))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Read},
-    error::Answer,
+    error::{Answer, internal},
     extract::{Json, Open, Path, Query},
     pace::Paced,
     schema::{self, FlowReport, Flows},
@@ -142,11 +142,13 @@ pub(crate) async fn draw_flow(
             (flow, paint)
         }
     };
-    let (kind, text) = match drawing.format {
+    // A flow of thousands of nodes takes a while to draw: no other request waits for it.
+    let draw = move || match drawing.format {
         Format::Svg => ("image/svg+xml", flow::draw::svg(&flow, &paint)),
         Format::Dot => ("text/vnd.graphviz; charset=utf-8", flow::draw::dot(&flow, &paint)),
         Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &paint)),
     };
+    let (kind, text) = workspace::blocking::run(draw).await.map_err(|_| internal())?;
     // Names in a drawing are written by people and models: it is no page of this origin, and runs nothing.
     let policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
     Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, policy)], text))

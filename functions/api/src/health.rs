@@ -10,6 +10,7 @@ use domain::{Code, Error};
 use futures::future::{BoxFuture, join_all};
 use http::header;
 use identity::Means;
+use ports::crash;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use workspace::Damage;
 
@@ -64,6 +65,8 @@ async fn degraded(context: &Context) -> BTreeMap<&'static str, String> {
     let full = || ("disk", "full: requests that add are refused until there is room".to_owned());
     let mut degraded: BTreeMap<_, _> = (!(context.has_room)()).then(full).into_iter().collect();
     degraded.extend(damaged(context).await.map(|damage| ("archive", damage)));
+    let refused = crash::installed().map_or(0, |crashes| crashes.refused().len());
+    degraded.extend((refused > 0).then(|| ("inputs", format!("refused, as the process died of them: {refused}"))));
     degraded
 }
 

@@ -27,6 +27,7 @@ mod idempotency;
 mod insight;
 mod jwks;
 mod keys;
+mod marks;
 mod members;
 mod metrics;
 mod models;

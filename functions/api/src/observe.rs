@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Failure, internal},
+    marks,
     metrics::{Requests, Route},
 };
 use actor::held::watched;
@@ -14,7 +15,7 @@ use axum::{
 use domain::{Code, Error, panic_text};
 use futures::FutureExt;
 use http::{HeaderValue, StatusCode, header};
-use ports::Clock;
+use ports::{Clock, crash};
 use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -42,7 +43,16 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
     let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
 
     let at = format!("{} {}", route.method, route.path());
-    let answer = watched(at, AssertUnwindSafe(next.run(request)).catch_unwind()).instrument(span.clone()).await;
+    let work = marks::of(&route, &request);
+    let handled = watched(at, AssertUnwindSafe(next.run(request)).catch_unwind());
+    let answer = async {
+        match work {
+            None => handled.await,
+            Some(Ok(work)) => crash::computing(work, handled).await,
+            Some(Err(refused)) => Ok(Failure::from(refused).into_response()),
+        }
+    };
+    let answer = answer.instrument(span.clone()).await;
     let mut response = answer.unwrap_or_else(|panic| {
         span.in_scope(|| tracing::error!(panic = panic_text(panic.as_ref()), "a handler panicked"));
         internal().into_response()

@@ -69,6 +69,18 @@ pub fn held(watchdog: Watchdog) -> Counters {
     })
 }
 
+/// The inputs that were computed when a process of this server died.
+pub fn crashes() -> Counters {
+    Box::new(|out| {
+        let Some(crashes) = ports::crash::installed() else { return };
+        let (known, refused) = (crashes.suspects().cases.len() as u64, crashes.refused().len() as u64);
+        gauge(out, "buildscale_crash_suspects", "Inputs that were computed when a process of this server died.", known);
+        gauge(out, "buildscale_crash_refused", "Those that are not tried again.", refused);
+        let refusals = crashes.refusals();
+        total(out, "buildscale_crash_refusals", "Requests and files that were refused for it.", refusals);
+    })
+}
+
 /// The work of its worker.
 pub fn worker(worker: &Worker) -> Counters {
     let worker = worker.clone();

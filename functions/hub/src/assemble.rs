@@ -111,6 +111,7 @@ pub fn assemble(
     let counted = [
         counters::process(clock.now()),
         counters::held(Watchdog::start(HELD).map_err(Failure::Io)?),
+        counters::crashes(),
         parts::counters(&store),
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),

@@ -2,6 +2,7 @@
 //! code is the same as in the cloud; only `assemble` names adapters.
 
 pub mod assemble;
+mod crashes;
 pub mod driver;
 mod parts;
 mod secrets;

@@ -1,10 +1,13 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, secrets, sweeping};
+use crate::{Failure, assemble, assemble::Hub, crashes, secrets, sweeping};
 use assembly::{Config, Sources, log::Format};
 use flow::observe::TaskMetrics;
 use models::Router;
-use ports::{KnownSecrets, Model};
+use ports::{
+    KnownSecrets, Model,
+    crash::{self, Id},
+};
 use std::{
     io::{IsTerminal, Write},
     net::{Ipv4Addr, SocketAddr},
@@ -73,6 +76,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     config.server.listen = Some(address.to_string());
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
+    crashes::begin(&args.data_dir);
     let repaired = hub.workspaces.repair_all().await.map_err(Failure::Repair)?;
     tracing::info!(
         checked = repaired.checked,
@@ -335,9 +339,18 @@ async fn mend_transcripts(context: Arc<api::Context>, transcript: Arc<chat::Tran
             let page = context.workspaces.list(WORKSPACES, cursor).await?;
             for workspace in page.workspaces {
                 for chat in context.chats.list(workspace.workspace_id, CHATS, None).await?.chats {
-                    // A person may have removed it.
-                    if let Err(error) = transcript.catch_up(workspace.workspace_id, chat.chat_id).await {
-                        tracing::debug!(chat = %chat.chat_id, %error, "this chat's file is not mended");
+                    let place = || format!("the file of the chat {}", chat.chat_id);
+                    let id = || Id::of(&[b"transcript", chat.chat_id.to_string().as_bytes()]);
+                    let mended = transcript.catch_up(workspace.workspace_id, chat.chat_id);
+                    match crash::guarded(place, id, mended).await {
+                        Ok(Ok(_)) => {}
+                        // A person may have removed it.
+                        Ok(Err(error)) => {
+                            tracing::debug!(chat = %chat.chat_id, %error, "this chat's file is not mended");
+                        }
+                        Err(_) => {
+                            tracing::warn!(chat = %chat.chat_id, "a chat's file is left out: the process died of it")
+                        }
                     }
                 }
             }

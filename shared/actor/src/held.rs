@@ -4,6 +4,7 @@
 //! several times within its bound, and reports each poll that lasts longer. Being watched costs two additions and two locks per poll, which only the
 //! watchdog contends for, and no clock.
 
+use ports::crash::gate;
 use std::{
     cell::Cell,
     future::{Future, poll_fn},
@@ -13,6 +14,7 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
         mpsc::{RecvTimeoutError, Sender, channel},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -73,6 +75,8 @@ impl Drop for Turn {
 pub async fn watched<F: Future>(at: impl Into<Arc<str>>, work: F) -> F::Output {
     let (at, mut work) = (at.into(), pin!(work));
     poll_fn(|context| {
+        // While an input that may end the process computes alone, nothing else does.
+        let Some(_inside) = gate::enter(context.waker()) else { return Poll::Pending };
         let _turn = Turn::begin(&at);
         work.as_mut().poll(context)
     })

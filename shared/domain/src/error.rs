@@ -53,6 +53,8 @@ pub enum Code {
     NotBegun,
     /// It was begun, and its outcome is not known: it may have taken effect or not.
     OutcomeUnknown,
+    /// The very same input ended the process of the server while nothing else ran, so it is not tried again for now.
+    Quarantined,
 }
 
 impl fmt::Display for Code {

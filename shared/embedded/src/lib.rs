@@ -5,6 +5,7 @@
 //!
 //! * [`Store`] opens the file and holds the one [writer](mod@writer) and the [readers](mod@readers).
 //! * [`LocalBlobs`] keeps contents under their SHA-256.
+//! * [`Marks`] tells the next process what this one computed when it died.
 //! * [`LocalBus`] carries hints between the tasks of this process.
 
 mod blobs;
@@ -13,6 +14,7 @@ mod checkpoint;
 mod cursor;
 mod lanes;
 mod mailbox;
+mod marks;
 mod messages;
 mod queue;
 mod readers;
@@ -26,6 +28,7 @@ mod writer;
 
 pub use blobs::LocalBlobs;
 pub use bus::LocalBus;
+pub use marks::{Left, Marks};
 pub use secrets::LocalSecrets;
 pub use stats::Stats;
 pub use store::{Durability, OpenError, Options, Store};

@@ -6,6 +6,7 @@
 mod blobs;
 mod bus;
 mod clock;
+pub mod crash;
 mod error;
 mod model;
 mod queue;

@@ -3,7 +3,11 @@
 use domain::{Error, FilePath};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
-use std::path::{Path, PathBuf};
+use ports::crash::Id;
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 /// A folder or file to walk from, which exists, and its path on disk.
 pub(crate) struct Start {
@@ -32,6 +36,14 @@ impl Start {
         let mut walk = WalkBuilder::new(&self.on_disk);
         walk.standard_filters(false).follow_links(false);
         walk
+    }
+
+    /// What a file on disk is known by to those who ask whether the process died of it: another content has another time.
+    pub fn id(&self, on_disk: &Path) -> Id {
+        let found = std::fs::symlink_metadata(on_disk);
+        let (length, changed) = found.map_or((0, (0, 0)), |found| (found.len(), (found.mtime(), found.mtime_nsec())));
+        let text = format!("{length} {changed:?}");
+        Id::of(&[b"search", on_disk.as_os_str().as_encoded_bytes(), text.as_bytes()])
     }
 
     /// The path in the workspace of a file on disk; none for a name that is no path.

@@ -2,7 +2,7 @@
 
 use crate::{
     call::{self, Answer, Call, Done},
-    disk::Pattern,
+    disk::{Pattern, walking},
     effects::{Declaration, Declare},
     list::{row, to_value},
 };
@@ -60,17 +60,25 @@ pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
     let after = time("modified_after", args.modified_after.as_deref())?;
     let before = time("modified_before", args.modified_before.as_deref())?;
     let (infos, whole) = call.workspace.list_tree(&path, LOOK_AT).await?;
-    let holds = |info: &Info| {
-        name.as_ref().is_none_or(|name| name.matches(&path, &info.path))
-            && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == Kind::Folder))
-            && args.min_size.is_none_or(|min| info.kind != Kind::Folder && info.size >= min)
-            && args.max_size.is_none_or(|max| info.kind != Kind::Folder && info.size <= max)
-            && after.is_none_or(|after| info.updated_at >= after)
-            && before.is_none_or(|before| info.updated_at < before)
-    };
-    let mut found: Vec<Info> = infos.into_iter().filter(holds).collect();
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    let (total, limit) = (found.len(), args.limit.unwrap_or(200));
+    // Up to 100,000 paths are compared with a pattern and sorted: no other request waits for it.
+    walking(move || {
+        let holds = |info: &Info| {
+            name.as_ref().is_none_or(|name| name.matches(&path, &info.path))
+                && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == Kind::Folder))
+                && args.min_size.is_none_or(|min| info.kind != Kind::Folder && info.size >= min)
+                && args.max_size.is_none_or(|max| info.kind != Kind::Folder && info.size <= max)
+                && after.is_none_or(|after| info.updated_at >= after)
+                && before.is_none_or(|before| info.updated_at < before)
+        };
+        let mut found: Vec<Info> = infos.into_iter().filter(holds).collect();
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        show(found, whole, args.limit.unwrap_or(200))
+    })
+    .await?
+}
+
+fn show(mut found: Vec<Info>, whole: bool, limit: usize) -> Answer {
+    let total = found.len();
     found.truncate(limit);
     let lines = found.iter().map(|info| format!("{}{}", info.path, row(info).trim_start_matches(&*info.name)));
     let mut output = if total == 0 { "nothing matches".into() } else { lines.collect::<Vec<_>>().join("\n") };

@@ -11,6 +11,7 @@ use domain::{Error, FilePath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::WalkState;
+use ports::crash::{self, gate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -115,17 +116,23 @@ impl Search for Grep {
     }
 
     fn paths(found: &Found) -> Vec<FilePath> {
-        found.files.iter().map(|hits| &hits.path).chain(&found.large).cloned().collect()
+        found.files.iter().map(|hits| &hits.path).chain(&found.large).chain(&found.refused).cloned().collect()
     }
 
     fn keep(found: &mut Found, known: &HashSet<FilePath>) {
         found.files.retain(|hits| known.contains(&hits.path));
         found.large.retain(|path| known.contains(path));
+        found.refused.retain(|path| known.contains(path));
     }
 
     fn show(&self, found: Found) -> Done {
         let limit = self.limit.unwrap_or(200);
-        let left_out = left_out(&found.large);
+        let largest = workspace::MAX_FILE / (1024 * 1024);
+        let left_out = [
+            left_out(&found.large, &format!("over {largest} MiB")),
+            left_out(&found.refused, "the server died of searching it"),
+        ];
+        let not_searched: Vec<_> = found.large.iter().chain(&found.refused).cloned().collect();
         let mut done = match self.mode {
             Mode::Content => show_lines(&found, limit),
             Mode::Files => show_files(&found, limit, |hits| hits.path.to_string(), |hits| json!(hits.path)),
@@ -136,9 +143,9 @@ impl Search for Grep {
                 |hits| json!({ "path": hits.path, "count": hits.matches }),
             ),
         };
-        if let Some(left_out) = left_out {
-            done.output.push_str(&left_out);
-            done.result["not_searched"] = json!(found.large);
+        left_out.iter().flatten().for_each(|told| done.output.push_str(told));
+        if !not_searched.is_empty() {
+            done.result["not_searched"] = json!(not_searched);
         }
         done
     }
@@ -200,6 +207,8 @@ pub(crate) struct Found {
     gave_up: Option<GaveUp>,
     /// The files that are too large to be searched.
     large: Vec<FilePath>,
+    /// The files that the process died of.
+    refused: Vec<FilePath>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -216,47 +225,59 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     let large = Mutex::new(Vec::new());
     let kept = AtomicUsize::new(0);
     let (late, until) = (AtomicBool::new(false), Instant::now() + LASTS);
+    let refused = Mutex::new(Vec::new());
+    let handed = crash::hand_on();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(12);
-    start.walk().threads(threads).build_parallel().run(|| {
-        let (matcher, files, kept, late) = (matcher.clone(), &files, &kept, &late);
-        let large = &large;
-        let mut searcher = SearcherBuilder::new()
-            .line_number(wants.lines)
-            .before_context(wants.context)
-            .after_context(wants.context)
-            .binary_detection(BinaryDetection::quit(0))
-            .build();
-        Box::new(move |entry| {
-            let Ok(entry) = entry else { return WalkState::Continue };
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                return WalkState::Continue;
-            }
-            let Some(path) = start.logical(entry.path()) else { return WalkState::Continue };
-            if glob.is_some_and(|glob| !glob.matches(&start.path, &path)) {
-                return WalkState::Continue;
-            }
-            // A chat's file has short lines, however long it gets.
-            let is_large = entry.metadata().is_ok_and(|found| found.len() > workspace::MAX_FILE as u64);
-            if is_large && !path.as_str().starts_with("/chats/") {
-                large.lock().unwrap_or_else(PoisonError::into_inner).push(path);
-                return WalkState::Continue;
-            }
-            if Instant::now() >= until {
-                late.store(true, Ordering::Relaxed);
-                return WalkState::Quit;
-            }
-            let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
-            // A file that went away, or cannot be read: not there.
-            let _ = searcher.search_path(&matcher, entry.path(), &mut hits);
-            let hits = hits.hits;
-            if hits.matches > 0 {
-                let sum = kept.fetch_add(hits.lines.len().max(1), Ordering::Relaxed);
-                files.lock().unwrap_or_else(PoisonError::into_inner).push(hits);
-                if sum > KEPT && wants.lines {
+    let threads = if handed.one_at_a_time() { 1 } else { threads };
+    // This thread only waits for those that search.
+    let walk = || start.walk().threads(threads).build_parallel();
+    gate::outside(|| {
+        walk().run(|| {
+            let (matcher, files, kept, late) = (matcher.clone(), &files, &kept, &late);
+            let (large, refused, mut marked) = (&large, &refused, handed.files());
+            let mut searcher = SearcherBuilder::new()
+                .line_number(wants.lines)
+                .before_context(wants.context)
+                .after_context(wants.context)
+                .binary_detection(BinaryDetection::quit(0))
+                .build();
+            Box::new(move |entry| {
+                let Ok(entry) = entry else { return WalkState::Continue };
+                if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                    return WalkState::Continue;
+                }
+                let Some(path) = start.logical(entry.path()) else { return WalkState::Continue };
+                if glob.is_some_and(|glob| !glob.matches(&start.path, &path)) {
+                    return WalkState::Continue;
+                }
+                // A chat's file has short lines, however long it gets.
+                let is_large = entry.metadata().is_ok_and(|found| found.len() > workspace::MAX_FILE as u64);
+                if is_large && !path.as_str().starts_with("/chats/") {
+                    large.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+                    return WalkState::Continue;
+                }
+                if Instant::now() >= until {
+                    late.store(true, Ordering::Relaxed);
                     return WalkState::Quit;
                 }
-            }
-            WalkState::Continue
+                let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
+                let (place, id) = (|| format!("a search of {}", entry.path().display()), || start.id(entry.path()));
+                // A file that went away, or cannot be read: not there.
+                let searched = marked.file(place, id, || drop(searcher.search_path(&matcher, entry.path(), &mut hits)));
+                let hits = hits.hits;
+                if searched.is_err() {
+                    refused.lock().unwrap_or_else(PoisonError::into_inner).push(hits.path);
+                    return WalkState::Continue;
+                }
+                if hits.matches > 0 {
+                    let sum = kept.fetch_add(hits.lines.len().max(1), Ordering::Relaxed);
+                    files.lock().unwrap_or_else(PoisonError::into_inner).push(hits);
+                    if sum > KEPT && wants.lines {
+                        return WalkState::Quit;
+                    }
+                }
+                WalkState::Continue
+            })
         })
     });
     let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -268,17 +289,18 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     };
     let mut large = large.into_inner().unwrap_or_else(PoisonError::into_inner);
     large.sort_unstable();
-    Found { files, gave_up, large }
+    let mut refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+    refused.sort_unstable();
+    Found { files, gave_up, large, refused }
 }
 
 /// The note about files that were not searched.
-fn left_out(large: &[FilePath]) -> Option<String> {
+fn left_out(paths: &[FilePath], why: &str) -> Option<String> {
     /// How many are named.
     const NAMED: usize = 5;
-    let named: Vec<&str> = large.iter().take(NAMED).map(FilePath::as_str).collect();
-    let more = if large.len() > NAMED { format!(" and {} more", large.len() - NAMED) } else { String::new() };
-    let limit = workspace::MAX_FILE / (1024 * 1024);
-    (!large.is_empty()).then(|| format!("\n[not searched, as over {limit} MiB: {}{more}]", named.join(", ")))
+    let named: Vec<&str> = paths.iter().take(NAMED).map(FilePath::as_str).collect();
+    let more = if paths.len() > NAMED { format!(" and {} more", paths.len() - NAMED) } else { String::new() };
+    (!paths.is_empty()).then(|| format!("\n[not searched, as {why}: {}{more}]", named.join(", ")))
 }
 
 /// Collects the matches of the searcher in one file.

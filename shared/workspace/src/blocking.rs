@@ -3,6 +3,7 @@
 //! A simulation runs it on the calling thread. Otherwise the time that a thread takes would decide the order of events, and one seed would stand for
 //! many different runs.
 
+use ports::crash;
 use std::{cell::Cell, marker::PhantomData};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -32,5 +33,9 @@ impl Drop for Inline {
 /// # Errors
 /// When it panics, or its runtime ends before it has begun.
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
-    if INLINE.get() { Ok(work()) } else { spawn_blocking(work).await }
+    if INLINE.get() {
+        return Ok(work());
+    }
+    let handed = crash::hand_on();
+    spawn_blocking(move || handed.run(work)).await
 }

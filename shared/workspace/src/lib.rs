@@ -24,6 +24,7 @@ mod archive;
 pub mod blocking;
 mod changes;
 mod commit;
+mod crashes;
 mod damage;
 mod error;
 mod files;

@@ -8,7 +8,7 @@
 use crate::{
     Change, Kind, Op, Repaired, Result, Workspace,
     commit::CHANGES_KEPT,
-    error,
+    crashes, error,
     keys::Keys,
     mirror::{Area, Mirror, OnDisk},
     trash,
@@ -129,7 +129,10 @@ impl Workspace {
             let (at, id) = (path.clone(), self.0.clock.id());
             let kind = found.as_ref().map(|entry| entry.kind).or(path.is_root().then_some(Kind::Folder));
             let fixed = match (kind, found) {
-                (Some(Kind::File), Some(entry)) => self.restore_to_latest(&path, &entry).await?,
+                (Some(Kind::File), Some(entry)) => {
+                    let put_right = self.restore_to_latest(&path, &entry);
+                    crashes::unless_refused(&self.0.keys, &path, entry.sha256, put_right).await.unwrap_or(Ok(false))?
+                }
                 (Some(Kind::Folder), entry) => {
                     if deep {
                         let folder = entry.map_or(self.0.keys.root(), |entry| entry.file_id);

@@ -55,6 +55,7 @@ pub enum ErrorCode {
     Paused,
     NotBegun,
     OutcomeUnknown,
+    Quarantined,
 }
 
 /// An error inside of an answer.

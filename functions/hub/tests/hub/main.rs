@@ -2,6 +2,7 @@
 //! its use over HTTP, in every world.
 
 mod commands;
+mod crashed;
 mod full;
 mod killed;
 mod large;

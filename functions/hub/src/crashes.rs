@@ -1,0 +1,43 @@
+//! What the hub before this one died in, and what is not tried again for it.
+
+use domain::Timestamp;
+use embedded::Marks;
+use ports::{
+    SystemClock,
+    crash::{self, Crashes, ENOUGH, Standing},
+};
+use std::{path::Path, sync::Arc};
+
+/// The folder of the data directory.
+const FOLDER: &str = "crashes";
+
+/// Reads what the hub before was at when it ended, says it, and begins to note what this one is at. To be called when nobody else uses
+/// the data directory. A hub that cannot note it works without.
+pub(crate) fn begin(data: &Path) {
+    let (marks, left) = match Marks::open(&data.join(FOLDER)) {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::warn!(%error, "what is computed is not noted: an input that ends the process can do so again");
+            return;
+        }
+    };
+    let crashes =
+        Crashes::new(Arc::new(marks), Arc::new(SystemClock), left.known, &left.marks, env!("CARGO_PKG_VERSION"));
+    for mark in &left.marks {
+        let (input, at, alone) = (mark.id, &*mark.place, mark.alone);
+        match crashes.standing(mark.id) {
+            Standing::Refused => {
+                let deaths = ENOUGH;
+                tracing::error!(%input, at, deaths, "the hub died of this input, which is not tried again");
+            }
+            _ => {
+                tracing::warn!(%input, at, alone, "the hub before this one ended in the middle of this: it computes alone now")
+            }
+        }
+    }
+    for case in crashes.refused() {
+        let since: Timestamp = case.at;
+        tracing::warn!(input = %case.id, at = case.place, %since, "this input is not tried again");
+    }
+    crash::install(crashes);
+}

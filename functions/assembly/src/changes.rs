@@ -38,7 +38,8 @@ impl Changes for WorkspaceChanges {
     }
     async fn states(&self) -> ports::Result<Vec<WorkspaceEvent>> {
         let chats = self.ways.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;
-        let tasks = self.ways.tasks.list(self.workspace, &TaskFilter::default(), LISTED, None).await.map_err(unreadable)?;
+        let tasks =
+            self.ways.tasks.list(self.workspace, &TaskFilter::default(), LISTED, None).await.map_err(unreadable)?;
         let chats = chats.chats.iter().filter_map(ChatView::event);
         Ok(chats.chain(tasks.tasks.iter().filter_map(TaskView::event)).collect())
     }

@@ -2,9 +2,9 @@
 //! functions in the cloud and the tests of whole systems each bring their adapters, and have the same parts, configuration and
 //! care for secrets.
 
-mod changes;
 mod activity;
 mod auth;
+mod changes;
 mod config;
 pub mod counters;
 mod emf;

@@ -5,9 +5,7 @@ mod support;
 
 use async_trait::async_trait;
 use axum::body::BodyDataStream;
-use domain::{
-    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent,
-};
+use domain::{Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Timestamp, WorkspaceEvent};
 use futures::StreamExt;
 use ports::Bus;
 use std::{

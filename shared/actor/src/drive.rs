@@ -3,7 +3,8 @@
 mod take;
 
 use crate::{
-    ActorId, Announcement, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, StopRequest, Target, Tree, View, clean,
+    ActorId, Announcement, Content, Decision, Entry, HoldRequest, Input, Machine, Mail, StopRequest, Target, Tree,
+    View, clean,
     draft::Draft,
     effect::{Reported, Running},
     load::Loaded,

@@ -32,7 +32,8 @@ pub use kind::Kind;
 pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, Parking, next_number, read_after};
 pub use machine::{
-    Announcement,     Decision, EffectKey, Follow, HoldRequest, Input, Letter, Machine, NobodyFollows, StopRequest, Target, Tree, View,
+    Announcement, Decision, EffectKey, Follow, HoldRequest, Input, Letter, Machine, NobodyFollows, StopRequest, Target,
+    Tree, View,
 };
 pub use mail::{Content, Mail, Mailbox, Unreadable};
 pub use nudge::nudge;

@@ -3,9 +3,7 @@
 use crate::{ActorId, Entry};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{
-    Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel,
-};
+use domain::{Announced, CommandId, Principal, Stamp, StopId, Timestamp, WorkspaceEvent, WorkspaceId, changes_channel};
 use ports::Key;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 

@@ -117,9 +117,8 @@ impl Workspace {
             writes.push(record.expiring(change.at + CALLS_KEPT));
         }
         let stamp = self.0.clock.stamp();
-        let record = |id| {
-            Write::put(self.0.keys.change(id), body.clone(), Expect::Absent).expiring(change.at + CHANGES_KEPT)
-        };
+        let record =
+            |id| Write::put(self.0.keys.change(id), body.clone(), Expect::Absent).expiring(change.at + CHANGES_KEPT);
         writes.push(record(stamp.id));
         self.touched();
         match self.0.table.commit(writes).await {

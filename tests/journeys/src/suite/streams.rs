@@ -118,7 +118,8 @@ pub(super) async fn a_workspace_tells_its_watchers_of_every_change(stage: Stage)
     // A task runs.
     client.flow(&place, "choice", &[("workflow.yaml", testkit::flows::CHOICE)]).await?;
     let task = client.run(&place, "choice", json!({ "good": true })).await?;
-    let is_finished = told("task_updated", json!({ "task_id": task["task_id"], "flow": "choice", "phase": "finished" }));
+    let is_finished =
+        told("task_updated", json!({ "task_id": task["task_id"], "flow": "choice", "phase": "finished" }));
     watch.until(|events| events.iter().any(&is_finished)).await?;
 
     client.ask(Method::DELETE, &chat, Value::Null).await?;
@@ -138,7 +139,7 @@ pub(super) async fn a_workspace_tells_its_watchers_of_every_change(stage: Stage)
     assert_eq!(odd.last().map(|event| &event.data["reason"]), Some(&json!("unknown_cursor")));
 
     // A page has no token in its stream's headers.
-    let made = client.ask(Method::POST, &format!("{place}/stream-tickets"), json!({})).await?.is(201)?.json()?;
+    let made = client.ask(Method::POST, &format!("{place}/stream-tickets"), json!({})).await?.is(201)?.json();
     let url = made["url"].as_str().ok_or("no url")?;
     let browser = client.with_token(None);
     browser.open(&format!("{url}&after=0")).await?.until(|events| events.iter().any(&is_moved)).await?;

@@ -67,9 +67,9 @@ impl Marks {
 }
 
 fn read(place: &[u8]) -> Option<Mark> {
-    let alone = match place.first()? {
-        &ALONE => true,
-        &BESIDE => false,
+    let alone = match *place.first()? {
+        ALONE => true,
+        BESIDE => false,
         _ => return None,
     };
     let text = std::str::from_utf8(place).ok()?;

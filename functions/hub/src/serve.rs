@@ -1,6 +1,6 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, secrets, sweeping};
+use crate::{Failure, assemble, assemble::Hub, secrets, sweeping, transcripts};
 use assembly::{Config, Sources, log::Format};
 use flow::observe::TaskMetrics;
 use models::Router;
@@ -80,6 +80,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         rebuilt = repaired.rebuilt,
         "workspaces are in line with the index"
     );
+    transcripts::note(&args.data_dir, &repaired)?;
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
@@ -103,7 +104,12 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         async move { worker.run(shutdown).await }
     });
     let checkpointing = engine.spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
-    let mending = engine.spawn(mend_transcripts(context.clone(), hub.transcript.clone(), shutdown.clone()));
+    let mending = engine.spawn(transcripts::mend(
+        args.data_dir.clone(),
+        context.clone(),
+        hub.transcript.clone(),
+        shutdown.clone(),
+    ));
     let sweeping = engine.spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
     let counting = engine.spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
@@ -315,39 +321,6 @@ async fn count_tasks(metrics: Arc<TaskMetrics>, context: Arc<api::Context>, shut
         counted = metrics.count_earlier(&context.workspaces, &context.tasks) => {
             if let Err(error) = counted {
                 tracing::warn!(%error, "some tasks of before the start are not counted until they go on");
-            }
-        }
-    }
-}
-
-/// A power cut may have taken the end of a chat's file, which is never synced. The chats that were active last are brought in line
-/// with their logs now, the others when they are next loaded.
-async fn mend_transcripts(context: Arc<api::Context>, transcript: Arc<chat::Transcript>, shutdown: CancellationToken) {
-    const WORKSPACES: usize = 200;
-    const CHATS: usize = 20;
-    let mending = async {
-        let mut cursor = None;
-        loop {
-            let page = context.workspaces.list(WORKSPACES, cursor).await?;
-            for workspace in page.workspaces {
-                for chat in context.chats.list(workspace.workspace_id, CHATS, None).await?.chats {
-                    // A person may have removed it.
-                    if let Err(error) = transcript.catch_up(workspace.workspace_id, chat.chat_id).await {
-                        tracing::debug!(chat = %chat.chat_id, %error, "this chat's file is not mended");
-                    }
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok::<(), domain::Error>(());
-            }
-        }
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        mended = mending => {
-            if let Err(error) = mended {
-                tracing::warn!(%error, "some chats' files may be behind their logs until those chats are next loaded");
             }
         }
     }

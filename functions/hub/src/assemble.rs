@@ -48,6 +48,8 @@ pub struct Hub {
     pub feeds: Feeds,
     /// Looks after what was left behind.
     pub sweeps: Sweeps,
+    /// Knows which threads a computation holds.
+    pub watchdog: Arc<Watchdog>,
     /// Its HTTP.
     pub front: Front,
 }
@@ -105,9 +107,10 @@ pub fn assemble(
     let table = engine.ways.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let sweeps = Sweeps::of(&engine.ways, config, []);
+    let watchdog = Arc::new(Watchdog::start(HELD).map_err(Failure::Io)?);
     let counted = [
         counters::process(clock.now()),
-        counters::held(Watchdog::start(HELD).map_err(Failure::Io)?),
+        counters::held(watchdog.clone()),
         parts::counters(&store),
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),
@@ -127,5 +130,19 @@ pub fn assemble(
     let front = Front::new(&engine.ways, engine.tools, engine.model.catalog(), config, outside);
     let Ways { workspaces, tasks, .. } = engine.ways;
     let transcript = engine.transcript;
-    Ok(Hub { store, workspaces, sandboxes, models, bus, tasks, transcript, observing, worker, feeds, sweeps, front })
+    Ok(Hub {
+        store,
+        workspaces,
+        sandboxes,
+        models,
+        bus,
+        tasks,
+        transcript,
+        observing,
+        worker,
+        feeds,
+        sweeps,
+        watchdog,
+        front,
+    })
 }

@@ -4,6 +4,7 @@
 pub mod assemble;
 pub mod backup;
 pub mod driver;
+pub mod notify;
 mod parts;
 mod secrets;
 pub mod serve;

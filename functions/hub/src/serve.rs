@@ -1,6 +1,6 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, secrets, sweeping, transcripts};
+use crate::{Failure, assemble, assemble::Hub, notify::Notifier, secrets, sweeping, transcripts};
 use assembly::{Config, Sources, log::Format};
 use flow::observe::TaskMetrics;
 use models::Router;
@@ -113,6 +113,9 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let sweeping = engine.spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
     let counting = engine.spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
+    let telling = Notifier::of(&environment).map(|notifier| {
+        tokio::spawn(notifier.follow(address, engine.handle(), hub.watchdog.clone(), shutdown.clone()))
+    });
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -155,6 +158,8 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::warn!(%error, "the next start compares more files than it had to");
     }
     hub.store.close().await;
+    // Until here it gives signs of life: its end may take longer than the service manager waits for one.
+    telling.inspect(JoinHandle::abort);
     tracing::info!("ended");
     served.map_err(Failure::Io)
 }
@@ -169,7 +174,11 @@ impl Engine {
     }
 
     fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-        self.0.as_ref().map_or_else(Handle::current, |threads| threads.handle().clone()).spawn(work)
+        self.handle().spawn(work)
+    }
+
+    fn handle(&self) -> Handle {
+        self.0.as_ref().map_or_else(Handle::current, |threads| threads.handle().clone())
     }
 }
 

@@ -7,6 +7,7 @@ mod full;
 mod killed;
 mod large;
 mod lifetime;
+mod notified;
 mod observed;
 mod providers;
 mod queued;

@@ -60,7 +60,7 @@ pub fn traces(traces: Option<Arc<TurnTraces>>) -> Counters {
 }
 
 /// The threads that computations hold.
-pub fn held(watchdog: Watchdog) -> Counters {
+pub fn held(watchdog: Arc<Watchdog>) -> Counters {
     Box::new(move |out| {
         let now = watchdog.held().len() as u64;
         gauge(out, "buildscale_threads_held", "Threads that a computation holds now.", now);

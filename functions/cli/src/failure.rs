@@ -82,8 +82,15 @@ pub enum Failure {
     #[error("interrupted")]
     Interrupted,
     /// The hub of this process did not start or ended badly, or its configuration is wrong.
-    #[error("{}", chain(.0.as_ref()))]
-    Hub(Box<dyn std::error::Error + Send + Sync>),
+    #[error("{}", chain(.error.as_ref()))]
+    Hub {
+        /// Why.
+        error: Box<dyn std::error::Error + Send + Sync>,
+        /// Stable, for programs.
+        code: &'static str,
+        /// What to do about it.
+        hint: Option<&'static str>,
+    },
     /// Standard output or standard error.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -141,7 +148,7 @@ impl Failure {
             Self::Interrupted => Exit::Interrupted,
             // A reader of our output may leave when it has seen enough, as `head` does: that is no failure.
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-            Self::Foreign { .. } | Self::Local { .. } | Self::Hub(_) | Self::Io(_) => Exit::Failed,
+            Self::Foreign { .. } | Self::Local { .. } | Self::Hub { .. } | Self::Io(_) => Exit::Failed,
         }
     }
 
@@ -169,7 +176,7 @@ impl Failure {
             Self::Foreign { .. } => "NOT_A_HUB",
             Self::Local { .. } | Self::Io(_) => "IO",
             Self::Interrupted => "CANCELLED",
-            Self::Hub(_) => "HUB",
+            Self::Hub { code, .. } => code,
         }
     }
 
@@ -180,6 +187,7 @@ impl Failure {
             Self::Refused(refusal) if refusal.status == 401 => {
                 Some("this hub wants a token: set BUILDSCALE_TOKEN or give --token")
             }
+            Self::Hub { hint, .. } => *hint,
             Self::Unreachable { .. } => Some("start it with: buildscale serve (or name another with --url)"),
             Self::Foreign { .. } => Some("check --url and BUILDSCALE_URL"),
             Self::NoFolder(_) => {

@@ -54,7 +54,11 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), Failure
             Err(_) => {
                 let told = fs::read_to_string(&log).unwrap_or_default();
                 let last = told.lines().last().unwrap_or("it says nothing").to_owned();
-                return Err(Failure::Hub(format!("the hub did not start: {last}").into()));
+                return Err(Failure::Hub {
+                    error: format!("the hub did not start: {last}").into(),
+                    code: "HUB",
+                    hint: None,
+                });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
-use crate::{Failure, parts, secrets};
+use crate::{Failure, backup::STORE, parts, secrets};
 use actor::held::Watchdog;
 use assembly::{
     Base, Config, Durability, Front, Observing, Outside, OwnFeeds, Parts, TurnTraces, Voices, Ways, Within, counters,
@@ -22,7 +22,7 @@ const HELD: Duration = Duration::from_millis(500);
 const RESERVE: u64 = 4 * 1024 * 1024;
 
 /// The folder of the data directory that has everybody's files.
-const WORKSPACES: &str = "workspaces";
+pub(crate) const WORKSPACES: &str = "workspaces";
 
 /// The parts of a hub, not yet running.
 pub struct Hub {
@@ -50,6 +50,8 @@ pub struct Hub {
     pub feeds: Feeds,
     /// Looks after stranded work.
     pub sweeps: Sweeps,
+    /// Knows which threads a computation holds.
+    pub watchdog: Arc<Watchdog>,
     /// Its HTTP.
     pub front: Front,
 }
@@ -83,7 +85,7 @@ pub fn assemble(
         has_data: parts::has_workspaces(&files),
         reserve: RESERVE,
     };
-    let store = Arc::new(Store::open(data.join("buildscale.sqlite3"), clock.clone(), options)?);
+    let store = Arc::new(Store::open(data.join(STORE), clock.clone(), options)?);
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
     let table: Arc<dyn Table> = Arc::new(Spilling::new(store.table(), blobs.clone()));
     let queue: Arc<dyn Queue> = store.queue();
@@ -108,9 +110,10 @@ pub fn assemble(
     let table = engine.ways.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let sweeps = Sweeps::of(&engine.ways, config, []);
+    let watchdog = Arc::new(Watchdog::start(HELD).map_err(Failure::Io)?);
     let counted = [
         counters::process(clock.now()),
-        counters::held(Watchdog::start(HELD).map_err(Failure::Io)?),
+        counters::held(watchdog.clone()),
         counters::crashes(),
         parts::counters(&store),
         counters::streams(feeds.metrics().clone()),
@@ -146,6 +149,7 @@ pub fn assemble(
         worker,
         feeds,
         sweeps,
+        watchdog,
         front,
     })
 }

@@ -2,12 +2,15 @@
 //! code is the same as in the cloud; only `assemble` names adapters.
 
 pub mod assemble;
+pub mod backup;
 mod crashes;
 pub mod driver;
+pub mod notify;
 mod parts;
 mod secrets;
 pub mod serve;
 mod sweeping;
+mod transcripts;
 
 /// Why the hub did not start or did not go on.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +36,32 @@ pub enum Failure {
     /// The files on disk could not be brought in line with the index.
     #[error("the workspaces could not be repaired: {0}")]
     Repair(domain::Error),
+    /// A backup was not made, or not restored.
+    #[error(transparent)]
+    Backup(#[from] backup::Failure),
     /// Something of the operating system's.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl Failure {
+    /// Stable, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Backup(failure) => failure.code(),
+            _ => "HUB",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::Backup(failure) => failure.hint(),
+            _ => None,
+        }
+    }
 }
 
 impl From<assembly::Failure> for Failure {

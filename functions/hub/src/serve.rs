@@ -1,13 +1,10 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
-use crate::{Failure, assemble, assemble::Hub, crashes, secrets, sweeping};
+use crate::{Failure, assemble, assemble::Hub, crashes, notify::Notifier, secrets, sweeping, transcripts};
 use assembly::{Config, Sources, log::Format};
 use flow::observe::TaskMetrics;
 use models::Router;
-use ports::{
-    KnownSecrets, Model,
-    crash::{self, Id},
-};
+use ports::{KnownSecrets, Model};
 use std::{
     io::{IsTerminal, Write},
     net::{Ipv4Addr, SocketAddr},
@@ -84,6 +81,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         rebuilt = repaired.rebuilt,
         "workspaces are in line with the index"
     );
+    transcripts::note(&args.data_dir, &repaired)?;
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
@@ -107,10 +105,18 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         async move { worker.run(shutdown).await }
     });
     let checkpointing = engine.spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
-    let mending = engine.spawn(mend_transcripts(context.clone(), hub.transcript.clone(), shutdown.clone()));
+    let mending = engine.spawn(transcripts::mend(
+        args.data_dir.clone(),
+        context.clone(),
+        hub.transcript.clone(),
+        shutdown.clone(),
+    ));
     let sweeping = engine.spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
     let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
     let counting = engine.spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
+    let telling = Notifier::of(&environment).map(|notifier| {
+        tokio::spawn(notifier.follow(address, engine.handle(), hub.watchdog.clone(), shutdown.clone()))
+    });
     let signals = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
@@ -158,6 +164,8 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         tracing::warn!(%error, "the next start compares more files than it had to");
     }
     hub.store.close().await;
+    // Until here it gives signs of life: its end may take longer than the service manager waits for one.
+    telling.inspect(JoinHandle::abort);
     tracing::info!("ended");
     served.map_err(Failure::Io)
 }
@@ -172,7 +180,11 @@ impl Engine {
     }
 
     fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-        self.0.as_ref().map_or_else(Handle::current, |threads| threads.handle().clone()).spawn(work)
+        self.handle().spawn(work)
+    }
+
+    fn handle(&self) -> Handle {
+        self.0.as_ref().map_or_else(Handle::current, |threads| threads.handle().clone())
     }
 }
 
@@ -323,48 +335,6 @@ async fn count_tasks(metrics: Arc<TaskMetrics>, context: Arc<api::Context>, shut
         counted = metrics.count_earlier(&context.workspaces, &context.tasks) => {
             if let Err(error) = counted {
                 tracing::warn!(%error, "some tasks of before the start are not counted until they go on");
-            }
-        }
-    }
-}
-
-/// A power cut may have taken the end of a chat's file, which is never synced. The chats that were active last are brought in line
-/// with their logs now, the others when they are next loaded.
-async fn mend_transcripts(context: Arc<api::Context>, transcript: Arc<chat::Transcript>, shutdown: CancellationToken) {
-    const WORKSPACES: usize = 200;
-    const CHATS: usize = 20;
-    let mending = async {
-        let mut cursor = None;
-        loop {
-            let page = context.workspaces.list(WORKSPACES, cursor).await?;
-            for workspace in page.workspaces {
-                for chat in context.chats.list(workspace.workspace_id, CHATS, None).await?.chats {
-                    let place = || format!("the file of the chat {}", chat.chat_id);
-                    let id = || Id::of(&[b"transcript", chat.chat_id.to_string().as_bytes()]);
-                    let mended = transcript.catch_up(workspace.workspace_id, chat.chat_id);
-                    match crash::guarded(place, id, mended).await {
-                        Ok(Ok(_)) => {}
-                        // A person may have removed it.
-                        Ok(Err(error)) => {
-                            tracing::debug!(chat = %chat.chat_id, %error, "this chat's file is not mended");
-                        }
-                        Err(_) => {
-                            tracing::warn!(chat = %chat.chat_id, "a chat's file is left out: the process died of it")
-                        }
-                    }
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok::<(), domain::Error>(());
-            }
-        }
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        mended = mending => {
-            if let Err(error) = mended {
-                tracing::warn!(%error, "some chats' files may be behind their logs until those chats are next loaded");
             }
         }
     }

@@ -68,11 +68,20 @@ def exit_codes():
 
 
 def own_codes():
-    """The codes that the command line has beside those of the API."""
-    _, text = rust.file_with(r"pub fn code\(&self\) -> &str", "functions/cli")
-    at = text.index("pub fn code(&self) -> &str")
-    body = text[at : rust.balanced(text, text.index("{", at))]
-    return sorted(set(re.findall(r'=> "([A-Z_]+)"', body)))
+    """The codes that the command line has beside those of the API: its own, and those of a hub that does not start, of backups, and of the store."""
+    codes = set()
+    for folder, pattern in [
+        ("functions/cli", "pub fn code(&self) -> &str"),
+        ("functions/hub", "pub fn code(&self) -> &'static str"),
+        ("shared/embedded", "pub fn code(&self) -> &'static str"),
+    ]:
+        found = [text for _, text in rust.files(folder) if pattern in text]
+        if not found:
+            raise Fault(f"{folder} has no `{pattern}` any more. Change the generator")
+        for text in found:
+            at = text.index(pattern)
+            codes |= set(re.findall(r'=> "([A-Z_]+)"', text[at : rust.balanced(text, text.index("{", at))]))
+    return sorted(codes)
 
 
 ABOUT_OWN = {
@@ -80,6 +89,21 @@ ABOUT_OWN = {
     "NOT_A_HUB": "Something answers that is no BuildScale hub, or one of another version. Check `--url` and `BUILDSCALE_URL`.",
     "IO": "A file of this machine, or standard output, cannot be read or written.",
     "HUB": "The hub of `buildscale serve` did not start, or ended badly.",
+    "DATA_IN_USE": "A hub, or another process, works on the data folder.",
+    "STORE_TOO_NEW": "A later version of BuildScale wrote the store. It was not changed.",
+    "STORE_TOO_OLD": "A version from before the first release wrote the store. It was not changed.",
+    "STORE_MISSING": "The store is missing or empty, but workspaces that it knew are there.",
+    "STORE_NOT_MIGRATED": "The store could not be brought to this version's schema, and is as it was.",
+    "STORE_UNREADABLE": "SQLite cannot open the store.",
+    "NOT_A_DATA_FOLDER": "`--data-dir` is no data folder of a hub: it has no store.",
+    "NOT_A_BACKUP": "The folder is no backup; or it is to become one, and has other things in it.",
+    "BACKUP_NOT_WHOLE": "The backup was interrupted, and there is none before it.",
+    "BACKUP_DAMAGED": "Files of the backup are missing, or not what was written.",
+    "BACKUP_TOO_NEW": "A later version of BuildScale made the backup.",
+    "BACKUP_OF_ANOTHER": "The folder has the backup of a hub with other workspaces.",
+    "BACKUP_IN_USE": "Another process writes or reads the backup.",
+    "DATA_NOT_EMPTY": "The data folder has something in it. `--replace` moves that aside.",
+    "INDEX_UNREADABLE": "The index of the files cannot be read in the copy of the store.",
 }
 
 INTRO = """Every refusal of the API has one envelope. Codes are stable: a code never changes its meaning. Messages may change.

@@ -93,6 +93,7 @@ pub struct Watchdog {
 #[derive(Default)]
 struct Found {
     held: Mutex<Vec<Arc<str>>>,
+    longest_ms: AtomicU64,
     total: AtomicU64,
 }
 
@@ -119,6 +120,11 @@ impl Watchdog {
         self.found.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// For how long the thread has been held that has been held for longest; zero when none is.
+    pub fn longest(&self) -> Duration {
+        Duration::from_millis(self.found.longest_ms.load(Relaxed))
+    }
+
     /// How often a thread was held since the start.
     pub fn total(&self) -> u64 {
         self.found.total.load(Relaxed)
@@ -135,7 +141,7 @@ struct Seen {
 }
 
 fn look(seen: &mut Vec<Seen>, interval: Duration, found: &Found) {
-    let mut held = Vec::new();
+    let (mut held, mut longest) = (Vec::new(), Duration::ZERO);
     let all = THREADS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     seen.retain(|one| one.thread.strong_count() > 0);
     for thread in all {
@@ -158,12 +164,14 @@ fn look(seen: &mut Vec<Seen>, interval: Duration, found: &Found) {
         if one.looks >= LOOKS {
             one.at = thread.at.lock().unwrap_or_else(PoisonError::into_inner).clone();
             held.push(one.at.clone());
+            longest = longest.max(interval * one.looks);
         }
         if one.looks == LOOKS {
             found.total.fetch_add(1, Relaxed);
             tracing::warn!(at = &*one.at, ms = (interval * LOOKS).as_millis() as u64, "a computation holds a thread");
         }
     }
+    found.longest_ms.store(longest.as_millis() as u64, Relaxed);
     *found.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
 }
 
@@ -193,6 +201,7 @@ mod tests {
         }
         assert_eq!(ours(), ["task/computes".into()]);
         assert!(watchdog.total() >= 1);
+        assert!(watchdog.longest() >= Duration::from_millis(20), "{:?}", watchdog.longest());
         free.store(true, Relaxed);
         computing.await.map_err(std::io::Error::other)?;
         while !ours().is_empty() {

@@ -10,6 +10,7 @@
 //! with that ([`chunks`]).
 
 mod chunks;
+mod hold;
 mod incoming;
 mod large;
 
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunks::{Chunks, place};
 use domain::{Sha256, Timestamp};
+pub use hold::{Hold, Stored, contents, spaces};
 use ports::{Blobs, Clock as _, Error, LARGE, Result, SystemClock, validate};
 use std::{
     collections::HashMap,
@@ -37,6 +39,8 @@ const KNOWN: usize = 16 * 1024;
 /// A file that was changed within this time is not known again: file systems count time in steps of up to two seconds, and two
 /// changes within one step look the same.
 const SETTLED: Duration = Duration::from_secs(3);
+/// The folder of a space that has its contents.
+const ARCHIVE: &str = "archive";
 
 /// A folder of contents under their digests.
 ///
@@ -59,6 +63,8 @@ struct Archive {
     large_above: u64,
     /// Locked while a list is made anew: one large file at a time is read whole.
     listing: Mutex<()>,
+    /// Held by whoever removes the contents of deleted spaces.
+    clearing: Mutex<()>,
 }
 
 /// The attributes that a file is recognized by.
@@ -105,11 +111,15 @@ impl LocalBlobs {
             intact: Mutex::default(),
             large_above,
             listing: Mutex::default(),
+            clearing: Mutex::default(),
         };
         if let Err(error) = fs::remove_dir_all(archive.temporary_folder())
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(%error, "temporary files of an earlier run stay");
+        }
+        if let Err(error) = archive.clear_deleted() {
+            tracing::warn!(%error, "contents of deleted workspaces stay");
         }
         Self(Arc::new(archive))
     }
@@ -202,14 +212,11 @@ impl Blobs for LocalBlobs {
 
 impl Archive {
     fn path(&self, space: &str, digest: Sha256) -> PathBuf {
-        let name = digest.to_string();
-        let mut path = self.folder(space);
-        path.extend([&name[..2], &name[2..4], &name]);
-        path
+        self.root.join(place_of(space, digest))
     }
 
     fn folder(&self, space: &str) -> PathBuf {
-        self.root.join(space).join("archive")
+        self.root.join(space).join(ARCHIVE)
     }
 
     /// Beside the spaces, so that a rename moves within one file system; no space has a dot in its name.
@@ -365,16 +372,6 @@ impl Archive {
         Ok(made)
     }
 
-    fn delete_space(&self, space: &str) -> io::Result<()> {
-        fs::create_dir_all(self.temporary_folder())?;
-        // Moved away first: it is gone at once, and the next start removes the rest after a crash.
-        let trash = self.temporary_folder().join(format!("{}-trash", self.temporary.fetch_add(1, Relaxed)));
-        match absent_as_none(fs::rename(self.folder(space), &trash))? {
-            Some(()) => fs::remove_dir_all(trash),
-            None => Ok(()),
-        }
-    }
-
     fn making(&self, path: &Path) -> Making<'_> {
         *self.in_the_making.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default() += 1;
         Making { archive: self, path: path.to_owned() }
@@ -401,6 +398,12 @@ impl Drop for Making<'_> {
             }
         }
     }
+}
+
+/// Where a content is, below the folder of all contents.
+pub fn place_of(space: &str, digest: Sha256) -> PathBuf {
+    let name = digest.to_string();
+    [space, ARCHIVE, &name[..2], &name[2..4], &name].iter().collect()
 }
 
 /// A range of a content of this length; all of it when none.

@@ -6,6 +6,7 @@
 //! * [`Store`] opens the file and holds the one [writer](mod@writer) and the [readers](mod@readers).
 //! * [`LocalBlobs`] keeps contents under their SHA-256.
 //! * [`Marks`] tells the next process what this one computed when it died.
+//! * [`copy_store`] and [`Hold`] are what a backup of both is made of.
 //! * [`LocalBus`] carries hints between the tasks of this process.
 
 mod blobs;
@@ -16,19 +17,24 @@ mod lanes;
 mod mailbox;
 mod marks;
 mod messages;
+mod open;
 mod queue;
 mod readers;
 mod reserve;
+mod schema;
 mod secrets;
+mod snapshot;
 mod stats;
 mod store;
 mod table;
 mod waiting;
 mod writer;
 
-pub use blobs::LocalBlobs;
+pub use blobs::{Hold, LocalBlobs, Stored, contents, place_of, spaces};
 pub use bus::LocalBus;
 pub use marks::{Left, Marks};
+pub use open::{Lock, OpenError};
 pub use secrets::LocalSecrets;
+pub use snapshot::{copy_store, frozen_table, known_schema};
 pub use stats::Stats;
-pub use store::{Durability, OpenError, Options, Store};
+pub use store::{Durability, Options, Store};

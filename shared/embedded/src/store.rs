@@ -4,11 +4,13 @@ use crate::{
     checkpoint::Checkpointer,
     mailbox::Mailbox,
     messages,
+    open::{Lock, OpenError},
     queue::{Mailroom, SqliteQueue},
     readers::Readers,
     reserve::Reserve,
+    schema,
     stats::{Counters, Stats},
-    table::{self, SqliteTable},
+    table::SqliteTable,
     writer::{Request, Writer, WriterThread},
 };
 use domain::Timestamp;
@@ -16,18 +18,15 @@ use ports::{Clock, Queue, Table};
 use rusqlite::Connection;
 use std::{
     collections::BTreeMap,
-    fs::{File, TryLockError},
+    fs::File,
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::Ordering::Relaxed,
         mpsc::{Receiver, channel},
     },
 };
-
-/// The version of the schema in this file; a file of another one is not touched.
-const SCHEMA_VERSION: i64 = 2;
 
 /// The guarantee after a power cut. A crash of the process alone loses nothing either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,51 +60,6 @@ impl Default for Options {
     }
 }
 
-/// Why a store did not open.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process works on it.
-    #[error("{} is in use by another process: two would not know of each other's commits. Stop that one, or use another data directory", .0.display())]
-    InUse(PathBuf),
-    /// A later version of this program wrote it.
-    #[error("{} was written by a later version (its schema is {found}, this program knows {SCHEMA_VERSION})", .path.display())]
-    TooNew {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: i64,
-    },
-    /// A version of this program from before its first release wrote it.
-    #[error("{} was written by a version from before the first release (its schema is {found}, this program knows {SCHEMA_VERSION}): use another data directory", .path.display())]
-    TooOld {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: i64,
-    },
-    /// The file has nothing in it, and there should be something.
-    #[error("{} is missing or empty, but the workspaces that it knew are there: put it back from a backup (with the file that ends in -wal, if there is one), or move the folder of the workspaces away to begin anew", .0.display())]
-    Empty(PathBuf),
-    /// The folder or the lock cannot be used.
-    #[error("cannot use {}: {source}", .path.display())]
-    Folder {
-        /// The file or the folder.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// SQLite refuses the file.
-    #[error("cannot open {}: {source}", .path.display())]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-}
-
 /// A table and a queue in one SQLite file, with one writer between them.
 ///
 /// Dropping the store and all that came from it writes lazy changes in the background; [`Store::close`] waits for it.
@@ -125,7 +79,7 @@ impl Store {
     /// `<path>` with the ending `.lock` keeps other processes out.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let lock = lock(path)?;
+        let lock = Lock::take(path)?;
         // First: on a full disk the following steps need the room of the reserve.
         let reserve = Arc::new(Reserve::new(path, options.reserve));
         let database = |source| OpenError::Database { path: path.to_owned(), source };
@@ -134,16 +88,18 @@ impl Store {
             return Err(OpenError::Empty(path.to_owned()));
         }
         let mut connection = Connection::open(path).map_err(database)?;
-        if options.has_data && is_empty(&connection).map_err(database)? {
-            return Err(OpenError::Empty(path.to_owned()));
+        let found = schema::version(&connection).map_err(database)?;
+        match found {
+            0 if options.has_data => return Err(OpenError::Empty(path.to_owned())),
+            0 | schema::FIRST..=schema::VERSION => {}
+            _ if found > schema::VERSION => return Err(OpenError::TooNew { path: path.to_owned(), found }),
+            _ => return Err(OpenError::TooOld { path: path.to_owned(), found }),
         }
-        let found = prepare(&connection, options.durability).map_err(database)?;
-        if found > SCHEMA_VERSION {
-            return Err(OpenError::TooNew { path: path.to_owned(), found });
-        }
-        if found < SCHEMA_VERSION {
-            return Err(OpenError::TooOld { path: path.to_owned(), found });
-        }
+        prepare(&connection, options.durability).map_err(database)?;
+        schema::bring_up_to_date(&connection, found).map_err(|source| match found {
+            0 => database(source),
+            _ => OpenError::Migration { path: path.to_owned(), found, source },
+        })?;
         let folder = |source| OpenError::Folder { path: path.to_owned(), source };
         sync_folder(path).map_err(folder)?;
 
@@ -222,33 +178,8 @@ impl Store {
     }
 }
 
-/// Takes the lock of the file, which is held as long as the lock file is open, so that a killed process leaves none behind.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let lock_path = path.with_extension("lock");
-    let folder = |source| OpenError::Folder { path: lock_path.clone(), source };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(folder)?;
-    }
-    let file = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(folder)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
-        Err(TryLockError::Error(source)) => Err(folder(source)),
-    }
-}
-
-/// Whether the schema is missing.
-fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(version == 0)
-}
-
-/// Sets the connection up, makes the schema in a new file, and returns the schema's version.
-fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<i64> {
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version != 0 && version != SCHEMA_VERSION {
-        return Ok(version);
-    }
+/// Sets the connection up.
+fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -263,13 +194,7 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     // A log that a burst made long is cut back to this when it begins anew; below, it keeps its length, so that a commit
     // overwrites it and its sync has no new length to record.
     connection.query_row("PRAGMA journal_size_limit = 33554432", [], |_| Ok(()))?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
-    if version == 0 {
-        let (table, messages) = (table::SCHEMA, messages::SCHEMA);
-        connection
-            .execute_batch(&format!("BEGIN; {table} {messages} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"))?;
-    }
-    Ok(SCHEMA_VERSION)
+    connection.pragma_update(None, "cache_size", -16_384)
 }
 
 /// The file itself must survive a power cut as well as its contents.

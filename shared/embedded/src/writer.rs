@@ -10,6 +10,7 @@ use crate::{
     checkpoint::Checkpointer,
     mailbox::Arrival,
     messages::{self, Lazy},
+    open::Lock,
     queue::Mailroom,
     readers::is_full,
     reserve::Reserve,
@@ -22,7 +23,6 @@ use ports::{Clock, Error, Outgoing, Result, Write};
 use rusqlite::Connection;
 use std::{
     collections::BTreeMap,
-    fs::File,
     sync::{
         Arc,
         atomic::Ordering::Relaxed,
@@ -149,7 +149,7 @@ pub(crate) struct WriterThread {
     pub lazy: BTreeMap<i64, Lazy>,
     pub next_sweep: Timestamp,
     /// The data directory is ours until the last write is done.
-    pub lock: File,
+    pub lock: Lock,
 }
 
 impl WriterThread {

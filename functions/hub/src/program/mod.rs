@@ -1,5 +1,6 @@
 //! The binary's commands: the hub's own, which act on this machine, and those of the crate `cli`, which are clients of a hub.
 
+mod backup;
 mod config;
 mod token;
 
@@ -29,6 +30,10 @@ enum Command {
     Token(token::TokenArgs),
     /// Show, check or begin the configuration of a hub here
     Config(config::ConfigArgs),
+    /// Copy the data folder of a hub here, while it runs or not, into a folder from which it can be restored
+    Backup(backup::BackupArgs),
+    /// Put a backup into the data folder of a hub that does not run, or only check it
+    Restore(backup::RestoreArgs),
     /// Check whether a hub would work: configuration, data folder, hub, model; exit code 1 when something is wrong
     Doctor(config::DoctorArgs),
     /// Print the manual page, or write those of all commands into a folder
@@ -52,6 +57,8 @@ impl Command {
             Self::Client(command) => command.json(),
             Self::Token(args) => args.json,
             Self::Config(args) => args.json,
+            Self::Backup(args) => args.json,
+            Self::Restore(args) => args.json,
             Self::Doctor(args) => args.connection.json,
         }
     }
@@ -80,6 +87,8 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::Client(command) => return cli::run(command, out).await,
         Command::Token(args) => token::run(args, out)?,
         Command::Config(args) => config::run(args, out)?,
+        Command::Backup(args) => backup::back_up(args, out).await?,
+        Command::Restore(args) => backup::restore(&args, out)?,
         Command::Doctor(args) => return config::doctor(args, out).await,
         Command::Man { dir: None } => {
             let mut page = Vec::new();
@@ -109,7 +118,8 @@ fn environment() -> Vec<(String, String)> {
 }
 
 fn failed(failure: impl Into<hub::Failure>) -> Failure {
-    Failure::Hub(Box::new(failure.into()))
+    let failure = failure.into();
+    Failure::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! The real binary, for the parts that only a hub has: its data folder, its memory, its terminal, its operator. The suite of `tests/journeys` covers
 //! its use over HTTP, in every world.
 
+mod backup;
 mod commands;
 mod crashed;
 mod full;
 mod killed;
 mod large;
 mod lifetime;
+mod notified;
 mod observed;
 mod providers;
 mod queued;

@@ -1,0 +1,339 @@
+//! Makes a backup, or brings the one in a folder up to date.
+
+use super::{
+    Failure, Progress, SECRETS, STORE, Summary, at,
+    copy::{Copier, files_below, sync},
+    manifest::{FORMAT, LOCK, Listed, MANIFEST, Manifest, Part},
+};
+use crate::assemble::WORKSPACES;
+use domain::{Timestamp, WorkspaceId};
+use embedded::{Hold, LocalBlobs, Stored};
+use ports::{Blobs, Clock, Spilling, SystemClock};
+use std::{
+    collections::BTreeSet,
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, BufWriter, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::time::Instant;
+use workspace::{Kind, Workspaces};
+
+/// What observers of tasks write.
+const OBSERVERS: &str = "observers";
+
+/// What to back up, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct Making<'a> {
+    /// The hub's data folder.
+    pub data: &'a Path,
+    /// The folder of the backup: none yet, an empty one, or one with an earlier backup of this hub.
+    pub into: &'a Path,
+    /// Whether the configuration and the secrets of the data folder go with it.
+    pub with_secrets: bool,
+}
+
+/// Makes a backup of a data folder, whether a hub runs on it or not. Until it is complete, an earlier one in the folder stays valid.
+/// Reads and writes on the thread of the caller.
+///
+/// # Errors
+/// See [`Failure`]. What was copied stays, and the next backup into the folder goes on with it.
+pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Failure> {
+    let Making { data, into, with_secrets } = making;
+    let (began, made_at) = (Instant::now(), SystemClock.now());
+    let store = data.join(STORE);
+    if !store.is_file() {
+        return Err(Failure::NoData(data.to_owned()));
+    }
+    let _lock = claim(data, into)?;
+    let previous = Manifest::read(into)?;
+    tidy(into, previous.as_ref())?;
+    let names = Names::new(into, made_at);
+
+    let root = data.join(WORKSPACES);
+    // First: what is deleted from now on stays until all is copied.
+    let hold = Hold::take(&root).map_err(at(&root))?;
+    let mut copied = Work { copier: Copier::new(), tell, progress: Progress::default(), damaged: Vec::new() };
+    copied.begin("store");
+    let store_copy = into.join(&names.store);
+    let schema = embedded::copy_store(&store, &store_copy, |bytes| copied.tell(0, bytes))?;
+    let store = copied.part(into, &names.store)?;
+    copied.add(store.bytes);
+
+    let index = index(&store_copy, &into.join(WORKSPACES));
+    let (workspaces, trashed) = look(&index).await?;
+    let is_ours = |earlier: &Manifest| earlier.workspaces.iter().any(|id| workspaces.contains(id));
+    if previous.as_ref().is_some_and(|earlier| !earlier.workspaces.is_empty() && !is_ours(earlier)) {
+        fs::remove_file(&store_copy).map_err(at(&store_copy))?;
+        return Err(Failure::OfAnother(into.to_owned()));
+    }
+
+    copied.begin("contents");
+    let spaces = copied.contents(&hold, &into.join(WORKSPACES))?;
+    let (list, contents, content_bytes) = list(into, &names.list, &spaces)?;
+
+    copied.begin("files");
+    let (chosen, left_out) = others(data, trashed, with_secrets)?;
+    let files = copied.files(data, &into.join(&names.files), chosen)?;
+
+    sync(into).map_err(at(into))?;
+    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let workspaces = workspaces.into_iter().collect();
+    let files_in = names.files;
+    let manifest = Manifest {
+        format: FORMAT,
+        program,
+        made_at,
+        schema,
+        workspaces,
+        store,
+        list,
+        contents,
+        content_bytes,
+        files,
+        files_in,
+    };
+    manifest.write(into)?;
+    // Only now: the manifest before this one referred to it.
+    tidy(into, Some(&manifest))?;
+    let kept = into.join(WORKSPACES);
+    for gone in embedded::spaces(&kept)?.into_iter().filter(|space| !spaces.contains(space)) {
+        let gone = kept.join(gone);
+        fs::remove_dir_all(&gone).map_err(at(&gone))?;
+    }
+    Ok(Summary {
+        made_at,
+        files: manifest.count(),
+        bytes: manifest.bytes(),
+        copied_files: copied.progress.files,
+        copied_bytes: copied.progress.bytes,
+        damaged: copied.damaged,
+        left_out,
+        moved_to: None,
+        took: began.elapsed(),
+    })
+}
+
+/// Makes the folder of the backup if it is not there, and locks it for as long as the file is open.
+fn claim(data: &Path, into: &Path) -> Result<File, Failure> {
+    DirBuilder::new().recursive(true).mode(0o700).create(into).map_err(at(into))?;
+    let (real, inside) = (data.canonicalize().map_err(at(data))?, into.canonicalize().map_err(at(into))?);
+    if inside.starts_with(real) {
+        // Nothing is left of one that was made for this; another one is not empty.
+        drop(fs::remove_dir(into));
+        return Err(Failure::Inside(into.to_owned()));
+    }
+    let lock = into.join(LOCK);
+    let is_empty =
+        fs::read_dir(into).map_err(at(into))?.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "lost+found"));
+    if !is_empty && !lock.exists() && !into.join(MANIFEST).exists() {
+        return Err(Failure::NotABackup(into.to_owned()));
+    }
+    let file = File::options().create(true).truncate(false).write(true).open(&lock).map_err(at(&lock))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::Busy(into.to_owned())),
+        Err(TryLockError::Error(source)) => Err(Failure::Io { path: lock, source }),
+    }
+}
+
+/// What this backup's own files are called; no earlier one's are called so.
+struct Names {
+    store: String,
+    list: String,
+    files: String,
+}
+
+impl Names {
+    fn new(into: &Path, made_at: Timestamp) -> Self {
+        let mut number = made_at.as_millis();
+        loop {
+            let (store, list) = (format!("store-{number}.sqlite3"), format!("contents-{number}.txt"));
+            if !into.join(&store).exists() {
+                return Self { store, list, files: format!("files-{number}") };
+            }
+            number += 1;
+        }
+    }
+}
+
+/// Removes what backups left here that this manifest does not name.
+fn tidy(into: &Path, manifest: Option<&Manifest>) -> Result<(), Failure> {
+    for entry in fs::read_dir(into).map_err(at(into))? {
+        let entry = entry.map_err(at(into))?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let is_kept = manifest.is_some_and(|kept| [&kept.store.path, &kept.list.path, &kept.files_in].contains(&&name));
+        let path = entry.path();
+        match ["store-", "contents-", "files-"].iter().position(|begin| name.starts_with(begin)) {
+            Some(2) if !is_kept => fs::remove_dir_all(&path).map_err(at(&path))?,
+            Some(0 | 1) if !is_kept => fs::remove_file(&path).map_err(at(&path))?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The index as the copy of the store has it.
+fn index(store: &Path, contents: &Path) -> Workspaces {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(contents));
+    let table = Arc::new(Spilling::new(embedded::frozen_table(store, clock.clone()), blobs.clone()));
+    Workspaces::new(table, blobs, clock, contents.to_owned())
+}
+
+/// All workspaces, and where in the data folder is what neither the store nor the archive has of them: projections in the trash. Those in
+/// `latest/` are made again from their logs.
+async fn look(index: &Workspaces) -> Result<(BTreeSet<WorkspaceId>, Vec<PathBuf>), Failure> {
+    const PAGE: usize = 200;
+    let (mut workspaces, mut trashed, mut cursor) = (BTreeSet::new(), Vec::new(), None);
+    loop {
+        let page = index.list(PAGE, cursor).await.map_err(Failure::Index)?;
+        for workspace in page.workspaces {
+            let id = workspace.workspace_id;
+            workspaces.insert(id);
+            let (files, mut cursor) = (index.open(id).await.map_err(Failure::Index)?, None);
+            loop {
+                let page = files.trash(PAGE, cursor).await.map_err(Failure::Index)?;
+                let projections = page.files.iter().filter(|file| file.info.kind == Kind::Projection);
+                let place = |file: &workspace::Trashed| format!("{WORKSPACES}/{id}/trash/{}", file.info.file_id).into();
+                trashed.extend(projections.map(place));
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok((workspaces, trashed));
+        }
+    }
+}
+
+/// The other files of the data folder that are copied, and what is left out.
+fn others(data: &Path, mut chosen: Vec<PathBuf>, with_secrets: bool) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+    let mut left_out = Vec::new();
+    let mut below = |name: &str| {
+        let place = data.join(name);
+        let found = if place.is_file() { vec![PathBuf::new()] } else { files_below(&place).map_err(at(&place))? };
+        chosen.extend(
+            found
+                .into_iter()
+                .map(|path| if path.as_os_str().is_empty() { name.into() } else { Path::new(name).join(path) }),
+        );
+        Ok::<_, Failure>(())
+    };
+    below(OBSERVERS)?;
+    for name in SECRETS {
+        match data.join(name).exists() {
+            true if with_secrets => below(name)?,
+            true => left_out.push(name.to_owned()),
+            false => {}
+        }
+    }
+    Ok((chosen, left_out))
+}
+
+/// Writes the list of all contents of these spaces that the backup has; how many there are, and their bytes.
+fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64, u64), Failure> {
+    let path = into.join(name);
+    let mut out = BufWriter::new(File::create(&path).map_err(at(&path))?);
+    let (mut count, mut bytes) = (0, 0);
+    let mut write = |Stored { space, digest, path: content }: Stored| {
+        if spaces.contains(&space) {
+            let listed = Listed { digest, bytes: fs::metadata(&content).map_err(at(&content))?.len(), space };
+            (count, bytes) = (count + 1, bytes + listed.bytes);
+            listed.write(&mut out).map_err(at(&path))?;
+        }
+        Ok::<_, Failure>(())
+    };
+    embedded::contents(&into.join(WORKSPACES), &mut write)?;
+    out.flush().map_err(at(&path))?;
+    let read = Copier::new().read(&path).map_err(at(&path))?;
+    Ok((Part { path: name.to_owned(), bytes: read.bytes, sha256: read.digest }, count, bytes))
+}
+
+/// What was copied so far.
+struct Work<'a> {
+    copier: Copier,
+    tell: &'a mut dyn FnMut(Progress),
+    progress: Progress,
+    damaged: Vec<String>,
+}
+
+impl Work<'_> {
+    fn begin(&mut self, part: &'static str) {
+        self.progress.part = part;
+        self.tell(0, 0);
+    }
+
+    /// Tells how far it has come, with this more.
+    fn tell(&mut self, files: u64, bytes: u64) {
+        let Progress { part, files: before, bytes: copied } = self.progress;
+        (self.tell)(Progress { part, files: before + files, bytes: copied + bytes });
+    }
+
+    fn add(&mut self, bytes: u64) {
+        self.progress.files += 1;
+        self.progress.bytes += bytes;
+        self.tell(0, 0);
+    }
+
+    /// A file that is in the backup already.
+    fn part(&mut self, folder: &Path, name: &str) -> Result<Part, Failure> {
+        let path = folder.join(name);
+        let read = self.copier.read(&path).map_err(at(&path))?;
+        Ok(Part { path: name.to_owned(), bytes: read.bytes, sha256: read.digest })
+    }
+
+    /// Copies the contents that the backup does not have. Gives the spaces that there are.
+    fn contents(&mut self, hold: &Hold, into: &Path) -> Result<BTreeSet<String>, Failure> {
+        let mut spaces: BTreeSet<String> = hold.spaces()?.into_iter().collect();
+        hold.contents(|stored| {
+            let Stored { space, digest, path } = &stored;
+            let to = into.join(embedded::place_of(space, *digest));
+            if !spaces.contains(space) {
+                spaces.insert(space.clone());
+            }
+            let Some(length) = absent(fs::metadata(path)).map_err(at(path))?.map(|file| file.len()) else {
+                // Moved aside meanwhile: it comes again, from there.
+                return Ok(());
+            };
+            // A file has its name only when it is whole, so its length tells.
+            if absent(fs::metadata(&to)).map_err(at(&to))?.is_some_and(|there| there.len() == length) {
+                return Ok(());
+            }
+            match absent(self.copier.copy(path, &to, |read| read.digest == *digest)).map_err(at(path))? {
+                Some(read) if read.digest == *digest => self.add(read.bytes),
+                Some(_) => self.damaged.push(format!("{space}/{digest}")),
+                None => return Ok(()),
+            }
+            let list = stored.list();
+            absent(self.copier.copy(&list, &to.with_extension("chunks"), |_| true)).map_err(at(&list))?;
+            Ok(())
+        })
+        .map(|()| spaces)
+    }
+
+    /// Copies other files of the data folder. One that has gone meanwhile is left out.
+    fn files(&mut self, data: &Path, into: &Path, chosen: Vec<PathBuf>) -> Result<Vec<Part>, Failure> {
+        let mut parts = Vec::new();
+        for path in chosen {
+            let Some(name) = path.to_str().map(str::to_owned) else { continue };
+            let from = data.join(&path);
+            if let Some(read) = absent(self.copier.copy(&from, &into.join(&path), |_| true)).map_err(at(&from))? {
+                self.add(read.bytes);
+                parts.push(Part { path: name, bytes: read.bytes, sha256: read.digest });
+            }
+        }
+        Ok(parts)
+    }
+}
+
+fn absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}

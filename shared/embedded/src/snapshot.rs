@@ -1,0 +1,77 @@
+//! A copy of a store as of one moment, while another process may be writing to it.
+//!
+//! In WAL mode a reader sees the store as of the moment at which it began, and neither waits for the writer nor holds it up. So
+//! the copy is one read, `VACUUM INTO`: it has what was committed at its beginning and nothing else, without the free pages, in which
+//! deleted rows may still be, and in one file. The log grows meanwhile, because only what every reader has passed can be used again.
+
+use crate::{open::OpenError, readers::Readers, schema, table::SqliteTable, writer::Writer};
+use ports::{Clock, Table};
+use rusqlite::{Connection, OpenFlags};
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+/// How often it is told how far the copy has come.
+const TOLD_EVERY: Duration = Duration::from_millis(200);
+
+/// The version of the schema that this program writes; it reads and brings up to date those from the first released one on.
+pub fn known_schema() -> i64 {
+    schema::VERSION
+}
+
+/// Copies the store at `from` into the new file `to`, and syncs that. Tells the bytes that were written so far. Gives the version of the schema.
+///
+/// # Errors
+/// [`OpenError::TooNew`], [`OpenError::TooOld`] and [`OpenError::Empty`] as for opening it; what SQLite and the disk say.
+pub fn copy_store(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<i64, OpenError> {
+    let database = |source| OpenError::Database { path: from.to_owned(), source };
+    let folder = |source| OpenError::Folder { path: to.to_owned(), source };
+    let Some(target) = to.to_str() else {
+        return Err(folder(io::Error::new(io::ErrorKind::InvalidInput, "the path is no UTF-8")));
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(from, flags).map_err(database)?;
+    connection.busy_timeout(Duration::from_secs(5)).map_err(database)?;
+    match schema::version(&connection).map_err(database)? {
+        0 => return Err(OpenError::Empty(from.to_owned())),
+        schema::FIRST..=schema::VERSION => {}
+        found if found > schema::VERSION => return Err(OpenError::TooNew { path: from.to_owned(), found }),
+        found => return Err(OpenError::TooOld { path: from.to_owned(), found }),
+    }
+    let (ends, ended) = channel::<()>();
+    let copied = thread::scope(|scope| {
+        let copying = scope.spawn(move || {
+            let _ends = ends;
+            connection.execute("VACUUM INTO ?1", [target]).map(drop)
+        });
+        while ended.recv_timeout(TOLD_EVERY) == Err(RecvTimeoutError::Timeout) {
+            tell(fs::metadata(to).map_or(0, |file| file.len()));
+        }
+        copying.join()
+    });
+    match copied {
+        Ok(copied) => copied.map_err(database)?,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+    // SQLite syncs no copy that it makes.
+    let file = File::open(to).map_err(folder)?;
+    file.sync_all().map_err(folder)?;
+    tell(file.metadata().map_err(folder)?.len());
+    // A hub that started meanwhile may have brought it up to date before the copy began.
+    let copy = Connection::open_with_flags(to, flags).map_err(database)?;
+    schema::version(&copy).map_err(database)
+}
+
+/// The table of a copy, in a file to which nobody writes. Commits are unavailable.
+pub fn frozen_table(path: &Path, clock: Arc<dyn Clock>) -> Arc<dyn Table> {
+    let (requests, _) = std::sync::mpsc::channel();
+    Arc::new(SqliteTable { readers: Arc::new(Readers::new(path.to_owned())), writer: Writer(requests), clock })
+}

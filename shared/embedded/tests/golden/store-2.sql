@@ -1,0 +1,16 @@
+CREATE TABLE items ( number INTEGER PRIMARY KEY, pk TEXT NOT NULL, sk TEXT NOT NULL, rev INTEGER NOT NULL, expires_at INTEGER, index_pk TEXT, index_sk TEXT, body TEXT NOT NULL, UNIQUE (pk, sk) );
+CREATE TABLE messages ( seq INTEGER PRIMARY KEY, state INTEGER NOT NULL, attempts INTEGER NOT NULL, sent_at INTEGER NOT NULL, priority INTEGER NOT NULL, deliver_at INTEGER, dead_at INTEGER, grp TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL );
+CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX items_by_index ON items (index_pk, index_sk, pk, sk) WHERE index_pk IS NOT NULL;
+CREATE INDEX messages_by_id ON messages (grp, id);
+CREATE INDEX messages_dead ON messages (dead_at, seq) WHERE state = 2;
+CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
+INSERT INTO items (number, pk, sk, rev, expires_at, index_pk, index_sk, body) VALUES (1, 'p', '1', 1, NULL, NULL, NULL, '{"it''s":"plain"}');
+INSERT INTO items (number, pk, sk, rev, expires_at, index_pk, index_sk, body) VALUES (2, 'p', '2', 1, NULL, 'i', '2', 'indexed');
+INSERT INTO items (number, pk, sk, rev, expires_at, index_pk, index_sk, body) VALUES (3, 'p', '3', 1, 1767255600000, NULL, NULL, 'expiring');
+INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, dead_at, grp, id, body) VALUES (1, 1, 0, 1767225600000, 0, NULL, NULL, 'chat/t/1', 'settled', '');
+INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, dead_at, grp, id, body) VALUES (2, 0, 0, 1767225600000, 0, NULL, NULL, 'chat/t/1', 'first', 'it''s first');
+INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, dead_at, grp, id, body) VALUES (3, 0, 0, 1767225600000, 0, NULL, NULL, 'chat/t/1', 'second', 'it''s second');
+INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, dead_at, grp, id, body) VALUES (4, 0, 1, 1767225600000, 7, NULL, NULL, 'task/t/2', 'other', 'it''s other');
+INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, dead_at, grp, id, body) VALUES (5, 0, 0, 1767225600000, 0, 1767225630000, NULL, 'chat/t/1', 'late', 'it''s late');
+PRAGMA user_version = 2;

@@ -116,6 +116,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         async move {
             ended_by_signal().await;
             tracing::info!("ending: running turns may finish");
+            crash::installed().into_iter().for_each(|crashes| crashes.close());
             shutdown.cancel();
             ended_by_signal().await;
             // Nothing is lost by it: that is what the log is for. Commands end with the process.

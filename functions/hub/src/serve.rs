@@ -122,6 +122,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         async move {
             ended_by_signal().await;
             tracing::info!("ending: running turns may finish");
+            crash::installed().into_iter().for_each(|crashes| crashes.close());
             shutdown.cancel();
             ended_by_signal().await;
             // Nothing is lost by it: all progress is in the log. Commands end with the process.

@@ -9,7 +9,10 @@ use std::{
     io,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
 };
 
 /// How many computations are marked at once.
@@ -27,6 +30,7 @@ pub struct Marks {
     file: File,
     known: PathBuf,
     free: Mutex<Vec<usize>>,
+    closed: AtomicBool,
 }
 
 /// What the process before has left.
@@ -56,10 +60,13 @@ impl Marks {
         (empty[0], empty[PLACE - 1]) = (FREE, b'\n');
         file.write_all_at(&empty.repeat(PLACES), 0)?;
         let free = Mutex::new((0..PLACES).rev().collect());
-        Ok((Self { file, known, free }, Left { marks, known: suspects }))
+        Ok((Self { file, known, free, closed: AtomicBool::new(false) }, Left { marks, known: suspects }))
     }
 
     fn put(&self, place: usize, bytes: &[u8]) {
+        if self.closed.load(SeqCst) {
+            return;
+        }
         if let Err(error) = self.file.write_all_at(bytes, (place * PLACE) as u64) {
             tracing::debug!(%error, "what is computed was not noted");
         }
@@ -109,6 +116,14 @@ impl Register for Marks {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(place);
     }
 
+    fn close(&self) {
+        self.closed.store(true, SeqCst);
+        // Whoever writes at this very moment lengthens the file again, at worst by a mark that makes a suspect of an innocent.
+        if let Err(error) = self.file.set_len(0) {
+            tracing::debug!(%error, "what is computed stays noted");
+        }
+    }
+
     fn keep(&self, known: &Suspects) {
         let new = self.known.with_extension("new");
         let kept = serde_json::to_vec_pretty(known).map_err(io::Error::other);
@@ -153,6 +168,14 @@ mod tests {
         assert_eq!(left.known, known);
         let (_, left) = Marks::open(&folder)?;
         assert_eq!(left.marks, [], "a death is counted once");
+
+        let (marks, _) = Marks::open(&folder)?;
+        let before = marks.begin(&mark("GET /a", true)).unwrap_or_default();
+        marks.close();
+        marks.end(before);
+        let _ = marks.begin(&mark("GET /b", true));
+        let (_, left) = Marks::open(&folder)?;
+        assert_eq!(left.marks, [], "whoever is ended on purpose died of nothing");
         Ok(())
     }
 

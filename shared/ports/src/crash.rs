@@ -5,7 +5,7 @@
 //! [`Register`] that outlives the process. The next start reads the marks that are still there, and [`Suspects`] judges:
 //!
 //! ```text
-//!   free ── the process died in it, beside others ──> suspect: computes alone ── died alone, twice ──> refused for a day
+//!   free ── the process died in it, beside others ──> suspect: computes alone ── died alone, 3 times ─> refused for a day
 //!    ^────────────────────── it came to its end ──────────┘
 //! ```
 //!
@@ -93,6 +93,8 @@ pub trait Register: Send + Sync {
     fn beside(&self, place: usize);
     /// It has ended.
     fn end(&self, place: usize);
+    /// Takes all notes away, and takes no more.
+    fn close(&self);
     /// Keeps what is known for the next start.
     fn keep(&self, known: &Suspects);
 }
@@ -154,6 +156,11 @@ impl Crashes {
     /// All that is known.
     pub fn suspects(&self) -> Suspects {
         self.known().clone()
+    }
+
+    /// Somebody ends the process: from here on its death says nothing of what it is at.
+    pub fn close(&self) {
+        self.register.close();
     }
 
     /// Those that are refused.

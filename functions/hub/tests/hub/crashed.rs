@@ -50,7 +50,7 @@ async fn to_search(client: &Client) -> Result<String> {
 
 /// A search that looks at each byte many times.
 fn hard(context: u32) -> Value {
-    json!({ "tool": "grep", "args": { "pattern": "[a-q][^u-z]{13}x|([a-f]|[a-z ]{0,90}){3}[A-Z]", "context": context } })
+    json!({ "tool": "grep", "args": { "pattern": "[a-q][^u-z]{13}x|([a-f]|[a-z ]{0,90}){3}[A-Z]", "context": context, "path": "/data" } })
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn an_input_that_ends_the_hub_is_tried_again_alone_and_then_not_at_all() -
         tokio::spawn(async move { client.call(Method::POST, &tools, hard(context)).await.ok() })
     };
 
-    // Once beside others, then twice alone: with the request and the file that it is at, and nothing else.
+    // Once beside others, then three times alone: with the request and the file that it is at, and nothing else.
     let searching = search(1);
     let seen = kill_when(&mut hub, data.path(), |lines| {
         !at(lines, 'c', "/tools").is_empty() && !at(lines, 'c', "a search of").is_empty()
@@ -74,7 +74,7 @@ async fn an_input_that_ends_the_hub_is_tried_again_alone_and_then_not_at_all() -
     let seen = seen.await?;
     assert!(seen.iter().all(|line| !line.contains("ghijk")), "nothing of the content is told: {seen:?}");
     assert_eq!(searching.await?, None);
-    for _ in 0..2 {
+    for _ in 0..3 {
         hub.restart().await?;
         let (searching, beside) = (search(1), client.clone());
         let others = tokio::spawn(async move { while beside.look("/api/v1/workspaces").await.is_ok() {} });
@@ -89,7 +89,7 @@ async fn an_input_that_ends_the_hub_is_tried_again_alone_and_then_not_at_all() -
 
     hub.restart().await?;
     let refused = client.ask(Method::POST, &tools, hard(1)).await?.refuses(422, "QUARANTINED")?;
-    assert!(refused.to_string().contains("ended the server's process 2 times"), "{refused}");
+    assert!(refused.to_string().contains("ended the server's process 3 times"), "{refused}");
     // Whatever differs in anything is another request, and leaves the file out that the hub died in.
     let easy = json!({ "tool": "grep", "args": { "pattern": "xyz", "mode": "count" } });
     let other = client.post(&tools, easy).await?;
@@ -145,7 +145,8 @@ async fn a_hub_that_is_killed_while_many_requests_run_refuses_none_of_them() -> 
         }
     };
     let all = || join_all((0..REQUESTS).map(ask));
-    for _ in 0..4 {
+    // Each time at the worst moment: when an input is computed, alone if there is one.
+    for _ in 0..3 {
         let asking = tokio::spawn(all());
         kill_when(&mut hub, data.path(), |lines| !lines.is_empty()).await?;
         let _ = asking.await?;
@@ -163,5 +164,10 @@ async fn a_hub_that_is_killed_while_many_requests_run_refuses_none_of_them() -> 
         counted.contains("buildscale_crash_refusals_total 0\n") && counted.contains("buildscale_crash_refused 0\n"),
         "{counted}"
     );
+    // Whoever asks it to end and then loses patience, as a deploy does, makes no suspects at all.
+    let asking = tokio::spawn(all());
+    hub.terminate().await?;
+    let _ = asking.await?;
+    assert_eq!(fs::read(data.path().join("crashes/computing"))?, b"");
     Ok(())
 }

@@ -52,6 +52,9 @@ impl Register for InMemory {
     fn end(&self, place: usize) {
         self.kept().marks.remove(&place);
     }
+    fn close(&self) {
+        self.kept().marks.clear();
+    }
     fn keep(&self, known: &Suspects) {
         self.kept().known.push(known.cases.len());
     }
@@ -149,7 +152,7 @@ fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), Refused> {
 #[test]
 fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), Refused> {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let (register, crashes) = with(&[("bad", false), ("worse", true), ("worse", true)]);
+    let (register, crashes) = with(&[("bad", false), ("worse", true), ("worse", true), ("worse", true)]);
     assert_eq!(crashes.work("worse".into(), id("worse")).err(), Some(Refused));
     assert_eq!((crashes.refusals(), crashes.refused().len()), (1, 1));
     assert_eq!(Error::from(Refused).code, Code::Quarantined);

@@ -78,7 +78,11 @@ async fn malformed_changes_are_refused() {
     ] {
         world.call(Some(&ann.token), "POST", "/api/v1/keys", &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");
     }
-    for bad in [json!({}), json!({ "chat_id": ann.has["chat_id"], "task_id": ann.has["task_id"] })] {
+    for bad in [
+        json!({ "chat_id": 5 }),
+        json!({ "stream": "workspace" }),
+        json!({ "chat_id": ann.has["chat_id"], "task_id": ann.has["task_id"] }),
+    ] {
         let tickets = format!("{}/stream-tickets", ann.workspace);
         world.call(Some(&ann.token), "POST", &tickets, &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");
     }

@@ -4,7 +4,7 @@ use crate::{Failure, assemble, assemble::Hub, crashes, notify::Notifier, secrets
 use assembly::{Config, Sources, log::Format};
 use flow::observe::TaskMetrics;
 use models::Router;
-use ports::{KnownSecrets, Model};
+use ports::{KnownSecrets, Model, crash};
 use std::{
     io::{IsTerminal, Write},
     net::{Ipv4Addr, SocketAddr},

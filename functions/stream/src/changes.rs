@@ -166,8 +166,9 @@ impl Told {
     /// Notes a state; false when it was told before, or a newer one was.
     fn state(&mut self, subject: String, event: &WorkspaceEvent) -> bool {
         match self.states.get(&subject) {
+            Some(told) if told == event || told.is_deletion() => false,
             // A list may lag behind the announcement of the state.
-            Some(told) if told == event || event.at() < told.at() => false,
+            Some(told) if event.at() < told.at() && !event.is_deletion() => false,
             Some(_) | None => self.states.insert(subject, event.clone()).as_ref() != Some(event),
         }
     }

@@ -199,6 +199,24 @@ async fn a_client_hears_what_comes_and_nothing_from_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deletion_is_told_after_any_state_and_a_list_that_lags_brings_nothing_back() {
+    let world = world(2, Faults::default());
+    let mut client = world.watch(Cursor::None).await;
+    world.workspace.chat("old", ChatStatus::Idle).await;
+    let event = WorkspaceEvent::ChatDeleted { chat_id: ChatId(Uuid::from_u128(7)) };
+    world.workspace.announce(&Announced { id: None, event }).await;
+    assert!(client.until(|client| client.has("")).await);
+    // Checks of two minutes still find the chat in the list.
+    for _ in 0..24 {
+        assert!(client.until(|client| client.text.ends_with(": keep-alive\n")).await);
+        client.text.clear();
+    }
+    world.workspace.write("z", Duration::ZERO).await;
+    assert!(client.until(|client| client.has("/z")).await);
+    assert_eq!(client.names(), ["oldidle", "", "/z"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_bus_loses_comes_with_a_check_and_once() {
     for seed in 0..32 {
         let faults = Faults { lost: 40, doubled: 20, garbled: 10, ..Faults::default() };

@@ -130,6 +130,11 @@ impl WorkspaceEvent {
         }
     }
 
+    /// Whether its chat or task is gone for good: no state of it comes after this one.
+    pub fn is_deletion(&self) -> bool {
+        matches!(self, Self::ChatDeleted { .. } | Self::TaskDeleted { .. })
+    }
+
     /// The chat or task whose state it is, as a key of its own; none for a change of a file.
     pub fn subject(&self) -> Option<String> {
         match self {

@@ -146,14 +146,17 @@ async fn a_hub_that_is_killed_while_many_requests_run_refuses_none_of_them() -> 
     };
     let all = || join_all((0..REQUESTS).map(ask));
     // Each time at the worst moment: when an input is computed, alone if there is one.
-    for _ in 0..3 {
+    // An input may come to its end before the kill reaches the hub, so the rounds count in which some were left.
+    let (mut left, mut rounds) = (0, 0);
+    while left < 3 && rounds < 20 {
         let asking = tokio::spawn(all());
         kill_when(&mut hub, data.path(), |lines| !lines.is_empty()).await?;
         let _ = asking.await?;
+        left += usize::from(!computed(data.path()).is_empty());
+        rounds += 1;
         hub.restart().await?;
     }
-    let known = fs::read_to_string(data.path().join("crashes/suspects.json"))?;
-    assert!(known.contains("\"deaths\""), "some were computed when it was killed: {known}");
+    assert!(left > 0, "some were computed when it was killed");
     let answers = timeout(PATIENCE + Duration::from_secs(60), all()).await?;
     let refused: Vec<_> =
         answers.into_iter().filter(|answer| !answer.as_ref().is_ok_and(|(status, _)| *status == 200)).collect();
